@@ -38,10 +38,10 @@ type Resolver interface {
 	Resolves(ctx context.Context, uri string) error
 }
 
-// Validations are the requests to validators. Answered takes an answer, also one that it has taken
-// before.
+// Validations takes events of validation registries: requests and answers, also those that it has taken
+// before and those that do not concern it.
 type Validations interface {
-	Answered(ctx context.Context, e repute.Record) error
+	Take(ctx context.Context, e repute.Record) error
 }
 
 // Upkeep is what a runtime does beside answering requests (sections 3 and 9).
@@ -50,8 +50,8 @@ type Upkeep struct {
 	Registry   Registry
 	Reputation Reputation // nil: the own score is not read
 	Resolver   Resolver   // nil: the metadata URI is not resolved
-	// Validations takes the answers of validators; nil: they are logged alone.
-	Validations Validations
+	// Validations take the requests and answers of validators; without any they are logged alone.
+	Validations []Validations
 	// MetadataURI is what the operator believes the chain says; "" for nothing.
 	MetadataURI string
 	Days        int // for which the log is kept
@@ -162,10 +162,16 @@ func (u *Upkeep) Run(ctx context.Context) error {
 
 // resync is the hourly step: a chain that does not answer is asked again later.
 func (u *Upkeep) resync(ctx context.Context) error {
+	_, err := u.synced(ctx)
+	return err
+}
+
+// synced is resync that reports whether the chain answered.
+func (u *Upkeep) synced(ctx context.Context) (bool, error) {
 	if err := agentdb.Maintain(ctx, u.Router.db, u.Days); err != nil {
 		u.failed(ctx, "maintain log", err)
 	}
-	if err := agentdb.PrunePayments(ctx, u.Router.db, time.Duration(u.Days)*24*time.Hour); err != nil {
+	if err := agentdb.PrunePayments(ctx, u.Router.db, u.Router.o.ID.String(), time.Duration(u.Days)*24*time.Hour); err != nil {
 		u.failed(ctx, "prune payments", err)
 	}
 	err := u.sync(ctx)
@@ -176,16 +182,16 @@ func (u *Upkeep) resync(ctx context.Context) error {
 		u.Router.o.Log.WarnContext(ctx, "the chain does not confirm the agent; it is asked again", "error", err)
 		select {
 		case <-ctx.Done():
-			return nil
+			return false, nil
 		case <-time.After(cmp.Or(u.Confirm, ConfirmTime)):
 		}
 		err = u.sync(ctx)
 	}
 	if refuted(err) {
-		return err
+		return false, err
 	}
 	u.failed(ctx, "read agent from the chain", err)
-	return nil
+	return err == nil, nil
 }
 
 // refuted reports whether the chain says that the agent is not this one.
@@ -200,19 +206,20 @@ func (u *Upkeep) beat(ctx context.Context) error {
 	return nil
 }
 
-// readScore reads the own score. Without an answer the last one counts, with its age.
-func (u *Upkeep) readScore(ctx context.Context) {
+// readScore reads the own score, and reports whether it did. Without an answer the last one counts, with its age.
+func (u *Upkeep) readScore(ctx context.Context) bool {
 	if u.Reputation == nil {
 		u.Router.SetScore(ctx, nil)
-		return
+		return true
 	}
 	s, err := u.Reputation.Own(ctx)
 	if err != nil {
 		u.failed(ctx, "read own score", err)
 		u.Router.SetScore(ctx, nil)
-		return
+		return false
 	}
 	u.Router.SetScore(ctx, &s)
+	return true
 }
 
 // failed logs what is tried again later.

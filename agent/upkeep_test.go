@@ -38,7 +38,8 @@ type outside struct {
 	score  agent.Score
 	err    error // of the index
 	chain  error
-	reads  int // of the agent
+	reads  int  // of the agent
+	silent bool // the agent cannot be read, and its events can
 }
 
 // Agent implements agent.Registry.
@@ -46,6 +47,9 @@ func (o *outside) Agent(context.Context) (agent.Registered, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reads++
+	if o.silent {
+		return agent.Registered{}, repute.ErrUnavailable
+	}
 	return o.agent, o.chain
 }
 
@@ -53,6 +57,9 @@ func (o *outside) Agent(context.Context) (agent.Registered, error) {
 func (o *outside) Events(_ context.Context, from uint64) ([]repute.Record, uint64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if from == 0 { // the question for the newest block
+		return nil, 1, o.chain
+	}
 	out := o.events
 	o.events = nil
 	return out, from + 1, o.chain
@@ -289,5 +296,45 @@ func TestUnsurePolicy(t *testing.T) {
 	r := router.Do(t.Context(), agent.Request{Capability: "echo", Input: json.RawMessage(`{}`)})
 	if p := r.Problem; r.Status != 503 || p == nil || p.Retry != 5*time.Second || !strings.Contains(p.Message, "score") {
 		t.Errorf("%d %+v", r.Status, p)
+	}
+}
+
+// TestWorkOfEventsIsRetried: the score after a rating and the registration after a change of the URI are read again
+// where index or chain did not answer at first, without waiting for the next turn of either.
+func TestWorkOfEventsIsRetried(t *testing.T) {
+	t.Parallel()
+	o := &outside{score: agent.Score{Value: 80}}
+	u, _ := upkeep(t, o)
+	u.Sync, u.Beat = time.Hour, time.Hour
+	ok(t, u.Start(t.Context()))
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- u.Run(ctx) }()
+	defer func() { stop(); ok(t, <-ended) }()
+	await(t, u, agent.Normal)
+	o.set(func() {
+		o.err, o.score.Value = repute.ErrUnavailable, 20
+		o.events = []repute.Record{{Event: repute.NewFeedback{}, Log: types.Log{Index: 1}}}
+	})
+	for taken := false; !taken; time.Sleep(time.Millisecond) {
+		o.set(func() { taken = o.events == nil })
+	}
+	time.Sleep(50 * time.Millisecond) // the score could not be read
+	o.set(func() { o.err = nil })
+	await(t, u, agent.Degraded)
+
+	var before int
+	o.set(func() {
+		before, o.silent = o.reads, true
+		o.events = []repute.Record{{Event: repute.URIUpdated{}, Log: types.Log{Index: 2}}}
+	})
+	for asked := 0; asked <= before; time.Sleep(time.Millisecond) {
+		o.set(func() { asked = o.reads })
+	}
+	o.set(func() { o.silent, o.agent.Owner = false, common.Address{2} })
+	for end := time.Now().Add(10 * time.Second); u.Owners()[0] != (common.Address{2}); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the agent is never read again")
+		}
 	}
 }

@@ -30,6 +30,9 @@ type following struct {
 	next uint64              // block to go on with; 0: not known
 	kept time.Time           // when next was stored
 	seen map[eventKey]uint64 // events of the overlap with their blocks
+	// moved and rated are work that events asked for and that is not done: the chain or the index did not answer.
+	// A process that ends before does both at its next start.
+	moved, rated bool
 }
 
 // eventKey names an event.
@@ -94,10 +97,10 @@ func (u *Upkeep) recall(ctx context.Context) bool {
 
 // take stores events that are new and acts on them.
 func (u *Upkeep) take(ctx context.Context, events []repute.Record) error {
-	rated, moved, news := false, false, false // strangers can rate often
+	f, news := &u.watching, false
 	for _, e := range events {
 		key := eventKey{e.Log.BlockHash, e.Log.Index}
-		if _, known := u.watching.seen[key]; known {
+		if _, known := f.seen[key]; known {
 			continue
 		}
 		name := e.Event.Kind().String()
@@ -106,28 +109,30 @@ func (u *Upkeep) take(ctx context.Context, events []repute.Record) error {
 		if err != nil {
 			return err
 		}
-		if u.Validations != nil && e.Event.Kind() == repute.KindValidationResponse {
-			if err := u.Validations.Answered(ctx, e); err != nil {
+		for _, v := range u.Validations {
+			if err := v.Take(ctx, e); err != nil {
 				return err
 			}
 		}
-		u.watching.seen[key] = e.Log.BlockNumber
+		f.seen[key] = e.Log.BlockNumber
 		news = news || added
 		// Every process acts on an event, also on one that another process stored.
-		rated = rated || e.Event.Kind() == repute.KindNewFeedback
-		moved = moved || e.Event.Kind() == repute.KindURIUpdated
+		f.rated = f.rated || e.Event.Kind() == repute.KindNewFeedback
+		f.moved = f.moved || e.Event.Kind() == repute.KindURIUpdated
 		u.Router.o.Log.InfoContext(ctx, "event of the agent", "event", name, "block", e.Log.BlockNumber,
 			"transaction", e.Log.TxHash)
 	}
-	if moved {
-		if err := u.resync(ctx); err != nil {
+	if f.moved { // once for all events: strangers can rate often
+		done, err := u.synced(ctx)
+		if err != nil {
 			return err
 		}
+		f.moved = !done
 	}
-	if rated {
-		u.readScore(ctx)
+	if f.rated {
+		f.rated = !u.readScore(ctx)
 	}
-	if news || time.Since(u.watching.kept) > keepTime {
+	if news || time.Since(f.kept) > keepTime {
 		u.keep(ctx)
 	}
 	return nil

@@ -1477,6 +1477,7 @@ create unique index agent_payments_identifier on agent_payments (agent, payer, p
     where payment_id is not null;
 create index agent_payments_created on agent_payments (created_at);
 create index agent_payments_payload on agent_payments (agent, payload);
+create index agent_payments_request on agent_payments (agent, request_id);
 create index agent_payments_refund on agent_payments (agent, created_at) where refund = 'due';
 comment on table agent_payments is
     'Payments that agents accepted, each claimed before its work: a payment is worked for once, by one process.';
@@ -1530,6 +1531,8 @@ create index agent_receipts_tasks on agent_receipts (agent, (detail->>'task'))
     where detail->>'task' is not null;
 create index agent_receipts_validations on agent_receipts (agent, (detail->>'validation'))
     where detail->>'validation' is not null;
+create index agent_receipts_asked on agent_receipts (agent, outcome, (detail->>'asked'))
+    where detail->>'asked' is not null;
 create index agent_receipts_events on agent_receipts (agent, outcome, tx_hash, at, number)
     where kind = 'event';
 comment on table agent_receipts is

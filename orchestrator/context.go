@@ -70,7 +70,7 @@ func (c *Context) leaves(id int64) {
 func (w *work) context(phase repute.Phase, step string) *Context {
 	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent,
 		OperatorWallet: w.info.Manifest.OperatorWallet, Services: w.e.services(),
-		Budget: standard.BudgetOf(w.root().Run.Limits), Threshold: w.terms.Threshold,
+		Budget: w.terms.Budget.Payment(standard.BudgetOf(w.root().Run.Limits)), Threshold: w.terms.Threshold,
 		Log: w.log.With("phase", phase.String(), "step", step),
 		w:   w, phase: phase, step: step, calls: map[string]int{}}
 }

@@ -13,15 +13,18 @@ import (
 	"repute"
 	"repute/orchestrator/journal"
 	"repute/orchestrator/outbound"
+	"repute/orchestrator/quote"
 	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
+	"repute/store/trustdb"
 )
 
 // Payer asks servers and pays for their answers by x402 (package payer). It MUST make at most one
 // payment for the call that a purchase names, however often and by however many processes it is asked.
 type Payer interface {
+	quote.Payer
 	Pay(ctx context.Context, s policy.Spending, p outbound.Purchase) (outbound.PaidResponse, error)
 }
 
@@ -94,8 +97,12 @@ func (w *work) purchase(ctx context.Context, r *repute.Receipt, q outbound.PaidR
 	err error) {
 	ctx, end := w.e.trace.Start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", r.Step),
 		attribute.String("key", r.Key))
-	out, err = w.e.o.Payer.Pay(ctx, w.e.o.Policy().Spending(), outbound.Purchase{PaidRequest: q, Call: intentID(r),
-		Agent: w.Run.Agent, Task: w.Run.Task, Still: w.mayStillPay})
+	p := w.e.o.Policy()
+	out, err = w.e.o.Payer.Pay(ctx, p.SpendingOf(w.terms.Budget), outbound.Purchase{PaidRequest: q, Call: intentID(r),
+		Agent: w.Run.Agent, Task: w.Run.Task, Still: w.mayStillPay,
+		Judge: func(ctx context.Context, asked *policy.Payment) error {
+			return w.paymentAllowed(ctx, p, r.Step+"/"+r.Key, asked)
+		}})
 	end(err)
 	var waits *ApprovalError
 	if err != nil && (errors.Is(err, outbound.ErrPaymentOpen) || errors.Is(err, store.ErrDatabase) ||
@@ -113,6 +120,48 @@ func (w *work) purchase(ctx context.Context, r *repute.Receipt, q outbound.PaidR
 		return outbound.PaidResponse{}, w.lost(stored)
 	}
 	return out, err
+}
+
+// paymentAllowed asks the rules of the policy and, if required, a person about a payment before it is signed.
+func (w *work) paymentAllowed(ctx context.Context, p *policy.Policy, call string, asked *policy.Payment) error {
+	in := w.paymentInput(p, asked)
+	d := p.Decide(ctx, &in)
+	if _, err := trustdb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
+		return w.lost(err)
+	}
+	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall,
+		Subject: "payment " + call + " " + journal.Digest(journal.JSON(asked.Terms())),
+		Effect:  string(d.Effect), Reasons: journal.JSON(d.Reasons), Policy: p.Hash(), Input: journal.JSON(in)}
+	if d.Effect == policy.RequireApproval {
+		d.Reasons = append(d.Reasons, policy.Reason{ID: "payment", Effect: policy.RequireApproval, Text: fmt.Sprintf(
+			"%s dollars (%s of %s on %s) to %s, agent %s, for an answer of %s", asked.Micros(), asked.Amount, asked.Asset,
+			asked.Network, asked.To, cmp.Or(asked.Payee, "unknown"), asked.Host)})
+		return w.approved(ctx, stored, d, nil)
+	}
+	err := w.lost(rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
+	if d.Effect == policy.Deny {
+		return errors.Join(&transaction.DeniedError{Reasons: d.Reasons}, err)
+	}
+	return err
+}
+
+// paymentInput returns the input of the rules about a payment.
+func (w *work) paymentInput(p *policy.Policy, asked *policy.Payment) policy.Input {
+	in := w.policyInput(p)
+	in.Phase, in.Payment = "payment", *asked
+	return in
+}
+
+// quoteAll quotes the payments of a dry run. The reasons forbid Execute.
+func (w *work) quoteAll(ctx context.Context, planned []quote.Planned) ([]quote.Quote, []policy.Reason) {
+	p := w.e.o.Policy()
+	r := quote.Rules{Payer: w.e.o.Payer, Spending: p.SpendingOf(w.terms.Budget), Most: w.root().Run.Limits.ToolCalls,
+		Purchase: outbound.Purchase{Agent: w.Run.Agent, Task: w.Run.Task},
+		Decide: func(ctx context.Context, asked *policy.Payment) policy.Decision {
+			in := w.paymentInput(p, asked)
+			return p.Decide(ctx, &in)
+		}}
+	return r.All(ctx, planned)
 }
 
 // mayStillPay is asked before a payment is signed: the lease of the run MUST be held, and the agent

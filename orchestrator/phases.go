@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/journal"
+	"repute/orchestrator/quote"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/trustgate"
@@ -185,7 +186,8 @@ func (w *work) bound(ctx context.Context, d policy.Decision, b policy.Budget) er
 type dryRunResult struct {
 	Ran bool `json:"ran"` // the agent has a dry run
 	standard.DryRun
-	Simulations []transaction.Simulation `json:"simulations"` // the runtime's own, of each call
+	Simulations []transaction.Simulation `json:"simulations"`      // the runtime's own, of each call
+	Quotes      []quote.Quote            `json:"quotes,omitempty"` // the runtime's own, of each planned payment
 }
 
 // dryRun requests the agent's planned transactions, and simulates each of them.
@@ -215,7 +217,13 @@ func (w *work) dryRun(ctx context.Context) (o outcome) {
 			Have: fmt.Sprint(len(said.Calls)), Need: fmt.Sprint(most)})
 		said.Calls = nil
 	}
-	reasons, err := w.simulateAll(ctx, said.Calls, &r)
+	r.Payments = nil // quotes show them, without what may be secret in their requests
+	var reasons []policy.Reason
+	if len(said.Payments) > 0 {
+		r.Quotes, reasons = w.quoteAll(ctx, said.Payments)
+		o.reasons = append(o.reasons, reasons...)
+	}
+	reasons, err = w.simulateAll(ctx, said.Calls, &r)
 	if err != nil {
 		return outcome{err: err}
 	}

@@ -1,13 +1,20 @@
 package policy
 
+import (
+	"math"
+
+	"repute"
+)
+
 // Input is what rules can name. Amounts are decimal strings in the smallest unit: use
 // the functions lt, lte, gt, gte, add, sub, mul, div on them.
 type Input struct {
-	Phase string // policy before the work begins, call for each transaction
-	Task  Task
-	Plan  Plan
-	Agent Agent
-	Call  Call // empty in phase policy
+	Phase   string // policy before the work begins, call for each transaction, payment for each payment by x402
+	Task    Task
+	Plan    Plan
+	Agent   Agent
+	Call    Call    // empty in other phases than call
+	Payment Payment `json:",omitzero"` // empty in other phases than payment
 }
 
 // Task is what was asked for.
@@ -27,6 +34,8 @@ type Budget struct {
 	RuntimeMS     int64  `cel:"runtimeMs" json:"maxRuntimeMs"`
 	OnchainWrites int64  `cel:"onchainWrites" json:"maxOnchainWrites"`
 	GasWei        string `cel:"gasWei" json:"maxGasWei,omitempty"` // decimal; empty: gas has no limit
+	// PaymentUSD bounds what is paid for answers, in dollars; empty: the maxTask of the policy's payments.
+	PaymentUSD string `cel:"paymentUsd" json:"maxPaymentUsd,omitempty"`
 }
 
 // Plan is what the coordinator means to do.
@@ -83,6 +92,31 @@ type Call struct {
 	// bytes hex; lists are lists, tuples maps.
 	Args map[string]any `cel:"args" json:",omitempty"`
 }
+
+// Payment is a payment by x402 that an agent wants to make.
+type Payment struct {
+	Host    string  `cel:"host" json:"host"` // of the server, with a port where the URL has one
+	Network string  `cel:"network" json:"network"`
+	Asset   string  `cel:"asset" json:"asset"`   // checksummed address of the token
+	To      string  `cel:"to" json:"to"`         // checksummed address
+	Amount  string  `cel:"amount" json:"amount"` // in the token's smallest unit
+	USD     float64 `cel:"usd" json:"usd"`       // what it counts for, rounded up to millionths
+	// Payee is the id of the agent that is paid, empty where nobody can be named; what follows is then empty too.
+	Payee  string  `cel:"payee" json:"payee,omitempty"`
+	By     string  `cel:"by" json:"by,omitempty"`         // how it was found: wallet, owner or domain
+	Status string  `cel:"status" json:"status,omitempty"` // rated, thin or unrated
+	Score  float64 `cel:"score" json:"score"`             // -100 to 100, 0 when unrated
+	Low    float64 `cel:"low" json:"low"`
+	Tier   int64   `cel:"tier" json:"tier"` // 0 to 4, 0 where the index gives none
+}
+
+// Terms are what a person approves of: the payment without what the index says of its payee now.
+func (p *Payment) Terms() Payment {
+	return Payment{Host: p.Host, Network: p.Network, Asset: p.Asset, To: p.To, Amount: p.Amount, Payee: p.Payee}
+}
+
+// Micros is USD in millionths.
+func (p *Payment) Micros() repute.Micros { return repute.Micros(math.Round(p.USD * 1e6)) }
 
 // Statuses of agents: with enough vouched evidence, with little of it, and without.
 const (

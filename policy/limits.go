@@ -21,6 +21,8 @@ type Bounds struct {
 	RuntimeMS     *int64 `yaml:"maxRuntimeMs" json:"maxRuntimeMs,omitempty" minimum:"0" maximum:"2147483647"`
 	OnchainWrites *int64 `yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty" minimum:"0" maximum:"2147483647"`
 	GasWei        string `yaml:"maxGasWei" json:"maxGasWei,omitempty" pattern:"^[0-9]{1,78}$"`
+	// PaymentUSD lowers what a task may pay for answers. Policies bound that by payments.maxTask.
+	PaymentUSD string `yaml:"maxPaymentUsd" json:"maxPaymentUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$" doc:"dollars for answers that are paid by x402; absent: maxTask of the policy's payments, which it cannot raise"`
 }
 
 // Or is the budget that has the bounds, and what is absent from another.
@@ -35,6 +37,13 @@ func (b Bounds) Or(other Budget) Budget {
 		}
 	}
 	other.GasWei = cmp.Or(b.GasWei, other.GasWei)
+	other.PaymentUSD = cmp.Or(b.PaymentUSD, other.PaymentUSD)
+	return other
+}
+
+// Payment is a budget with the bound of what is paid for answers, which is stored with the task alone.
+func (b Bounds) Payment(other Budget) Budget {
+	other.PaymentUSD = b.PaymentUSD
 	return other
 }
 
@@ -46,6 +55,11 @@ func (b Budget) check() error {
 	for _, c := range b.counts() {
 		if c.value < 0 || c.value > maxBound {
 			return repute.Invalid(c.name, fmt.Sprintf("%d is out of range", c.value), fmt.Sprintf("0 to %d", maxBound))
+		}
+	}
+	if b.PaymentUSD != "" {
+		if _, err := repute.ParseDollars("maxPaymentUsd", b.PaymentUSD); err != nil {
+			return err
 		}
 	}
 	if b.GasWei == "" {
@@ -111,6 +125,17 @@ func (b Budget) gasExceeded(asked string) []Reason {
 	limit, err2 := amountOf(b.GasWei)
 	if err != nil || err2 != nil || have.Cmp(limit) > 0 {
 		return []Reason{over("maxGasWei", asked, b.GasWei)}
+	}
+	return nil
+}
+
+// paymentExceeded: a task lowers what is paid for it, and never raises it.
+func (p *Policy) paymentExceeded(asked Budget) []Reason {
+	if asked.PaymentUSD == "" {
+		return nil
+	}
+	if have, err := repute.ParseDollars("maxPaymentUsd", asked.PaymentUSD); err != nil || have > p.spend.MaxTask {
+		return []Reason{over("maxPaymentUsd", asked.PaymentUSD, p.spend.MaxTask.String())}
 	}
 	return nil
 }

@@ -129,6 +129,9 @@ func (f *File) complete() error {
 	if err := f.Limits.Check(); err != nil {
 		return err
 	}
+	if f.Limits.PaymentUSD != "" {
+		return repute.Invalid("limits.maxPaymentUsd", "is a bound of tasks", "payments.maxTask")
+	}
 	return f.Trust.complete()
 }
 
@@ -155,7 +158,7 @@ func (p *Policy) Text() []byte { return bytes.Clone(p.text) }
 // Decide evaluates limits and rules. It never fails: what cannot be evaluated denies.
 func (p *Policy) Decide(ctx context.Context, in *Input) Decision {
 	d := Decision{Effect: Allow}
-	for _, r := range p.limits.exceeded(in.Task.Budget, in.Plan) {
+	for _, r := range append(p.limits.exceeded(in.Task.Budget, in.Plan), p.paymentExceeded(in.Task.Budget)...) {
 		d.add(r)
 	}
 	applied := false

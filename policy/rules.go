@@ -105,7 +105,7 @@ func compileRule(env *cel.Env, at string, r Rule) (program, error) {
 	case !r.Effect.known():
 		return program{}, repute.Invalid(at+".effect", fmt.Sprintf("%q is no effect", r.Effect), effects)
 	}
-	when, err := NewExpression(env, at+".when", r.When, "task, plan, agent, call and phase")
+	when, err := NewExpression(env, at+".when", r.When, "task, plan, agent, call, payment and phase")
 	return program{rule: r, when: when}, err
 }
 
@@ -113,10 +113,11 @@ func compileRule(env *cel.Env, at string, r Rule) (program, error) {
 func environment() (*cel.Env, error) {
 	return Environment(
 		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Task](), reflect.TypeFor[Plan](),
-			reflect.TypeFor[Agent](), reflect.TypeFor[Call]()),
+			reflect.TypeFor[Agent](), reflect.TypeFor[Call](), reflect.TypeFor[Payment]()),
 		cel.Variable("phase", cel.StringType), cel.Variable("task", cel.ObjectType("policy.Task")),
 		cel.Variable("plan", cel.ObjectType("policy.Plan")),
-		cel.Variable("agent", cel.ObjectType("policy.Agent")), cel.Variable("call", cel.ObjectType("policy.Call")))
+		cel.Variable("agent", cel.ObjectType("policy.Agent")), cel.Variable("call", cel.ObjectType("policy.Call")),
+		cel.Variable("payment", cel.ObjectType("policy.Payment")))
 }
 
 // Environment declares the functions on amounts, and the variables that options add.
@@ -187,7 +188,7 @@ func text(v ref.Val) string {
 // evaluate tells whether the rule applies. A rule that fails applies, and denies.
 func (p program) evaluate(ctx context.Context, in *Input) (Reason, bool) {
 	applies, err := p.when.Holds(ctx, map[string]any{"phase": in.Phase, "task": in.Task, "plan": in.Plan,
-		"agent": in.Agent, "call": in.Call})
+		"agent": in.Agent, "call": in.Call, "payment": in.Payment})
 	if err != nil {
 		return Reason{ID: p.rule.ID, Effect: Deny, Text: err.Error()}, true
 	}

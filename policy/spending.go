@@ -44,6 +44,22 @@ func (s Spending) Allowed() bool { return s.Index != "" }
 // Spending is what agents may pay for answers.
 func (p *Policy) Spending() Spending { return p.spend }
 
+// SpendingOf is what the agents of a task may pay for answers: its bounds lower the caps, and never raise them.
+// A bound that cannot be read allows nothing.
+func (p *Policy) SpendingOf(b Bounds) Spending {
+	s := p.spend
+	if b.PaymentUSD == "" {
+		return s
+	}
+	most, err := repute.ParseDollars("maxPaymentUsd", b.PaymentUSD)
+	if err != nil {
+		most = 0
+	}
+	s.MaxTask = min(s.MaxTask, most)
+	s.MaxCall = min(s.MaxCall, s.MaxTask)
+	return s
+}
+
 // spending checks the payments of a policy. repute.ErrInvalid names the field.
 func (f *Payments) spending() (s Spending, err error) {
 	if f == nil {

@@ -48,3 +48,26 @@ func TestWrongSpending(t *testing.T) {
 		}
 	}
 }
+
+// TestSpendingOf: the bounds of a task lower what is paid for it, and never raise it.
+func TestSpendingOf(t *testing.T) {
+	t.Parallel()
+	p, err := policy.Parse([]byte("version: \"1\"\npayments: {index: \"http://127.0.0.1:1\", maxCall: \"0.1\", maxTask: \"0.2\"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for asked, want := range map[string][2]repute.Micros{"": {100_000, 200_000}, "0.15": {100_000, 150_000},
+		"0.05": {50_000, 50_000}, "0": {0, 0}, "7": {100_000, 200_000}, "1e3": {0, 0}} {
+		s := p.SpendingOf(policy.Bounds{PaymentUSD: asked})
+		if s.MaxCall != want[0] || s.MaxTask != want[1] || s.MaxDay != p.Spending().MaxDay {
+			t.Errorf("%q: %+v", asked, s)
+		}
+		d := p.Decide(t.Context(), &policy.Input{Task: policy.Task{Budget: p.Budget(policy.Bounds{PaymentUSD: asked})}})
+		if denied := asked == "7" || asked == "1e3"; (d.Effect == policy.Deny) != denied {
+			t.Errorf("%q: %+v", asked, d)
+		}
+	}
+	if _, err := policy.Parse([]byte("version: \"1\"\nlimits: {maxPaymentUsd: \"1\"}\n")); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("a policy has the bound of tasks: %v", err)
+	}
+}

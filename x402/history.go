@@ -15,9 +15,10 @@ import (
 
 // History reads what happened on a chain.
 type History interface {
-	// Logs are those of the newest blocks that have any, the oldest first, or of the block that the query names by
-	// its hash. ToBlock, where it is there, is the newest block that is looked at.
-	Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery) ([]types.Log, error)
+	// Logs are those of the newest blocks of the window that have any, the oldest first, or of the block that the
+	// query names by its hash. ToBlock, where it is there, is the newest block that is looked at. whole reports
+	// that there are none, and that all blocks of the window were looked at. PastLogs does it.
+	Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery, w Window) (logs []types.Log, whole bool, err error)
 	// Transaction returns which contract a mined transaction called, and with what.
 	Transaction(ctx context.Context, chainID uint64, hash common.Hash) (to common.Address, data []byte, err error)
 	// Finalized returns number and time, in seconds since 1970, of the newest block that cannot be replaced.
@@ -31,9 +32,10 @@ type end struct {
 	Transaction common.Hash
 	// By is the transaction that used or canceled the authorization, where the chain tells it.
 	By common.Hash
-	// Dead says that the authorization did not move it and no longer can: it ended unused, or a token says that it
-	// was used for something else, in a block that cannot be replaced. A permit that is used is never dead: Permit2
-	// has no event of it, so that a payment which is not found may still have been made.
+	// Dead says that the authorization did not move it and no longer can: it ended unused, a token says that it
+	// was used for something else, in a block that cannot be replaced, or it was used, it has ended, and no transfer
+	// that could be its own was made meanwhile. A transfer inside of the call of another contract could be: Permit2
+	// has no event that names the permit, so that such a payment stays open.
 	Dead bool
 }
 
@@ -63,7 +65,9 @@ func (v *Verifier) end(ctx context.Context, h History, t *Transfer) (e end, err 
 	if t.ByToken {
 		return e, t.findToken(ctx, h, final, &e)
 	}
-	e.Transaction, err = t.findPermit(ctx, h)
+	var none bool
+	e.Transaction, none, err = t.findPermit(ctx, h)
+	e.Dead = none && t.Until.Cmp(NewAmount(seconds)) < 0
 	return e, err
 }
 
@@ -75,15 +79,19 @@ func topic(event string) common.Hash { return crypto.Keccak256Hash([]byte(event)
 // transaction, whose payer chooses what else it does.
 func (t *Transfer) findToken(ctx context.Context, h History, final uint64, e *end) error {
 	from := []common.Hash{common.BytesToHash(t.From[:])}
-	uses, err := h.Logs(ctx, t.ChainID, ethereum.FilterQuery{Addresses: []common.Address{t.Token},
-		Topics: [][]common.Hash{{topic(eventAuthorizationUsed), topic(eventAuthorizationCanceled)}, from, {t.Nonce}}})
+	q := ethereum.FilterQuery{Addresses: []common.Address{t.Token},
+		Topics: [][]common.Hash{{topic(eventAuthorizationUsed), topic(eventAuthorizationCanceled)}, from, {t.Nonce}}}
+	uses, _, err := h.Logs(ctx, t.ChainID, q, t.window())
+	if err == nil && len(uses) == 0 { // it can be canceled later
+		uses, _, err = h.Logs(ctx, t.ChainID, q, Window{Since: t.window().Since})
+	}
 	if err != nil {
 		return err
 	}
 	for _, use := range uses {
 		e.By = use.TxHash
-		moves, err := h.Logs(ctx, t.ChainID, ethereum.FilterQuery{BlockHash: &use.BlockHash,
-			Addresses: []common.Address{t.Token}, Topics: [][]common.Hash{{topic(eventTransfer)}, from}})
+		moves, _, err := h.Logs(ctx, t.ChainID, ethereum.FilterQuery{BlockHash: &use.BlockHash,
+			Addresses: []common.Address{t.Token}, Topics: [][]common.Hash{{topic(eventTransfer)}, from}}, Window{})
 		if err != nil {
 			return err
 		}
@@ -103,41 +111,52 @@ const maxSearches = 50
 
 // findPermit looks for the transaction by which Permit2 moved what a permit allows, among those by which
 // the payer paid the payee this amount. It MUST call the proxy with this permit itself: what others do
-// inside of theirs, and whether it failed, is not seen.
-func (t *Transfer) findPermit(ctx context.Context, h History) (none common.Hash, err error) {
+// inside of theirs, and whether it failed, is not seen. never reports that no transfer was made that could be by
+// this permit.
+func (t *Transfer) findPermit(ctx context.Context, h History) (found common.Hash, never bool, err error) {
+	never = true
 	q := ethereum.FilterQuery{Addresses: []common.Address{t.Token}, Topics: [][]common.Hash{
 		{topic(eventTransfer)}, {common.BytesToHash(t.From[:])}, {common.BytesToHash(t.To[:])}}}
 	for range maxSearches {
-		moves, err := h.Logs(ctx, t.ChainID, q)
+		moves, whole, err := h.Logs(ctx, t.ChainID, q, t.window())
 		if err != nil || len(moves) == 0 {
-			return none, err
+			return found, never && whole && err == nil, err
 		}
-		if hash, err := t.among(ctx, h, moves); err != nil || hash != none {
-			return hash, err
+		hash, others, err := t.among(ctx, h, moves)
+		if err != nil || hash != (common.Hash{}) {
+			return hash, false, err
 		}
+		never = never && others
 		if moves[0].BlockNumber == 0 {
-			break
+			return found, never, nil
 		}
 		q.ToBlock = new(big.Int).SetUint64(moves[0].BlockNumber - 1) // what was found may all be newer
 	}
-	return none, nil
+	return found, false, nil
 }
 
-// among returns the transaction of moves that used the transfer's permit, zero for none.
-func (t *Transfer) among(ctx context.Context, h History, moves []types.Log) (none common.Hash, err error) {
+// among returns the transaction of moves that used the transfer's permit, zero for none. others reports that each of
+// them is by another permit, which its transaction itself names.
+func (t *Transfer) among(ctx context.Context, h History, moves []types.Log) (found common.Hash, others bool, err error) {
+	others = true
+	seen := map[common.Hash]bool{}
 	for _, move := range slices.Backward(moves) {
 		if !t.Paid([]types.Log{move}) {
 			continue
 		}
 		to, data, err := h.Transaction(ctx, t.ChainID, move.TxHash)
 		if err != nil {
-			return none, fmt.Errorf("transaction %s: %w", move.TxHash, err)
+			return found, false, fmt.Errorf("transaction %s: %w", move.TxHash, err)
 		}
 		if t.permittedBy(to, data) {
-			return move.TxHash, nil
+			return move.TxHash, false, nil
 		}
+		charged, ok := Charged(to, data)
+		// A transaction that deploys a wallet first can do more than the one transfer that it names.
+		others = others && ok && charged == (Charge{t.Token, t.To, t.Amount}) && !seen[move.TxHash]
+		seen[move.TxHash] = true
 	}
-	return none, nil
+	return found, others, nil
 }
 
 // permittedBy reports whether a transaction uses the transfer's permit for what the transfer says.

@@ -110,6 +110,17 @@ func (p *Payload) Until() Amount {
 	return Amount{}
 }
 
+// Since is when the payment's authorization begins, in seconds since 1970.
+func (p *Payload) Since() Amount {
+	switch {
+	case p.Authorization != nil:
+		return p.Authorization.ValidAfter
+	case p.Permit2 != nil:
+		return p.Permit2.Witness.ValidAfter
+	}
+	return Amount{}
+}
+
 // paymentV1 is the form of version 1.
 type paymentV1 struct {
 	X402Version int     `json:"x402Version"`

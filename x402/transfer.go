@@ -18,8 +18,8 @@ type Transfer struct {
 	// Nonce is the authorization's, which the payer uses once: of EIP-3009, or of Permit2.
 	Nonce   common.Hash
 	ByToken bool // by EIP-3009; false: by Permit2
-	// Until is when the authorization ends, in seconds since 1970.
-	Until Amount
+	// Since and Until are when the authorization begins and ends, in seconds since 1970.
+	Since, Until Amount
 	// Target and Data are the transaction that settles the payment.
 	Target common.Address
 	Data   []byte

@@ -85,7 +85,7 @@ func (v *Verifier) plan(p *Payment, r *Requirements) (t *Transfer, rest func(con
 	}
 	byPermit := r.Scheme == SchemeUpto || terms.Method == MethodPermit2
 	t = &Transfer{Scheme: r.Scheme, ChainID: chain, Token: r.Asset, From: p.Payload.Payer(), To: r.PayTo,
-		Amount: r.Amount, ByToken: !byPermit, Until: p.Payload.Until()}
+		Amount: r.Amount, ByToken: !byPermit, Since: p.Payload.Since(), Until: p.Payload.Until()}
 	switch {
 	case byPermit && p.Payload.Permit2 == nil:
 		return nil, nil, Refuse(ReasonInvalidPayload, "payload: permit2Authorization is missing")

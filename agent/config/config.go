@@ -82,6 +82,8 @@ type Validation struct {
 	Validator string `json:"validator" doc:"address that is asked to confirm paid results; none: nobody is asked, and answers say that it is required"`
 	Sender    string `json:"sender" doc:"slug of orchestrator.wallets whose key sends the requests and pays their gas: of the agent's owner or operator"`
 	Registry  string `json:"registry" doc:"address of the validation registry that is asked; the first one of agent.validations"`
+	Answerer  string `json:"answerer" doc:"slug of orchestrator.wallets whose key answers requests that name its address as validator, for capabilities with validates; none: no request is answered"`
+	Daily     int    `json:"daily" doc:"requests that are judged in 24 hours, in all processes together" default:"24"`
 }
 
 // Manifest says for whom the agent's agent.json speaks.
@@ -124,6 +126,8 @@ type Capability struct {
 	// ChargeFrom and Repeatable are those of agent.Price and agent.Service.
 	ChargeFrom string
 	Repeatable bool
+	// Validates judges results of others' capabilities of this name; nil: they are not judged.
+	Validates *Handler
 }
 
 // Handler is the work behind a capability: exactly one of Exec, HTTP, MCP and Task.
@@ -159,9 +163,10 @@ type Task struct {
 
 // own are the members of a capability that are not of its definition.
 type own struct {
-	Handler    Handler `json:"handler" doc:"what does the work"`
-	ChargeFrom string  `json:"chargeFrom" doc:"scheme upto: JSON Pointer into the output, to the amount that is charged"`
-	Repeatable bool    `json:"repeatable" doc:"the handler may be called again for a payment after a crash"`
+	Handler    Handler  `json:"handler" doc:"what does the work"`
+	ChargeFrom string   `json:"chargeFrom" doc:"scheme upto: JSON Pointer into the output, to the amount that is charged"`
+	Repeatable bool     `json:"repeatable" doc:"the handler may be called again for a payment after a crash"`
+	Validates  *Handler `json:"validates" doc:"a handler that judges results of this capability of other agents, for validation.answerer"`
 }
 
 // UnmarshalJSON separates the definition from the other members.
@@ -171,7 +176,7 @@ func (c *Capability) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	ours := map[string]json.RawMessage{}
-	for _, name := range []string{"handler", "chargeFrom", "repeatable"} {
+	for _, name := range []string{"handler", "chargeFrom", "repeatable", "validates"} {
 		if v, ok := members[name]; ok {
 			ours[name] = v
 			delete(members, name)
@@ -192,7 +197,7 @@ func (c *Capability) UnmarshalJSON(raw []byte) error {
 	if err := decode("capabilities", rest, &o); err != nil {
 		return err
 	}
-	c.Handler, c.ChargeFrom, c.Repeatable = o.Handler, o.ChargeFrom, o.Repeatable
+	c.Handler, c.ChargeFrom, c.Repeatable, c.Validates = o.Handler, o.ChargeFrom, o.Repeatable, o.Validates
 	return nil
 }
 

@@ -72,3 +72,28 @@ func TestWrongHandlers(t *testing.T) {
 		}
 	}
 }
+
+// TestValidates: a handler that judges results of others needs an account that answers, and the reverse; it gets
+// the limits of programs.
+func TestValidates(t *testing.T) {
+	t.Parallel()
+	with := func(validates, more string) (*config.Config, error) {
+		text := strings.Replace(file, "handler: {exec: [/bin/cat]}", "handler: {exec: [/bin/cat]}"+validates, 1)
+		return config.Parse([]byte(text+more), env(nil))
+	}
+	const judge = "\n    validates: {exec: [/bin/judge]}"
+	c, err := with(judge, "validation: {answerer: v}\n")
+	if err != nil || c.Capabilities[0].Validates.Memory != 512 || c.Validation.Daily != 24 {
+		t.Fatalf("%+v %v", c, err)
+	}
+	for want, tt := range map[string][2]string{
+		"validation.answerer":                     {judge, ""},
+		"validation.answerer: and validates":      {"", "validation: {answerer: v}\n"},
+		"capabilities.0.validates: names no work": {"\n    validates: {}", "validation: {answerer: v}\n"},
+		"validation.daily: -1 is out of range":    {judge, "validation: {answerer: v, daily: -1}\n"},
+	} {
+		if _, err := with(tt[0], tt[1]); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

@@ -198,9 +198,12 @@ func (c *Config) environment(getenv func(string) string) error {
 // complete fills in the defaults, which the tags name too.
 func (c *Config) complete() {
 	values := []reflect.Value{reflect.ValueOf(c).Elem(), reflect.ValueOf(&c.Profile).Elem(),
-		reflect.ValueOf(&c.Limits).Elem(), reflect.ValueOf(&c.Receipts).Elem()}
+		reflect.ValueOf(&c.Limits).Elem(), reflect.ValueOf(&c.Validation).Elem(), reflect.ValueOf(&c.Receipts).Elem()}
 	for i := range c.Capabilities {
 		if h := &c.Capabilities[i].Handler; len(h.Exec) > 0 {
+			values = append(values, reflect.ValueOf(h).Elem())
+		}
+		if h := c.Capabilities[i].Validates; h != nil && len(h.Exec) > 0 {
 			values = append(values, reflect.ValueOf(h).Elem())
 		}
 	}
@@ -257,9 +260,28 @@ func (c *Config) check() error {
 	need(len(c.Manifest.Commitments) == 0 || c.Manifest.KeyEnv != "", "manifest.commitments", "nobody signs them",
 		"manifest.key_env, or no commitments")
 	_, err := c.Limits.Prefixes()
-	wrong = append(wrong, err)
+	wrong = append(wrong, err, c.checkAnswers())
 	for i := range c.Capabilities {
 		wrong = append(wrong, c.Capabilities[i].Handler.check(fmt.Sprintf("capabilities.%d.handler", i)))
+	}
+	return errors.Join(wrong...)
+}
+
+// checkAnswers refuses an agent that is to answer as a validator without a handler, or the reverse.
+func (c *Config) checkAnswers() error {
+	wrong, judges := []error{}, false
+	for i := range c.Capabilities {
+		if h := c.Capabilities[i].Validates; h != nil {
+			judges = true
+			wrong = append(wrong, h.check(fmt.Sprintf("capabilities.%d.validates", i)))
+		}
+	}
+	if judges != (c.Validation.Answerer != "") {
+		wrong = append(wrong, repute.Invalid("validation.answerer", "and validates of a capability need each other",
+			"both, or none"))
+	}
+	if c.Validation.Daily < 1 {
+		wrong = append(wrong, repute.Invalid("validation.daily", fmt.Sprintf("%d is out of range", c.Validation.Daily), "1 or more"))
 	}
 	return errors.Join(wrong...)
 }

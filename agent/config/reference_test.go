@@ -37,7 +37,8 @@ func TestReference(t *testing.T) {
 	}
 	for _, row := range [][3]string{{"handler", "object", "what does the work: see below"},
 		{"chargeFrom", "text", "scheme upto: JSON Pointer into the output, to the amount that is charged"},
-		{"repeatable", "true or false", "the handler may be called again for a payment after a crash"}} {
+		{"repeatable", "true or false", "the handler may be called again for a payment after a crash"},
+		{"validates", "object", "a handler that judges results of this capability of other agents, for validation.answerer"}} {
 		fmt.Fprintf(&b, "| `%s` | %s | | %s |\n", row[0], row[1], row[2])
 	}
 	rows(t, &b, "### manifest.commitments", reflect.TypeFor[config.Commitment]())

@@ -37,7 +37,9 @@ type Options struct {
 type Registry struct {
 	o     Options
 	nodes []*ethclient.Client
-	head  atomic.Uint64 // newest block that a majority of nodes had; see maxLag
+	// validator is the account as which the agent validates work of others; zero for none.
+	validator common.Address
+	head      atomic.Uint64 // newest block that a majority of nodes had; see maxLag
 }
 
 // Open returns a registry. It makes no request. repute.ErrInvalid for a URL that is none.
@@ -62,6 +64,10 @@ func Open(o Options) (*Registry, error) {
 
 // Validations are the validation registries whose events are watched.
 func (r *Registry) Validations() []common.Address { return r.o.Validations }
+
+// WatchValidator has Events include requests that name an account as validator. It MUST be called before the
+// first one.
+func (r *Registry) WatchValidator(who common.Address) { r.validator = who }
 
 // Close ends the connections.
 func (r *Registry) Close() {
@@ -121,46 +127,6 @@ func (r *Registry) Call(ctx context.Context, chainID uint64, from, to common.Add
 	return out, err
 }
 
-// maxPast is how far back payments are looked for, in blocks: the transaction of one that a client
-// still asks about is not older.
-const maxPast = 20 * agent.EventBlocks
-
-// Logs implements x402.History.
-func (r *Registry) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery) (out []types.Log, err error) {
-	if chainID != r.o.ID.ChainID {
-		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrUnavailable)
-	}
-	one := func() error {
-		return r.ask(ctx, func(ctx context.Context, n *ethclient.Client) error {
-			out, err = n.FilterLogs(ctx, q)
-			return err
-		})
-	}
-	if q.BlockHash != nil || q.FromBlock != nil {
-		err = one()
-		return out, err
-	}
-	var head uint64
-	err = r.ask(ctx, func(ctx context.Context, n *ethclient.Client) error {
-		head, err = n.BlockNumber(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if q.ToBlock != nil && q.ToBlock.IsUint64() {
-		head = min(head, q.ToBlock.Uint64())
-	}
-	for back := uint64(0); back < maxPast && back <= head; back += agent.EventBlocks {
-		q.ToBlock = new(big.Int).SetUint64(head - back)
-		q.FromBlock = new(big.Int).SetUint64(head - min(head, back+agent.EventBlocks-1))
-		if err := one(); err != nil || len(out) > 0 {
-			return out, err
-		}
-	}
-	return out, nil
-}
-
 // Events implements agent.Registry: what happened to the agent from a block on. next is where to go
 // on; of a beginning of 0 it is the block after the newest one.
 func (r *Registry) Events(ctx context.Context, from uint64) (out []repute.Record, next uint64, err error) {
@@ -214,6 +180,9 @@ func (r *Registry) queries(from, to uint64) []ethereum.FilterQuery {
 		both := append(topic("ValidationRequest(address,uint256,string,bytes32)"),
 			topic("ValidationResponse(address,uint256,bytes32,uint8,string,bytes32,string)")...)
 		out = append(out, one(r.o.Validations, both, nil, id))
+		if (r.validator != common.Address{}) {
+			out = append(out, one(r.o.Validations, both[:1], []common.Hash{common.BytesToHash(r.validator[:])}))
+		}
 	}
 	return out
 }

@@ -49,14 +49,14 @@ func (c *Client) score(ctx context.Context, chainID uint64, id string) (agent.Sc
 
 // unavailable adds repute.ErrUnavailable to an answer of an index that knows nothing.
 func unavailable(err error) error {
-	if errors.Is(err, repute.ErrNotFound) {
+	if errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrLimited) {
 		return fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
 	}
 	return err
 }
 
 // Of returns the score of a client: that of the agent that it is wallet of, the lowest of several; an
-// unrated one of 0 where it is none's.
+// unrated one of 0 where it is none's. repute.ErrUnavailable where its agents are too many to ask for.
 func (c *Client) Of(ctx context.Context, client common.Address) (agent.Score, error) {
 	out := agent.Score{Status: indexclient.StatusUnrated, At: time.Now()}
 	ids, err := c.index.Agents(ctx, c.id.ChainID, "wallet", client.Hex())

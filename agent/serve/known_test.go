@@ -244,7 +244,7 @@ func TestRefunds(t *testing.T) {
 			t.Fatalf("due: %+v", due())
 		}
 	}
-	ok(t, agentdb.PrunePayments(t.Context(), s.db, 0))
+	ok(t, agentdb.PrunePayments(t.Context(), s.db, s.router.ID().String(), 0))
 	first := due()[0]
 	ok(t, agentdb.SetRefunded(t.Context(), s.db, first, common.Hash{1}))
 	if err := agentdb.SetRefunded(t.Context(), s.db, first, common.Hash{2}); !errors.Is(err, repute.ErrNotFound) {

@@ -192,7 +192,7 @@ func TestWrongPayments(t *testing.T) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
-	for _, text := range []string{"", "x", "e30=", strings.Repeat("A", 40000)} {
+	for _, text := range []string{"", "x", "e30=", strings.Repeat("A", 40_000), strings.Repeat("A", 64<<10), strings.Repeat("A", 300<<10)} {
 		got := s.send(t, "echo", hello, http.Header{http.CanonicalHeaderKey(x402.HeaderPayment): {text}})
 		if want := http.StatusBadRequest; got.status != want && text != "" {
 			t.Errorf("%.10q: %d %s", text, got.status, got.body)

@@ -73,6 +73,12 @@ func TestPromises(t *testing.T) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
+	toSecond := s.send(t, "second", hello, nil)
+	other := good
+	other.TaskHash = common.HexToHash(toSecond.header.Get("X-Payment-TaskHash"))
+	if got := send(other, domain, same); other.TaskHash == task || got.status != http.StatusPaymentRequired || h.count() != 0 {
+		t.Errorf("of another capability, with the same input: %d %s", got.status, got.body)
+	}
 	if got := send(good, domain, highS); got.status != http.StatusPaymentRequired || h.count() != 0 {
 		t.Errorf("high s: %d %s", got.status, got.body)
 	}

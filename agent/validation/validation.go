@@ -4,6 +4,8 @@
 // The log has which executions wait: a request is sent once, by a wallet that follows it after a crash,
 // however many processes serve the agent. Nobody waits for the answer: the signed answer to the client
 // names the request, and the receipts show how it stands.
+//
+// Answers is the other side: an agent that others name as validator answers their requests.
 package validation
 
 import (
@@ -100,7 +102,7 @@ func (r *Requests) step(ctx context.Context, v *agentdb.Validation) error {
 // request sends the request of a validation. Its document is in the URI, so that nothing needs to be
 // reached to read it.
 func (r *Requests) request(ctx context.Context, v *agentdb.Validation) error {
-	uri := "data:application/json;base64," + base64.StdEncoding.EncodeToString([]byte(v.Document))
+	uri := dataURI([]byte(v.Document))
 	data, err := bindings.NewValidationRegistry().TryPackValidationRequest(r.o.Validator, r.o.ID.TokenID.ToBig(), uri, v.Request)
 	if err != nil {
 		return fmt.Errorf("validation request: %w", err)
@@ -123,6 +125,11 @@ func (r *Requests) request(ctx context.Context, v *agentdb.Validation) error {
 	return r.give(ctx, v, err)
 }
 
+// dataURI is a URI that has a document of JSON in it.
+func dataURI(document []byte) string {
+	return "data:application/json;base64," + base64.StdEncoding.EncodeToString(document)
+}
+
 // Run is the run of the wallet's intents that are requests.
 const Run = "agent-validation"
 
@@ -137,9 +144,9 @@ func (r *Requests) give(ctx context.Context, v *agentdb.Validation, cause error)
 	return r.add(ctx, v, agentdb.ValidationFailed, map[string]any{"reason": fmt.Sprintf("%.500s", cause.Error())})
 }
 
-// Answered takes a validator's answer from the chain. Answers to requests of others are left out: the
+// Take takes a validator's answer from the chain. Answers to requests of others are left out: the
 // owner can ask by itself too.
-func (r *Requests) Answered(ctx context.Context, e repute.Record) error {
+func (r *Requests) Take(ctx context.Context, e repute.Record) error {
 	a, ok := e.Event.(repute.ValidationResponse)
 	if !ok || e.Log.Address != r.o.Registry || a.TokenID != r.o.ID.TokenID {
 		return nil

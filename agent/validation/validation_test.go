@@ -105,7 +105,7 @@ func TestSteps(t *testing.T) {
 			await(agentdb.ValidationRequested)
 			o.silent.Store(true)
 			answer := func(at common.Address, hash common.Hash) {
-				ok(t, r.Answered(t.Context(), repute.Record{Log: types.Log{Address: at},
+				ok(t, r.Take(t.Context(), repute.Record{Log: types.Log{Address: at},
 					Event: repute.ValidationResponse{Validator: common.Address{5}, RequestHash: hash, Response: 90}}))
 			}
 			answer(common.Address{6}, request)        // of another registry

@@ -88,6 +88,7 @@ type Score struct {
 	Low, High float64 // bounds of the score; Value where the index gives none
 	Status    string  // such as StatusUnrated
 	Feedback  int64   // how many ratings the agent has
+	Tier      int64   // 0 to 4; 0 where the index gives none, or names it otherwise
 }
 
 // StatusUnrated is the status of an agent that nobody has rated.
@@ -101,6 +102,7 @@ type answer struct {
 	Status   string   `json:"status"`
 	Feedback int64    `json:"feedbackCount"`
 	Total    int64    `json:"totalFeedback"`
+	Tier     any      `json:"tier"` // indexes of others have names for it
 }
 
 // Score reads the score of an agent, whose id is eip155:chain:registry:id, chain:id or, with a chain
@@ -118,6 +120,9 @@ func (c *Client) Score(ctx context.Context, chainID uint64, agent string) (s Sco
 		return s, fmt.Errorf("index: GET %s has no score between -100 and 100: %w", path, repute.ErrUnavailable)
 	}
 	s = Score{Value: *a.Score, Low: *a.Score, High: *a.Score, Status: a.Status, Feedback: max(a.Feedback, a.Total)}
+	if tier, ok := a.Tier.(float64); ok && tier >= 0 && tier <= 4 {
+		s.Tier = int64(tier)
+	}
 	if a.Low != nil {
 		s.Low = *a.Low
 	}
@@ -127,29 +132,65 @@ func (c *Client) Score(ctx context.Context, chainID uint64, agent string) (s Sco
 	return s, nil
 }
 
-// MaxAgents bounds how many agents one question lists.
-const MaxAgents = 10
+// Bounds of lists of agents.
+const (
+	// MaxFound bounds how many agents a search gives.
+	MaxFound = 10
+	// MaxAgents bounds how many agents an account may have: each of them is asked for its score.
+	MaxAgents = 100
+	// pageAgents is how many agents are asked for at once.
+	pageAgents = 50
+)
 
-// Agents lists the ids of agents by a filter (wallet, owner, q) on one chain, or on all where chainID
-// is 0: the first MaxAgents. repute.ErrNotFound where the chain is not indexed.
-func (c *Client) Agents(ctx context.Context, chainID uint64, filter, value string) (ids []string, err error) {
-	var list struct {
-		Items []struct {
-			ID string `json:"id"`
-		} `json:"items"`
-	}
+// page is one page of agents.
+type page struct {
+	Items []struct {
+		ID string `json:"id"`
+	} `json:"items"`
+	Next *string `json:"next"` // cursor of the next page; nil at the end
+}
+
+// agents reads a page of agents on one chain, or on all where chainID is 0.
+func (c *Client) agents(ctx context.Context, chainID uint64, query url.Values) (p page, err error) {
 	path := "/agents"
 	if chainID > 0 {
 		path = fmt.Sprintf("/chains/%d/agents", chainID)
 	}
-	err = c.get(ctx, path, url.Values{filter: {value}, "limit": {fmt.Sprint(MaxAgents)}}, &list)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range list.Items[:min(len(list.Items), MaxAgents)] {
+	return p, c.get(ctx, path, query, &p)
+}
+
+// Search lists the ids of the first MaxFound agents that a text finds, on all chains.
+func (c *Client) Search(ctx context.Context, text string) (ids []string, err error) {
+	p, err := c.agents(ctx, 0, url.Values{"q": {text}, "limit": {fmt.Sprint(MaxFound)}})
+	for _, a := range p.Items[:min(len(p.Items), MaxFound)] {
 		ids = append(ids, a.ID)
 	}
-	return ids, nil
+	return ids, err
+}
+
+// Agents lists the ids of all agents by a filter (wallet, owner) on one chain. repute.ErrNotFound where the chain is
+// not indexed, repute.ErrLimited where there are more than MaxAgents: who looks for the least trusted one MUST NOT
+// take a part for all.
+func (c *Client) Agents(ctx context.Context, chainID uint64, filter, value string) (ids []string, err error) {
+	query := url.Values{filter: {value}, "limit": {fmt.Sprint(pageAgents)}}
+	for range MaxAgents/pageAgents + 1 {
+		p, err := c.agents(ctx, chainID, query)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range p.Items {
+			ids = append(ids, a.ID)
+		}
+		if len(ids) > MaxAgents {
+			break
+		}
+		if p.Next == nil || *p.Next == "" {
+			return ids, nil
+		}
+		query.Set("cursor", *p.Next)
+	}
+	return nil, fmt.Errorf("index: %s %s has more than %d agents, whose scores are not all read: %w", filter, value, MaxAgents,
+		repute.ErrLimited)
 }
 
 // Proven reports whether a host proves an agent in its well-known file.

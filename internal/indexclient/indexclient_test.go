@@ -2,9 +2,11 @@ package indexclient_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,6 +41,9 @@ func TestScore(t *testing.T) {
 			Status: "rated", Feedback: 3},
 		`{"score":-5,"feedbackCount":2}`: {Value: -5, Low: -5, High: -5, Feedback: 2},
 		`{"score":10,"low":1}`:           {Value: 10, Low: 1, High: 10},
+		`{"score":10,"tier":3}`:          {Value: 10, Low: 10, High: 10, Tier: 3},
+		`{"score":10,"tier":"gold"}`:     {Value: 10, Low: 10, High: 10},
+		`{"score":10,"tier":7}`:          {Value: 10, Low: 10, High: 10},
 	} {
 		c, asked := index(t, 200, text)
 		if s, err := c.Score(t.Context(), 7, "42"); err != nil || s != want {
@@ -96,14 +101,14 @@ func TestAgents(t *testing.T) {
 	t.Parallel()
 	items := strings.Repeat(`{"id":"7:1"},`, 30)
 	c, asked := index(t, 200, `{"items":[`+strings.TrimSuffix(items, ",")+`]}`)
-	ids, err := c.Agents(t.Context(), 0, "q", "a.example")
-	if err != nil || len(ids) != indexclient.MaxAgents || ids[0] != "7:1" {
+	ids, err := c.Search(t.Context(), "a.example")
+	if err != nil || len(ids) != indexclient.MaxFound || ids[0] != "7:1" {
 		t.Errorf("%v, %v", ids, err)
 	}
 	if _, err := c.Agents(t.Context(), 7, "wallet", "0xAb"); err != nil {
 		t.Error(err)
 	}
-	if want := []string{"/agents?limit=10&q=a.example", "/chains/7/agents?limit=10&wallet=0xAb"}; !slices.Equal(*asked, want) {
+	if want := []string{"/agents?limit=10&q=a.example", "/chains/7/agents?limit=50&wallet=0xAb"}; !slices.Equal(*asked, want) {
 		t.Errorf("asked %v", *asked)
 	}
 }
@@ -120,6 +125,38 @@ func TestProven(t *testing.T) {
 		c, _ := index(t, 200, text)
 		if got, err := c.Proven(t.Context(), "eip155:7:0xa:1", "a.example"); err != nil || got != want {
 			t.Errorf("%s: %t, %v", text, got, err)
+		}
+	}
+}
+
+// TestAllAgents: all agents of an account are listed over pages, and an account with more than the bound is refused,
+// also by an index whose pages never end.
+func TestAllAgents(t *testing.T) {
+	t.Parallel()
+	for n, most := range map[int]bool{0: true, 1: true, 50: true, 51: true, 100: true, 101: false, 5000: false} {
+		pages := 0
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			pages++
+			from, _ := strconv.Atoi(r.URL.Query().Get("cursor"))
+			limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+			items, next := []string{}, "null"
+			for i := from; i < min(n, from+limit); i++ {
+				items = append(items, fmt.Sprintf(`{"id":"7:%d"}`, i))
+			}
+			if from+limit < n {
+				next = fmt.Sprintf("%q", strconv.Itoa(from+limit))
+			}
+			fmt.Fprintf(w, `{"items":[%s],"next":%s}`, strings.Join(items, ","), next)
+		}))
+		defer s.Close()
+		c, err := indexclient.New(s.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := c.Agents(t.Context(), 7, "wallet", "0xa")
+		if most && (err != nil || len(ids) != n || n > 0 && ids[n-1] != fmt.Sprintf("7:%d", n-1)) ||
+			!most && (!errors.Is(err, repute.ErrLimited) || ids != nil) || pages > 3 {
+			t.Errorf("%d agents: %d listed over %d pages, %v", n, len(ids), pages, err)
 		}
 	}
 }

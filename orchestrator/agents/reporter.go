@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/outbound"
+	"repute/orchestrator/quote"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/transaction"
 	"repute/resolver"
@@ -298,6 +299,7 @@ func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d stan
 	d.Calls = txs
 	d.Warnings = []string{"values are of one request; those that are posted are of the whole measurement"}
 	if o.In.Pay {
+		d.Payments = []quote.Planned{{HTTPRequest: o.In.request(done.Endpoint), Times: o.In.times()}}
 		d.Warnings = append(d.Warnings, fmt.Sprintf("up to %d answers are paid for, within the payments of the policy",
 			o.In.times()))
 	}

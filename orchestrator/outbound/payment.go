@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/policy"
 )
 
 // PaidRequest is a request whose answer may be paid for.
@@ -47,6 +48,9 @@ type Purchase struct {
 	Agent, Task string // slug of the agent that pays, and its task
 	// Still is asked before a payment is signed: whether the run may still pay.
 	Still func(ctx context.Context) error
+	// Judge is asked before a payment is signed, after the payee is found to be trusted; an error refuses it. Nil
+	// asks nothing.
+	Judge func(ctx context.Context, p *policy.Payment) error
 }
 
 // ErrPaymentOpen is returned when a payment was sent and it is not known whether it was accepted. The

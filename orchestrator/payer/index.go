@@ -24,6 +24,7 @@ type Payee struct {
 	Score  float64 `json:"score"`
 	Low    float64 `json:"low"` // one standard deviation below: what thresholds are compared with
 	Status string  `json:"status"`
+	Tier   int64   `json:"tier"` // 0 to 4; 0 where the index gives none
 }
 
 // index names agents by the accounts that are paid.
@@ -40,8 +41,10 @@ func (x index) agents(ctx context.Context, chainID uint64, filter, value string)
 
 // byDomain lists agents that a host proves.
 func (x index) byDomain(ctx context.Context, host string) (out []string, err error) {
-	ids, err := x.agents(ctx, 0, "q", host)
-	if err != nil {
+	ids, err := x.Search(ctx, host)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
@@ -85,7 +88,7 @@ func (x index) least(ctx context.Context, ids []string, by string) (least *Payee
 			return nil, err
 		}
 		if least == nil || s.Low < least.Low {
-			least = &Payee{Agent: id, By: by, Score: s.Value, Low: s.Low, Status: s.Status}
+			least = &Payee{Agent: id, By: by, Score: s.Value, Low: s.Low, Status: s.Status, Tier: s.Tier}
 		}
 	}
 	return least, nil

@@ -18,6 +18,7 @@ import (
 
 	"repute"
 	"repute/internal/indexclient"
+	"repute/policy"
 	"repute/store"
 	"repute/store/walletdb"
 	"repute/x402"
@@ -79,6 +80,9 @@ type Request struct {
 	Call string
 	// Still is asked before a payment is signed; an error refuses it. Nil asks nothing.
 	Still func(ctx context.Context) error
+	// Judge is asked before a payment that the caps and the payee's score allow is signed; an error refuses it.
+	// Nil asks nothing.
+	Judge func(ctx context.Context, p *policy.Payment) error
 }
 
 // purchaseID is the id of the only purchase of a call, of the form that payment-identifier takes.
@@ -239,11 +243,7 @@ func worth(c repute.Stablecoin, amount *big.Int) repute.Micros {
 // buy decides about a demand, signs the payment and stores the purchase. A refusal is stored too.
 func (p *Payer) buy(ctx context.Context, r *Request, u *url.URL, d *x402.PaymentRequired, version int) (
 	*walletdb.Purchase, error) {
-	o, err := p.choose(d)
-	if err != nil {
-		return nil, err
-	}
-	payee, err := p.index.payee(ctx, o.chain, o.PayTo, u.Hostname())
+	o, payee, err := p.examine(ctx, u, d)
 	if err != nil {
 		return nil, err
 	}
@@ -253,13 +253,68 @@ func (p *Payer) buy(ctx context.Context, r *Request, u *url.URL, d *x402.Payment
 	if out.Decision, err = json.Marshal(decision{Payee: payee, MinScore: p.o.MinScore, Payment: o.Requirements}); err != nil {
 		return nil, fmt.Errorf("decision: %w", err)
 	}
-	if refused := p.judge(o, payee); refused != nil {
+	refused := p.judge(o, payee)
+	if refused == nil && r.Judge != nil {
+		if err := r.Judge(ctx, o.described(u, payee)); errors.Is(err, repute.ErrInvalid) {
+			refused = &Refused{Reason: err.Error(), Payee: payee}
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if refused != nil {
 		out.Refused, out.Payment = refused.Reason, json.RawMessage("null")
 		p.o.Log.Warn("payment refused", "host", u.Host, "reason", refused.Reason)
 		_, err := walletdb.AddPurchase(ctx, p.db, *out, walletdb.Caps{})
 		return nil, errors.Join(refused, err)
 	}
 	return p.sign(ctx, r, d, version, o, out)
+}
+
+// examine chooses a way to pay and finds who is paid.
+func (p *Payer) examine(ctx context.Context, u *url.URL, d *x402.PaymentRequired) (*offer, *Payee, error) {
+	o, err := p.choose(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	payee, err := p.index.payee(ctx, o.chain, o.PayTo, u.Hostname())
+	return o, payee, err
+}
+
+// described is an offer as the rules of a policy see it.
+func (o *offer) described(u *url.URL, payee *Payee) *policy.Payment {
+	out := &policy.Payment{Host: u.Host, Network: o.Network, Asset: o.Asset.Hex(), To: o.PayTo.Hex(),
+		Amount: o.Amount.Big().String(), USD: float64(o.worth) / 1e6}
+	if payee != nil {
+		out.Payee, out.By, out.Status = payee.Agent, payee.By, payee.Status
+		out.Score, out.Low, out.Tier = payee.Score, payee.Low, payee.Tier
+	}
+	return out
+}
+
+// Quote asks a server what it demands for an answer, and pays nothing. The payment is nil where it demands none.
+// A *Refused says why it would not be made, beside the payment where the demand could be read.
+func (p *Payer) Quote(ctx context.Context, r Request) (*policy.Payment, error) {
+	r.Method = cmp.Or(r.Method, http.MethodGet)
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, repute.Invalid("url", "is no URL", "http or https")
+	}
+	first, err := p.send(ctx, &r, nil)
+	if err != nil || first.Status != http.StatusPaymentRequired {
+		return nil, err
+	}
+	demand, _, err := x402.DemandOf(first.Header, first.Body)
+	if err != nil {
+		return nil, repute.Invalid("demand", "cannot be read: "+err.Error(), "a demand of x402 version 1 or 2")
+	}
+	o, payee, err := p.examine(ctx, u, &demand)
+	if err != nil {
+		return nil, err
+	}
+	if refused := p.judge(o, payee); refused != nil {
+		return o.described(u, payee), refused
+	}
+	return o.described(u, payee), nil
 }
 
 // sign signs the payment of a purchase and stores it. What is returned is the stored purchase, which

@@ -43,18 +43,11 @@ func (r *Runs) Pay(ctx context.Context, s policy.Spending, b outbound.Purchase) 
 		}
 		s.MaxCall = min(s.MaxCall, most)
 	}
-	p, err := New(r.db, Options{Index: s.Index, API: r.o.API, HTTP: r.o.HTTP, Coins: r.o.Coins, Agent: b.Agent,
-		By: "task " + b.Task, Task: b.Task, MaxCall: s.MaxCall, MaxTask: s.MaxTask, MaxHost: s.MaxHost, MaxDay: s.MaxDay,
-		MinScore: s.MinScore, AllowUnknown: s.AllowUnknown, Log: r.o.Log,
-		Keys: func(chainID uint64) (x402.Signer, error) { return r.o.Keys(chainID, b.Agent) }})
+	p, err := r.payer(s, &b)
 	if err != nil {
 		return out, err
 	}
-	header := http.Header{"Idempotency-Key": {b.Call}}
-	for name, values := range b.Header {
-		header[http.CanonicalHeaderKey(name)] = values
-	}
-	a, err := p.Do(ctx, Request{Method: b.Method, URL: b.URL, Body: b.Body, Header: header, Call: b.Call, Still: b.Still})
+	a, err := p.Do(ctx, request(&b))
 	if err != nil {
 		return out, err
 	}
@@ -64,6 +57,35 @@ func (r *Runs) Pay(ctx context.Context, s policy.Spending, b outbound.Purchase) 
 	out.HTTPResponse = outbound.HTTPResponse{Status: a.Status, Header: outbound.Harmless(a.Header), Body: a.Body, At: a.At,
 		ElapsedMS: a.Elapsed.Milliseconds()}
 	return out, nil
+}
+
+// Quote asks a server in the name of a run what it demands, and pays nothing. Errors are those of Payer.Quote.
+func (r *Runs) Quote(ctx context.Context, s policy.Spending, b outbound.Purchase) (*policy.Payment, error) {
+	p, err := r.payer(s, &b)
+	if err != nil {
+		return nil, err
+	}
+	return p.Quote(ctx, request(&b))
+}
+
+// payer pays within the spending of a policy in the name of a run.
+func (r *Runs) payer(s policy.Spending, b *outbound.Purchase) (*Payer, error) {
+	return New(r.db, Options{Index: s.Index, API: r.o.API, HTTP: r.o.HTTP, Coins: r.o.Coins, Agent: b.Agent,
+		By: "task " + b.Task, Task: b.Task, MaxCall: s.MaxCall, MaxTask: s.MaxTask, MaxHost: s.MaxHost, MaxDay: s.MaxDay,
+		MinScore: s.MinScore, AllowUnknown: s.AllowUnknown, Log: r.o.Log,
+		Keys: func(chainID uint64) (x402.Signer, error) { return r.o.Keys(chainID, b.Agent) }})
+}
+
+// request is what is asked of the server of a purchase.
+func request(b *outbound.Purchase) Request {
+	header := http.Header{}
+	if b.Call != "" {
+		header.Set("Idempotency-Key", b.Call)
+	}
+	for name, values := range b.Header {
+		header[http.CanonicalHeaderKey(name)] = values
+	}
+	return Request{Method: b.Method, URL: b.URL, Body: b.Body, Header: header, Call: b.Call, Still: b.Still, Judge: b.Judge}
 }
 
 // paymentOf is what a run keeps of a receipt; nil of none.

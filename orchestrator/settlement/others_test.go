@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute/contracts/bindings/fixtures"
 	"repute/internal/paytest"
 	"repute/x402"
@@ -113,8 +116,8 @@ func refusing(t *testing.T) *facilitator.Client {
 }
 
 // TestCanceled: an authorization that is used up while nothing is paid by it settles nothing, whoever says so,
-// and the payment is dead as soon as that is final. That of a permit stays open: the chain does not say what it was
-// used for.
+// and the payment is dead as soon as that is final: of a permit when it has ended, too. A payment by a permit inside of
+// the call of another contract stays open: no event names the permit.
 func TestCanceled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -133,7 +136,12 @@ func TestCanceled(t *testing.T) {
 		x402.PermitData(*away.Payload.Permit2, w.Chain().ID))
 	ok(t, err)
 	w.useUp(t, f, away, own)
-	w.useUp(t, f, w.Pay(t, plain), plain)           // the payer pays the payee as much, by another permit
+	w.useUp(t, f, w.Pay(t, plain), plain) // the payer pays the payee as much, by another permit
+	dear := w.PlainRequirements(20)
+	inside := w.Pay(t, dear)
+	transfer, err := f.Verifier.Verify(t.Context(), &inside, &dear)
+	ok(t, err)
+	w.Send(t, paytest.OwnerAccount, x402.Multicall3, aggregate(t, transfer.Target, transfer.Data))
 	_, err = w.AdjustTime(t.Context(), 2*time.Hour) // the permit ends
 	ok(t, err)
 	for range 70 {
@@ -143,14 +151,14 @@ func TestCanceled(t *testing.T) {
 	for name, x := range map[string]struct {
 		p x402.Payment
 		r x402.Requirements
-	}{"EIP-3009": {p, r}, "Permit2": {permit, plain}} {
+	}{"EIP-3009": {p, r}, "Permit2": {permit, plain}, "inside": {inside, dear}} {
 		lying := &x402.Confirmed{Facilitator: claiming(t), Verifier: f.Verifier, History: f.History, Wait: time.Millisecond}
 		if s, err := lying.Settle(t.Context(), x.p, x.r); !errors.Is(err, x402.ErrUnknownEnd) || s.Success {
 			t.Errorf("%s: a claim is believed: %+v, %v", name, s, err)
 		}
 		for who, one := range map[string]x402.Facilitator{"local": f,
 			"remote": &x402.Confirmed{Facilitator: refusing(t), Verifier: f.Verifier, History: f.History}} {
-			if name == "Permit2" {
+			if name == "inside" {
 				if s, err := one.Settle(t.Context(), x.p, x.r); !errors.Is(err, x402.ErrUnknownEnd) || s.Success || s.Dead {
 					t.Errorf("%s, %s: %+v, %v", name, who, s, err)
 				}
@@ -159,6 +167,21 @@ func TestCanceled(t *testing.T) {
 			}
 		}
 	}
+}
+
+// aggregate is a call of Multicall3 with one call.
+func aggregate(t *testing.T, to common.Address, data []byte) []byte {
+	t.Helper()
+	contract, err := abi.JSON(strings.NewReader(`[{"type":"function","name":"aggregate3","inputs":[{"name":"calls","type":"tuple[]",
+		"components":[{"name":"target","type":"address"},{"name":"allowFailure","type":"bool"},{"name":"callData","type":"bytes"}]}]}]`))
+	ok(t, err)
+	out, err := contract.Pack("aggregate3", []struct {
+		Target       common.Address
+		AllowFailure bool
+		CallData     []byte
+	}{{to, false, data}})
+	ok(t, err)
+	return out
 }
 
 // dead settles a payment until its end is known.

@@ -14,23 +14,31 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/x402"
 )
 
-// maxBlocks bounds one question for logs, and maxPast how far back they are read where no block is named.
-const (
-	maxBlocks = 1000
-	maxPast   = 20 * maxBlocks
-)
+// past is what endpoints say of logs, and whether they looked at all blocks of a window.
+type past struct {
+	Logs  []types.Log
+	Whole bool
+}
 
-// Logs returns the logs that a query selects, on which endpoints agree: of the block that it names by its hash,
-// else of the newest blocks that have any, up to its ToBlock where it has one.
-func (w *Wallet) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery) ([]types.Log, error) {
+// Logs implements x402.History: the logs that a query selects, on which endpoints agree.
+func (w *Wallet) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery, window x402.Window) ([]types.Log, bool,
+	error) {
 	c, err := w.on(chainID)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	read := func(ctx context.Context, e *endpoint, at *head) ([]types.Log, error) { return e.pastLogs(ctx, q, at) }
-	list, _, err := agree(ctx, c, q.BlockHash, read, func(a, b *[]types.Log) string {
+	read := func(ctx context.Context, e *endpoint, at *head) (p past, err error) {
+		if q.BlockHash != nil {
+			p.Logs, err = blocks{e, at}.Between(ctx, q)
+		} else {
+			p.Logs, p.Whole, err = x402.PastLogs(ctx, blocks{e, at}, q, window)
+		}
+		return p, err
+	}
+	list, _, err := agree(ctx, c, q.BlockHash, read, func(a, b *past) string {
 		one, err1 := json.Marshal(*a)
 		other, err2 := json.Marshal(*b)
 		if err := errors.Join(err1, err2); err != nil || string(one) != string(other) {
@@ -39,34 +47,39 @@ func (w *Wallet) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuer
 		return ""
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return list[0], nil
+	return list[0].Logs, list[0].Whole, nil
 }
 
-// pastLogs reads the logs of a block that is named, or of the newest blocks up to one.
-func (e *endpoint) pastLogs(ctx context.Context, q ethereum.FilterQuery, at *head) (out []types.Log, err error) {
+// blocks implements x402.Blocks up to the block that endpoints agree on.
+type blocks struct {
+	e  *endpoint
+	at *head
+}
+
+// Newest implements x402.Blocks.
+func (b blocks) Newest(context.Context) (uint64, error) { return uint64(b.at.Number), nil }
+
+// Time implements x402.Blocks.
+func (b blocks) Time(ctx context.Context, number uint64) (uint64, error) {
+	h, err := b.e.block(ctx, hexutil.EncodeUint64(number))
+	if err != nil {
+		return 0, err
+	}
+	return uint64(h.Time), nil
+}
+
+// Between implements x402.Blocks, also for a block that is named by its hash.
+func (b blocks) Between(ctx context.Context, q ethereum.FilterQuery) (out []types.Log, err error) {
 	filter := map[string]any{"address": q.Addresses, "topics": q.Topics}
 	if q.BlockHash != nil {
 		filter["blockHash"] = *q.BlockHash
-		if err := e.call(ctx, &out, "eth_getLogs", filter); err != nil {
-			return nil, e.failed("logs", err)
-		}
-		return out, nil
+	} else {
+		filter["fromBlock"], filter["toBlock"] = (*hexutil.Big)(q.FromBlock), (*hexutil.Big)(q.ToBlock)
 	}
-	newest := uint64(at.Number)
-	if q.ToBlock != nil && q.ToBlock.IsUint64() {
-		newest = min(newest, q.ToBlock.Uint64())
-	}
-	for back := uint64(0); back < maxPast && back <= newest; back += maxBlocks {
-		filter["fromBlock"] = hexutil.Uint64(newest - min(newest, back+maxBlocks-1))
-		filter["toBlock"] = hexutil.Uint64(newest - back)
-		if err := e.call(ctx, &out, "eth_getLogs", filter); err != nil {
-			return nil, e.failed("logs", err)
-		}
-		if len(out) > 0 {
-			break
-		}
+	if err := b.e.call(ctx, &out, "eth_getLogs", filter); err != nil {
+		return nil, b.e.failed("logs", err)
 	}
 	return out, nil
 }

@@ -53,6 +53,25 @@ func (c *chain) validationCall(in *transaction.Intent) (*call, error) {
 	return &call{Origin: in.Origin, by: rules.ByIdentity, signer: signer, to: in.Target, data: in.Data}, nil
 }
 
+// SendValidationAnswer is Send for the answer to a request that names the identity of intent's Agent as validator:
+// intent's Data to its Target, a validation registry. Runs answer requests by Send.
+func (w *Wallet) SendValidationAnswer(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
+	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.answerCall(&intent) })
+}
+
+// answerCall makes the transaction of an answer. The error says why the rules do not permit it.
+func (c *chain) answerCall(in *transaction.Intent) (*call, error) {
+	signer := c.identities[in.Agent]
+	switch {
+	case signer == nil:
+		return nil, repute.Invalid("validation.answerer", fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
+			"a slug of identities")
+	case !c.rules.AnswersValidation(in.Target, in.Data):
+		return nil, rules.Refusal("answers no request in a registry that is listed for chain %d", c.ChainID)
+	}
+	return &call{Origin: in.Origin, by: rules.ByIdentity, signer: signer, to: in.Target, data: in.Data}, nil
+}
+
 // IdentityKey is the key that signs for an agent on a chain; repute.ErrNotFound where there is
 // none. It signs x402 payments, which move tokens of the identity's account.
 func (w *Wallet) IdentityKey(chainID uint64, slug string) (keys.Signer, error) {

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"math/big"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
 
 	"repute"
 	"repute/internal/pgtest"
@@ -172,17 +174,21 @@ func TestPending(t *testing.T) {
 	ok(t, agentdb.Yield(t.Context(), db, p))
 	take("two", false) // and it is killed
 	time.Sleep(50 * time.Millisecond)
-	ok(t, agentdb.PrunePayments(t.Context(), db, 0))
+	ok(t, agentdb.PrunePayments(t.Context(), db, p.Agent, 0))
 	p = take("three", true)
 	ok(t, agentdb.Yield(t.Context(), db, p))
-	ok(t, agentdb.PrunePayments(t.Context(), db, 0))
+	ok(t, agentdb.PrunePayments(t.Context(), db, p.Agent, 0))
 	p = take("four", true)
 	p.Pending = false // the chain told
 	ok(t, agentdb.Yield(t.Context(), db, p))
 	p = take("five", false)
 	ok(t, agentdb.SetSettled(t.Context(), db, p, json.RawMessage(`{}`)))
 	ok(t, agentdb.Yield(t.Context(), db, p))
-	ok(t, agentdb.PrunePayments(t.Context(), db, 0))
+	ok(t, agentdb.PrunePayments(t.Context(), db, "another agent", 0))
+	if _, err := agentdb.ReadPayment(t.Context(), db, p.ID); err != nil {
+		t.Errorf("the retention of one agent dropped a payment of another: %v", err)
+	}
+	ok(t, agentdb.PrunePayments(t.Context(), db, p.Agent, 0))
 	if _, err := agentdb.ReadPayment(t.Context(), db, p.ID); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
@@ -365,5 +371,23 @@ func TestValidations(t *testing.T) {
 	}
 	if known, err := agentdb.Validations(ctx, db, "b", []common.Hash{one}); err != nil || len(known) != 0 {
 		t.Errorf("of another agent: %+v %v", known, err)
+	}
+}
+
+// TestPaymentOfTaskUsesIndexes: looking a task up reads no more rows than it finds, however many payments there are.
+func TestPaymentOfTaskUsesIndexes(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	tx, err := db.Pool().Begin(t.Context())
+	ok(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), `set local enable_seqscan = off`) // the table is empty
+	ok(t, err)
+	rows, err := tx.Query(t.Context(), `explain select id from agent_payments where agent = 'a' and request_id = 'r'`)
+	ok(t, err)
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	ok(t, err)
+	if text := strings.Join(plan, "\n"); !strings.Contains(text, "agent_payments_request") {
+		t.Errorf("%s", text)
 	}
 }

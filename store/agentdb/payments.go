@@ -280,12 +280,12 @@ func SetRefunded(ctx context.Context, db *store.DB, p Payment, tx common.Hash) e
 	return store.Failed("store refund", err)
 }
 
-// PrunePayments deletes payments whose work is done and that are older than the age, unless they are owed back or the
+// PrunePayments deletes payments of an agent whose work is done and that are older than the age, unless they are owed back or the
 // end of their settlement is open, as read tells it. They cannot be used again: the chain has taken them, or they
 // expired.
-func PrunePayments(ctx context.Context, db *store.DB, age time.Duration) error {
-	_, err := db.Pool().Exec(ctx, `delete from agent_payments where created_at < now() - $1::interval
+func PrunePayments(ctx context.Context, db *store.DB, agent string, age time.Duration) error {
+	_, err := db.Pool().Exec(ctx, `delete from agent_payments where agent = $2 and created_at < now() - $1::interval
 		and expires_at < now() and refund <> 'due' and not (settled is null and (pending or settlement = 'x402' and owner <> ''
-			and state not in ('done', 'failed', 'interrupted')))`, age)
+			and state not in ('done', 'failed', 'interrupted')))`, age, agent)
 	return store.Failed("prune payments", err)
 }

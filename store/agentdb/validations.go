@@ -77,13 +77,7 @@ func readValidations(ctx context.Context, db *store.DB, query string, args ...an
 			return v, err
 		}
 		v.Request = common.HexToHash(hash)
-		all := map[string]json.RawMessage{}
-		for _, s := range steps {
-			for name, value := range s {
-				all[name] = value
-			}
-		}
-		v.Detail, err = json.Marshal(all)
+		v.Detail, err = merged(steps)
 		return v, err
 	})
 	return out, store.Failed("read validations", err)

@@ -103,6 +103,11 @@ func (r *Rules) AsksValidation(to common.Address, data []byte) bool {
 	return slices.Contains(r.Registries.Validations, to) && oneOf(validationAsks, data)
 }
 
+// AnswersValidation reports whether data answers a request to a validator, in one of the registries.
+func (r *Rules) AnswersValidation(to common.Address, data []byte) bool {
+	return slices.Contains(r.Registries.Validations, to) && oneOf(validationWrites, data)
+}
+
 // SetsPolicy reports whether data calls a function of the treasury that its owner signs.
 func SetsPolicy(data []byte) bool { return oneOf(ownerFunctions, data) }
 

@@ -271,14 +271,18 @@ func (b *builder) runtime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.out.router, err = agent.NewRouter(b.db, o); err != nil {
-		return err
-	}
 	documents, err := b.main.Resolver(b.log)
 	if err != nil {
 		return err
 	}
 	b.closers = append(b.closers, documents.Close)
+	answers, err := b.answers(documents)
+	if err != nil {
+		return err
+	}
+	if b.out.router, err = agent.NewRouter(b.db, o); err != nil {
+		return err
+	}
 	b.out.upkeep = &agent.Upkeep{Router: b.out.router, Registry: b.chain, Resolver: resolves{documents},
 		MetadataURI: a.Agent.MetadataURI, Days: a.Receipts.Days}
 	if b.scores != nil {
@@ -288,8 +292,12 @@ func (b *builder) runtime(ctx context.Context) error {
 		return err
 	}
 	if requests != nil {
-		b.out.upkeep.Validations = requests
+		b.out.upkeep.Validations = append(b.out.upkeep.Validations, requests)
 		b.out.work = append(b.out.work, requests.Run)
+	}
+	if answers != nil {
+		b.out.upkeep.Validations = append(b.out.upkeep.Validations, answers)
+		b.out.work = append(b.out.work, answers.Run)
 	}
 	return b.out.upkeep.Start(ctx)
 }
@@ -312,7 +320,7 @@ func (b *builder) services(ctx context.Context) (out []*agent.Service, err error
 		if s.Capability, err = capability.New(c.Definition); err != nil {
 			return nil, err
 		}
-		if s.Handler, err = b.work(c); err != nil {
+		if s.Handler, err = b.work(c, &c.Handler, "handler"); err != nil {
 			return nil, err
 		}
 		d := s.Definition()

@@ -16,16 +16,16 @@ import (
 	"repute/agent/handler"
 )
 
-// work is the handler of a capability. The operator's own servers may be private.
-func (b *builder) work(c *agentconfig.Capability) (agent.Handler, error) {
-	h, field := &c.Handler, "capabilities."+c.Name+".handler"
+// work is a handler of a capability, which is its member. The operator's own servers may be private.
+func (b *builder) work(c *agentconfig.Capability, h *agentconfig.Handler, member string) (agent.Handler, error) {
+	field := "capabilities." + c.Name + "." + member
 	switch {
 	case h.HTTP != "":
 		return &handler.HTTP{URL: h.HTTP, Log: b.log, Client: ownClient()}, nil
 	case h.MCP != nil:
 		return b.tool(h, field+".mcp")
 	case h.Task != nil:
-		return b.task(c, field+".task")
+		return b.task(c, h.Task, field+".task")
 	}
 	return &handler.Exec{Path: h.Exec[0], Args: h.Exec[1:], Dir: h.Dir, Env: environment(h.Env), Log: b.log,
 		Memory: uint64(h.Memory) << 20, CPU: h.CPU.Duration(), Wall: capability.MaxTimeout}, nil
@@ -88,8 +88,7 @@ func (b *builder) tool(h *agentconfig.Handler, field string) (agent.Handler, err
 }
 
 // task is work that an orchestrator does.
-func (b *builder) task(c *agentconfig.Capability, field string) (agent.Handler, error) {
-	t := c.Handler.Task
+func (b *builder) task(c *agentconfig.Capability, t *agentconfig.Task, field string) (agent.Handler, error) {
 	token, err := bearer(field+".token_env", t.TokenEnv)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"repute/agent"
 	"repute/agent/governance"
 	"repute/agent/validation"
+	"repute/resolver"
 )
 
 // validations are the requests to the configured validator, nil for none. It tells the router whom to
@@ -43,6 +44,46 @@ func (b *builder) validations(o *agent.Options) (*validation.Requests, error) {
 	o.Validator = validator
 	return validation.New(validation.Options{DB: b.db, ID: b.id, Registry: registry, Validator: validator, Sender: b.sender,
 		Slug: c.Sender, Judge: judge, Log: b.log}), nil
+}
+
+// answers are the requests that name the agent as validator; nil where it answers none.
+func (b *builder) answers(client *resolver.Client) (*validation.Answers, error) {
+	c := &b.config.Validation
+	if c.Answerer == "" {
+		return nil, nil
+	}
+	if _, err := b.openWallet(); err != nil {
+		return nil, err
+	}
+	by, err := b.sender.Identity(b.id.ChainID, c.Answerer)
+	if err != nil {
+		return nil, repute.Invalid("validation.answerer", fmt.Sprintf("%.80q has no key on chain %d in orchestrator.wallets",
+			c.Answerer, b.id.ChainID), "a slug of identities (--main-config, REPUTE_CONFIG)")
+	}
+	if len(b.chain.Validations()) == 0 {
+		return nil, repute.Invalid("validation.answerer", "answers in no registry", "addresses in agent.validations")
+	}
+	handlers := map[string]validation.Handler{}
+	for i := range b.config.Capabilities {
+		if c := &b.config.Capabilities[i]; c.Validates != nil {
+			if handlers[c.Name], err = b.work(c, c.Validates, "validates"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b.chain.WatchValidator(by)
+	return validation.NewAnswers(validation.AnswerOptions{DB: b.db, ID: b.id, Registries: b.chain.Validations(),
+		Validator: by, Sender: b.sender, Slug: c.Answerer, Handlers: handlers, Daily: c.Daily, Documents: documents{client},
+		Chain: b.chain, Log: b.log}), nil
+}
+
+// documents reads the documents of requests.
+type documents struct{ client *resolver.Client }
+
+// Read implements validation.Documents.
+func (d documents) Read(ctx context.Context, uri string) ([]byte, error) {
+	doc, err := d.client.Fetch(ctx, uri)
+	return doc.Bytes, err
 }
 
 // validationRegistry is the contract that validators are asked in. Its answers are watched only where it

@@ -115,6 +115,8 @@ func budgetFlags(f *pflag.FlagSet, b *policy.Bounds) {
 	f.Var(countFlag{&b.RuntimeMS}, "max-runtime-ms", "milliseconds")
 	f.Var(countFlag{&b.OnchainWrites}, "max-writes", "transactions")
 	f.StringVar(&b.GasWei, "max-gas", "", "what their gas may cost, in wei")
+	f.StringVar(&b.PaymentUSD, "max-payment", "",
+		"dollars that may be paid for answers by x402; not given: maxTask of the policy's payments, which it cannot raise")
 }
 
 // countFlag is the flag of an optional number.

@@ -1,0 +1,76 @@
+package registry_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/devnet"
+	"repute/internal/paytest"
+	"repute/x402"
+)
+
+// liar is a node that calls its newest block final, and hides logs.
+func liar(t *testing.T, url string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		if strings.Contains(string(body), "eth_getLogs") {
+			_, id, _ := strings.Cut(string(body), `"id":`)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id[:strings.IndexAny(id, ",}")]+`,"result":[]}`)
+			return
+		}
+		body = bytes.ReplaceAll(body, []byte(`"finalized"`), []byte(`"latest"`))
+		res, err := http.Post(url, "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer res.Body.Close()
+		_, _ = io.Copy(w, res.Body)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestPastByMajority: one of three nodes decides neither what is final nor what happened.
+func TestPastByMajority(t *testing.T) {
+	t.Parallel()
+	w := paytest.New(t, devnet.Options{})
+	b := w.Batch()
+	b.Register(w.Account(paytest.OwnerAccount), "https://a.example/0")
+	_, err := b.Mine(t.Context())
+	ok(t, err)
+	for range 80 {
+		_, err := w.Mine(t.Context())
+		ok(t, err)
+	}
+	id, lies := w.Chain().ID, liar(t, w.RPCURL())
+	truth, when, err := open(t, w, 0, w.RPCURL()).Finalized(t.Context(), id)
+	ok(t, err)
+	head, err := w.Client().BlockNumber(t.Context())
+	ok(t, err)
+	if alone, _, err := open(t, w, 0, lies).Finalized(t.Context(), id); err != nil || alone != head || truth >= head {
+		t.Fatalf("%d final of %d, the liar says %d, %v", truth, head, alone, err)
+	}
+	three := open(t, w, 0, lies, w.RPCURL(), w.RPCURL())
+	if number, seconds, err := three.Finalized(t.Context(), id); err != nil || number != truth || seconds != when {
+		t.Errorf("%d at %d, want %d at %d: %v", number, seconds, truth, when, err)
+	}
+	q := ethereum.FilterQuery{Addresses: []common.Address{w.Chain().Identity}}
+	if logs, _, err := three.Logs(t.Context(), id, q, x402.Window{}); err != nil || len(logs) == 0 {
+		t.Errorf("%v, %v", logs, err)
+	}
+	if _, _, err := open(t, w, 0, lies, w.RPCURL()).Logs(t.Context(), id, q, x402.Window{}); !errors.Is(err, repute.ErrUnavailable) {
+		t.Errorf("two nodes that disagree: %v", err)
+	}
+}
