@@ -1,0 +1,228 @@
+// Package oaf reads, checks and writes agents of the Open Agent Format (OAF 1.2.0 and the later 0.8.0): directories with
+// an AGENTS.md, skills, configurations of MCP servers and earlier versions, and archives of them. It is pure: bytes and
+// file systems in, agents and problems out. Everything that it returns comes from strangers and is bounded.
+package oaf
+
+import (
+	"encoding/json"
+
+	"repute/manifest/oaf/skill"
+	"repute/manifest/oaf/tree"
+)
+
+// Agent is one OAF agent. Strings are as written; absent fields are zero. The order of lists is the order of the file,
+// and lists that come from directories are ordered by path.
+type Agent struct {
+	Dir string // the directory that the agent was read from, within the file system; "." for its root
+
+	// Identity. Versions and slugs are the characters of the file, never a number that YAML made of them.
+	Name      string
+	VendorKey string
+	AgentKey  string
+	Version   string
+	Slug      string // vendorKey/agentKey; a bare name in many published files, see ID
+
+	// Metadata.
+	Description string
+	Author      string
+	License     string // SPDX
+	Tags        []string
+
+	// Composition: references, whether or not they resolve.
+	Skills     []SkillRef
+	Packs      []PackRef
+	Weblets    []WebletRef
+	MCPServers []ServerRef
+	Agents     []AgentRef
+
+	Orchestration Orchestration
+	// Tools are the tools that the agent may use, by the names of Claude Code. Nil means that the file does not say;
+	// empty and not nil means none.
+	Tools  []string
+	Config Config
+	Memory *Memory // nil for an agent without memory
+	Model  Model
+	// Harness has the free-form section of each harness, by its name ("claude-code", "goose", "repute"), as JSON.
+	Harness map[string]json.RawMessage
+	// Extra has unknown members of the frontmatter as JSON.
+	Extra map[string]json.RawMessage
+
+	// Body is the Markdown after the frontmatter, with LF line ends and without blank lines around it.
+	Body string
+
+	// Contents of the directory.
+	LocalSkills []skill.Skill // below skills/
+	Servers     []Server      // below mcp-configs/
+	Versions    []PastVersion // below versions/
+	Files       []tree.File   // every other file: README.md, LICENSE, examples/, tests/, docs/, assets/
+}
+
+// ID returns the unique identifier: the slug, or vendorKey/agentKey where the slug is a bare name or absent.
+func (a *Agent) ID() string {
+	for _, c := range a.Slug {
+		if c == '/' {
+			return a.Slug
+		}
+	}
+	if a.VendorKey != "" && a.AgentKey != "" {
+		return a.VendorKey + "/" + a.AgentKey
+	}
+	return a.Slug
+}
+
+// IsStructured reports whether the body is a document of sections. Otherwise it is a direct system prompt. Both are
+// given to a model as they are.
+func (a *Agent) IsStructured() bool {
+	for _, c := range a.Body {
+		if c != ' ' && c != '\t' && c != '\n' {
+			return c == '#'
+		}
+	}
+	return false
+}
+
+// Skill returns the local skill of a name, by its directory or by its SKILL.md; nil if there is none.
+func (a *Agent) Skill(name string) *skill.Skill {
+	for i := range a.LocalSkills {
+		if s := &a.LocalSkills[i]; s.Dir == name || s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// Server returns the configuration that a reference names: by its configDir, else by the server's name; nil if there
+// is none.
+func (a *Agent) Server(ref ServerRef) *Server {
+	for i := range a.Servers {
+		if s := &a.Servers[i]; ref.ConfigDir != "" && s.Dir == cleaned(ref.ConfigDir) {
+			return s
+		}
+	}
+	for i := range a.Servers {
+		if s := &a.Servers[i]; ref.ConfigDir == "" && s.Name == ref.Server {
+			return s
+		}
+	}
+	return nil
+}
+
+// SkillRef names a skill that the agent uses. OAF 1.2.0 writes vendor and skill, 0.8.0 writes name.
+type SkillRef struct {
+	Vendor   string // "" in 0.8.0; "local" for local skills in 1.2.0
+	Name     string
+	Version  string // a version or a constraint
+	Source   string // SourceLocal, SourceRegistry, or the URL of a skills index
+	Required bool
+}
+
+// Sources of skills.
+const (
+	SourceLocal    = "local"
+	SourceRegistry = "registry"
+)
+
+// IsLocal reports whether the skill is one of skills/.
+func (r SkillRef) IsLocal() bool {
+	return r.Source == SourceLocal || r.Source == "" && (r.Vendor == "" || r.Vendor == SourceLocal)
+}
+
+// PackRef names a collection of skills.
+type PackRef struct {
+	Vendor, Pack, Version string
+	Required              bool
+}
+
+// WebletRef names a web tool.
+type WebletRef struct {
+	Vendor, Weblet, Version string
+	Launch                  string // onDemand, background, foreground
+}
+
+// ServerRef names an MCP server and the directory with its configuration.
+type ServerRef struct {
+	Vendor, Server, Version string
+	ConfigDir               string // below the agent's directory, e.g. mcp-configs/filesystem; also a file
+	Required                bool
+}
+
+// AgentRef names a sub-agent.
+type AgentRef struct {
+	Vendor, Agent, Version string
+	Role                   string
+	Delegations            []string // tasks that are delegated to it
+	Required               bool
+	// Extra has unknown members as JSON, for example the agentId and the chain of a registered agent.
+	Extra map[string]json.RawMessage
+	// Local is the sub-agent where its directory was found; nil otherwise. The graph that it makes has no cycle.
+	Local *Agent
+}
+
+// ID returns vendor/agent, or agent alone where the file names no vendor.
+func (r AgentRef) ID() string {
+	if r.Vendor == "" {
+		return r.Agent
+	}
+	return r.Vendor + "/" + r.Agent
+}
+
+// Orchestration says which agent answers first and which one after a failure. Names are those of agents[] (agent or
+// vendor/agent) or "main" for the agent itself.
+type Orchestration struct {
+	Entrypoint string // also read from the top level, where published files have it
+	Fallback   string
+	Triggers   []Trigger
+}
+
+// Trigger maps an event to an action.
+type Trigger struct {
+	Event, Action string
+}
+
+// EntrypointMain is the entrypoint that names the agent itself.
+const EntrypointMain = "main"
+
+// Config has settings of the run.
+type Config struct {
+	Temperature         *float64 // nil where the file does not say
+	MaxTokens           int      // of one answer; 0 where the file does not say
+	RequireConfirmation bool
+	// Allowed and Denied are tools. Denied wins over Allowed and over Agent.Tools. Nil means that the file does not say.
+	Allowed, Denied []string
+	Extra           map[string]json.RawMessage // unknown members, as JSON
+}
+
+// Kinds of memory.
+const (
+	MemoryEditable = "editable"
+	MemoryReadOnly = "read-only"
+)
+
+// Memory is what a stateful agent remembers.
+type Memory struct {
+	Type   string // MemoryEditable or MemoryReadOnly; editable where the file does not say
+	Blocks []MemoryBlock
+}
+
+// MemoryBlock is one labeled text.
+type MemoryBlock struct {
+	Label       string
+	Value       string // the first text; "" where the file writes "default"
+	Description string
+	Limit       int // in characters, 0 for none
+}
+
+// Model names the model: by an alias, or by provider and name.
+type Model struct {
+	Alias     string // sonnet, opus, haiku, or any other text that stands in place of the object
+	Provider  string // anthropic, openai, google, …
+	Name      string
+	Embedding string
+	Extra     map[string]json.RawMessage // unknown members, as JSON
+}
+
+// PastVersion is one directory of versions/.
+type PastVersion struct {
+	Version string // without the leading v of the directory
+	Text    []byte // its AGENTS.md
+}

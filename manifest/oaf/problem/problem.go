@@ -1,0 +1,21 @@
+// Package problem has the problems of agents of the Open Agent Format: their codes, what they mean and how to mend them.
+package problem
+
+import "repute"
+
+// Problem is one defect of an agent, a skill or an archive.
+type Problem struct {
+	repute.Problem        // Path is a JSON pointer into the file, "" for the file as a whole
+	File           string // relative to the checked directory; "" for the directory as a whole
+	Line           int    // from 1; 0 where no line is at fault
+}
+
+// Profile says how an agent is judged.
+type Profile int
+
+// Profiles. Lenient is for readers: what published agents get wrong and readers understand is a warning. Strict is for
+// publishers: the text of the format counts.
+const (
+	Lenient Profile = iota
+	Strict
+)

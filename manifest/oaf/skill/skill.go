@@ -1,0 +1,37 @@
+// Package skill reads and writes Agent Skills: directories with a SKILL.md, as agentskills.io describes them.
+package skill
+
+import "repute/manifest/oaf/tree"
+
+// Limits of the fields, in characters.
+const (
+	MaxName          = 64
+	MaxDescription   = 1024
+	MaxCompatibility = 500
+)
+
+// Skill is one skill: what SKILL.md says, and the files next to it.
+type Skill struct {
+	Dir           string // name of its directory
+	Name          string // as SKILL.md says, else Dir
+	Description   string // what it does and when to use it; "" where SKILL.md does not say
+	License       string
+	Compatibility string            // environment that it needs, for people
+	Metadata      map[string]string // free data of its author
+	AllowedTools  []string          // tools that it may use without a question; empty for no statement
+	Body          string            // the instructions, with LF line ends
+	Files         []tree.File       // all files but SKILL.md, ordered by path: scripts/, references/, assets/, resources/
+}
+
+// Scripts returns the files below scripts/. They are data until a runtime decides to execute them.
+func (s Skill) Scripts() []tree.File {
+	var out []tree.File
+	for _, f := range s.Files {
+		if len(f.Path) > len(scripts) && f.Path[:len(scripts)] == scripts {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+const scripts = "scripts/"
