@@ -183,6 +183,7 @@ var allowed = map[string][]string{
 	"internal/rpctest":     {"*"},
 	"internal/paytest":     {"*"},
 	"internal/sitetest":    {"*"},
+	"internal/modeltest":   {},
 	"internal/tracing":     {},
 	"internal/population":  {".", "devnet", "internal/attack"},
 	"internal/eventlog":    {".", "contracts", "contracts/bindings"},

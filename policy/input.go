@@ -26,7 +26,9 @@ type Budget struct {
 	ToolCalls     int64  `cel:"toolCalls" json:"maxToolCalls"`
 	RuntimeMS     int64  `cel:"runtimeMs" json:"maxRuntimeMs"`
 	OnchainWrites int64  `cel:"onchainWrites" json:"maxOnchainWrites"`
-	GasWei        string `cel:"gasWei" json:"maxGasWei,omitempty"` // decimal; empty: gas has no limit
+	GasWei        string `cel:"gasWei" json:"maxGasWei,omitempty"`   // decimal; empty: gas has no limit
+	Tokens        int64  `cel:"tokens" json:"maxTokens,omitempty"`   // of language models; 0: no limit
+	CostUSD       string `cel:"costUsd" json:"maxCostUsd,omitempty"` // dollars, decimal; empty: no limit
 }
 
 // Plan is what the coordinator means to do.
