@@ -18,6 +18,11 @@ type Tool struct {
 	// Run does the call. input is a JSON object. An error that the ledger does not end the run for is told
 	// to the model.
 	Run func(ctx context.Context, input json.RawMessage) (string, error)
+	// Before is called before the call is counted or made, for example to ask a person; nil for none. Its
+	// error is treated like one of Run.
+	Before func(ctx context.Context, input json.RawMessage) error
+	// Direct says that Run counts and journals the call itself, so that the ledger is not asked.
+	Direct bool
 }
 
 // Bounds of a conversation. What is 0 has a default.
@@ -195,10 +200,11 @@ func (c *conversation) call(ctx context.Context, call ToolCall) (ToolResult, err
 		}
 		out.Failed, text = true, err.Error()
 	}
-	if text, err = c.taken(text); err != nil {
-		return out, err
+	out.Text = c.cut(text)
+	if c.bytes += len(out.Text); c.bytes > or(c.Bounds.AllBytes, DefaultAllBytes) {
+		return out, fmt.Errorf("results: the tools returned more than %d bytes: %w", or(c.Bounds.AllBytes, DefaultAllBytes),
+			repute.ErrLimited)
 	}
-	out.Text = text
 	return out, nil
 }
 
@@ -210,12 +216,31 @@ func (c *conversation) run(ctx context.Context, call ToolCall) (string, error) {
 	if tool == nil {
 		bad = fmt.Errorf("there is no tool %.64q", call.Name)
 	}
-	return c.Ledger.Tool(ctx, bounded(call.Name, 64), input, func(ctx context.Context) (string, error) {
+	do := func(ctx context.Context) (string, error) {
 		if bad != nil {
 			return "", bad
 		}
-		return tool.Run(ctx, input)
-	})
+		text, err := tool.Run(ctx, input)
+		return c.cut(text), err
+	}
+	if bad == nil && tool.Before != nil {
+		if err := tool.Before(ctx, input); err != nil {
+			return "", err
+		}
+	}
+	if bad == nil && tool.Direct {
+		return do(ctx)
+	}
+	return c.Ledger.Tool(ctx, bounded(call.Name, 64), input, do)
+}
+
+// cut shortens a result that is too long for the model.
+func (c *conversation) cut(text string) string {
+	most := or(c.Bounds.ToolBytes, DefaultToolBytes)
+	if len(text) <= most {
+		return bounded(text, most)
+	}
+	return bounded(text, most) + fmt.Sprintf("\n[cut: the result has %d bytes, %d are shown]", len(text), most)
 }
 
 // object returns the input of a call as a JSON object. Missing input is an empty one.
@@ -232,19 +257,6 @@ func object(text string) (json.RawMessage, error) {
 		return json.RawMessage("{}"), err
 	}
 	return json.RawMessage(text), nil
-}
-
-// taken counts the bytes of a result, and cuts one that is too long for the model.
-func (c *conversation) taken(text string) (string, error) {
-	most := or(c.Bounds.ToolBytes, DefaultToolBytes)
-	if len(text) > most {
-		text = bounded(text, most) + fmt.Sprintf("\n[cut: the result has %d bytes, %d are shown]", len(text), most)
-	}
-	if c.bytes += len(text); c.bytes > or(c.Bounds.AllBytes, DefaultAllBytes) {
-		return "", fmt.Errorf("results: the tools returned more than %d bytes: %w", or(c.Bounds.AllBytes, DefaultAllBytes),
-			repute.ErrLimited)
-	}
-	return text, nil
 }
 
 // bounded returns the beginning of a text, as UTF-8 without NUL.
