@@ -1503,6 +1503,18 @@ comment on column agent_payments.refund is
 comment on column agent_payments.owner is
     'Request that works on it until expires_at; empty where it stopped with all that it knew stored.';
 
+create table agent_memory (
+    agent      text        not null,
+    session    text        not null,
+    label      text        not null,
+    value      text        not null,
+    changed_at timestamptz not null default now(),
+    primary key (agent, session, label)
+);
+create index agent_memory_words on agent_memory using gin (to_tsvector('simple', label || ' ' || value));
+comment on table agent_memory is 'What agents of the Open Agent Format remember: one text for each block.';
+comment on column agent_memory.session is 'Conversations that share the memory.';
+
 create table agent_receipts (
     at               timestamptz not null default now(),
     number           bigint      generated always as identity,
@@ -1621,7 +1633,7 @@ create trigger changed after insert or update or delete or truncate on trust_roo
 create trigger changed after insert or update or delete or truncate on trust_links execute function trust_lists_changed();
 
 -- +goose Down
-drop table cursors, leases, agent_receipts, agent_payments, treasury_events, acts, intent_attempts,
+drop table cursors, leases, agent_memory, agent_receipts, agent_payments, treasury_events, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,

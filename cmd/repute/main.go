@@ -22,6 +22,7 @@ import (
 	"repute/cmd/repute/internal/crawl"
 	"repute/cmd/repute/internal/files"
 	"repute/cmd/repute/internal/intents"
+	"repute/cmd/repute/internal/oaf"
 	"repute/cmd/repute/internal/payments"
 	"repute/cmd/repute/internal/scores"
 	"repute/cmd/repute/internal/tasks"
@@ -118,7 +119,7 @@ done. verify says more with its own: see its help.`,
 	manifests.AddCommand(crawl.ImportCommand(p))
 	root.AddCommand(serveCommand(p), importEventsCommand(p), exportCommand(p), reindexCommand(p),
 		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p),
-		scores.ScoreCommand(p), scores.TrustCommand(p), manifests,
+		scores.ScoreCommand(p), scores.TrustCommand(p), manifests, oaf.Command(p),
 		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p), verifySnapshotCommand(p),
 		tasks.TaskCommand(p), tasks.RunCommand(p), agentCommand(p), mcpCommand(p),
 		intents.Command(p), payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p),

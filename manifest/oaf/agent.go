@@ -114,6 +114,8 @@ type SkillRef struct {
 	Version  string // a version or a constraint
 	Source   string // SourceLocal, SourceRegistry, or the URL of a skills index
 	Required bool
+
+	line int // of the reference, from 1
 }
 
 // Sources of skills.
@@ -144,6 +146,8 @@ type ServerRef struct {
 	Vendor, Server, Version string
 	ConfigDir               string // below the agent's directory, e.g. mcp-configs/filesystem; also a file
 	Required                bool
+
+	line int // of the reference, from 1
 }
 
 // AgentRef names a sub-agent.
@@ -156,6 +160,8 @@ type AgentRef struct {
 	Extra map[string]json.RawMessage
 	// Local is the sub-agent where its directory was found; nil otherwise. The graph that it makes has no cycle.
 	Local *Agent
+
+	line int // of the reference, from 1
 }
 
 // ID returns vendor/agent, or agent alone where the file names no vendor.
@@ -225,4 +231,16 @@ type Model struct {
 type PastVersion struct {
 	Version string // without the leading v of the directory
 	Text    []byte // its AGENTS.md
+}
+
+// Equal reports whether two references say the same, wherever they are written.
+func (r SkillRef) Equal(o SkillRef) bool {
+	r.line, o.line = 0, 0
+	return r == o
+}
+
+// Equal reports whether two references say the same, wherever they are written.
+func (r ServerRef) Equal(o ServerRef) bool {
+	r.line, o.line = 0, 0
+	return r == o
 }

@@ -5,6 +5,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"repute/manifest/oaf/tree"
 )
 
 // Server is the configuration of one MCP server: a directory of mcp-configs/ with ActiveMCP.json and config.yaml, or
@@ -20,7 +22,7 @@ type Server struct {
 	Permissions Permissions
 	RateLimit   RateLimit
 	Extra       map[string]json.RawMessage // unknown members of config.yaml, also retry and health_check, as JSON
-	Files       []string                   // other files of the directory, by their paths below it
+	Files       []tree.File                // other files of the directory, with their paths below it
 }
 
 // Context strategies of ActiveMCP.json.

@@ -166,6 +166,8 @@ func (a *Agent) Close() {
 type Session struct {
 	// ID names what the agent remembers: conversations with the same id share a memory.
 	ID string
+	// Scope begins the ids of the sessions that the agent may search; empty: all of them.
+	Scope string
 	// Ledger makes the calls.
 	Ledger llm.Ledger
 	// Confirm asks a person about an action, where the agent's file requires it. Nil: nobody can be asked, and

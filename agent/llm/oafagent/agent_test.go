@@ -105,7 +105,7 @@ func TestSkills(t *testing.T) {
 	if !seen[0].Contains("- sums: adds numbers") || seen[0].Contains("scripts/sum.sh") {
 		t.Errorf("prompt %q", seen[0].Texts)
 	}
-	for i, want := range []string{"Run scripts/sum.sh.", "reference", "no file", "no text file", "sum 42 in a.md", "no script"} {
+	for i, want := range []string{"Run scripts/sum.sh.", "reference", "does not exist", "no text file", "sum 42 in a.md", "does not exist"} {
 		if got := last(seen[i+1]); !strings.Contains(got, want) {
 			t.Errorf("result %d is %q, want %q", i, got, want)
 		}
@@ -351,9 +351,9 @@ func (b box) Put(_ context.Context, agent, session string, v oafagent.Block) err
 	return nil
 }
 
-func (b box) Search(_ context.Context, agent, query string, _ int) (out []oafagent.Block, err error) {
+func (b box) Search(_ context.Context, agent, scope, query string, _ int) (out []oafagent.Block, err error) {
 	for k, v := range b {
-		if strings.HasPrefix(k, agent+" ") && strings.Contains(v, query) {
+		if strings.HasPrefix(k, agent+" "+scope) && strings.Contains(v, query) {
 			out = append(out, oafagent.Block{Label: k, Text: v})
 		}
 	}
@@ -375,7 +375,7 @@ func TestMemory(t *testing.T) {
 	if !seen[0].Contains("unknown user") {
 		t.Errorf("prompt %q", seen[0].Texts)
 	}
-	for i, want := range []string{"stored", "no block", "at most 20", "Ann likes tea"} {
+	for i, want := range []string{"stored", "does not exist", "at most 20", "Ann likes tea"} {
 		if got := last(seen[i+1]); !strings.Contains(got, want) {
 			t.Errorf("result %d is %q, want %q", i, got, want)
 		}

@@ -18,8 +18,9 @@ type Memory interface {
 	Blocks(ctx context.Context, agent, session string) ([]Block, error)
 	// Put stores a block.
 	Put(ctx context.Context, agent, session string, b Block) error
-	// Search returns the blocks of all sessions of an agent that have the words of a query, best first.
-	Search(ctx context.Context, agent, query string, most int) ([]Block, error)
+	// Search returns the blocks of an agent, of the sessions whose id begins with scope, that have a word of a
+	// query, best first.
+	Search(ctx context.Context, agent, scope, query string, most int) ([]Block, error)
 }
 
 // Block is a labeled text.
@@ -77,7 +78,7 @@ func (r *run) memoryTools() (out []llm.Tool) {
 		return nil
 	}
 	out = append(out, llm.Tool{ToolDef: llm.ToolDef{Name: "memory_search",
-		Description: "Finds blocks of your memory, of all conversations, by words.", Schema: schema(true, "query")},
+		Description: "Finds blocks of your memory, of earlier conversations too, by words.", Schema: schema(true, "query")},
 		Run: r.search})
 	if r.def.Memory.Type != oaf.MemoryReadOnly {
 		out = append(out, llm.Tool{ToolDef: llm.ToolDef{Name: "memory_edit",
@@ -124,7 +125,7 @@ func (r *run) search(ctx context.Context, input json.RawMessage) (string, error)
 	if err := json.Unmarshal(input, &q); err != nil {
 		return "", repute.Invalid("input", "has the wrong type", "query as a text")
 	}
-	found, err := r.o.Memory.Search(ctx, r.def.ID(), q.Query, maxFound)
+	found, err := r.o.Memory.Search(ctx, r.def.ID(), r.s.Scope, q.Query, maxFound)
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,199 @@
+package oaf
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	format "repute/manifest/oaf"
+	"repute/manifest/oaf/problem"
+	"repute/manifest/oaf/tree"
+)
+
+// Report is the result of oaf check, and its JSON output.
+type Report struct {
+	Source   string    `json:"source"`
+	Kind     string    `json:"kind"`
+	Agents   []Checked `json:"agents"`
+	Errors   int       `json:"errors"`
+	Warnings int       `json:"warnings"`
+	Infos    int       `json:"infos"`
+	Problems []Problem `json:"problems"`
+}
+
+// Checked is one agent of a report.
+type Checked struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Skills  []string `json:"skills"`
+	Servers []string `json:"mcpServers"`
+	Agents  []string `json:"agents"` // sub-agents whose directories were found
+}
+
+// Problem is a problem with its fix.
+type Problem struct {
+	Code     string          `json:"code"`
+	Severity repute.Severity `json:"severity"`
+	File     string          `json:"file"`
+	Line     int             `json:"line,omitempty"` // from 1; 0 where no line is at fault
+	Path     string          `json:"path,omitempty"` // JSON pointer into the file
+	Message  string          `json:"message"`
+	Hint     string          `json:"hint"`
+}
+
+func checkCommand(p *cli.Program) *cobra.Command {
+	var strict, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check DIR|ZIP",
+		Short: "list what is wrong with an agent of the Open Agent Format",
+		Long: `List what is wrong with an agent of the Open Agent Format (1.2.0 and the later 0.8.0):
+a directory with AGENTS.md, or an archive of agents. Every problem has a code, a file, a
+line and a fix. Without --strict, what published agents get wrong and readers understand is
+a warning.
+
+Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be read.`,
+		Example: "  repute oaf check ./code-reviewer\n  repute oaf check team-1.0.0.oaf --strict --json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			report, err := check(args[0], profile(strict))
+			if err != nil {
+				return cli.ExitError{Code: codeUnreadable, Text: cli.Visible(err.Error())}
+			}
+			if asJSON {
+				err = p.PrintJSON(report)
+			} else {
+				_, err = io.WriteString(p.Stdout, report.text())
+			}
+			if err == nil && report.Errors > 0 {
+				return cli.ExitError{Code: codeDefective, Text: cli.Count(report.Errors, "error") + " in " + cli.Visible(report.Source)}
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "judge by the text of the format, as a publisher wants it, not as a reader does")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// check judges a directory or an archive.
+func check(name string, how problem.Profile) (Report, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return Report{}, err
+	}
+	if info.IsDir() {
+		agent, problems, err := load(name, how)
+		if err != nil {
+			return Report{}, err
+		}
+		var agents []*format.Agent
+		if agent != nil {
+			agents = append(agents, agent)
+		}
+		return newReport(name, agents, problems), nil
+	}
+	b, err := readArchive(name)
+	if err != nil {
+		return Report{}, err
+	}
+	pack, problems := format.LoadZip(b, how)
+	return newReport(name, pack.Agents, problems), nil
+}
+
+func readArchive(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, repute.Invalid("file", err.Error(), "an archive of agents")
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, tree.MaxArchive+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return b, nil
+}
+
+// newReport returns a report on agents.
+func newReport(source string, agents []*format.Agent, problems []problem.Problem) Report {
+	r := Report{Source: source, Kind: "oaf", Agents: []Checked{}, Problems: []Problem{},
+		Errors:   problem.Count(problems, repute.SeverityError),
+		Warnings: problem.Count(problems, repute.SeverityWarning),
+		Infos:    problem.Count(problems, repute.SeverityInfo)}
+	for _, a := range agents {
+		r.Agents = append(r.Agents, checked(a))
+	}
+	for _, p := range problems {
+		r.Problems = append(r.Problems, Problem{Code: p.Code, Severity: p.Severity, File: p.File, Line: p.Line, Path: p.Path,
+			Message: p.Message, Hint: problem.Hint(p.Code)})
+	}
+	return r
+}
+
+func checked(a *format.Agent) Checked {
+	c := Checked{ID: a.ID(), Name: a.Name, Version: a.Version, Skills: []string{}, Servers: []string{}, Agents: []string{}}
+	for _, s := range a.LocalSkills {
+		c.Skills = append(c.Skills, s.Name)
+	}
+	for _, s := range a.Servers {
+		c.Servers = append(c.Servers, s.Name)
+	}
+	for _, ref := range a.Agents {
+		if ref.Local != nil {
+			c.Agents = append(c.Agents, ref.Local.ID())
+		}
+	}
+	return c
+}
+
+// text returns the report as text: the agents, the problems by severity, a count.
+func (r Report) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", cli.Visible(r.Source))
+	for _, a := range r.Agents {
+		fmt.Fprintf(&b, "  agent   %s %s\n", cli.Visible(a.ID), cli.Visible(a.Version))
+		for _, line := range []struct {
+			label string
+			names []string
+		}{{"skills", a.Skills}, {"servers", a.Servers}, {"agents", a.Agents}} {
+			if len(line.names) > 0 {
+				fmt.Fprintf(&b, "  %-7s %s\n", line.label, cli.Visible(strings.Join(line.names, ", ")))
+			}
+		}
+	}
+	for _, s := range []repute.Severity{repute.SeverityError, repute.SeverityWarning, repute.SeverityInfo} {
+		r.writeProblems(&b, s)
+	}
+	fmt.Fprintf(&b, "\n%s, %s, %s\n", cli.Count(r.Errors, "error"), cli.Count(r.Warnings, "warning"), cli.Count(r.Infos, "info"))
+	return b.String()
+}
+
+func (r Report) writeProblems(b *strings.Builder, s repute.Severity) {
+	first := true
+	for _, p := range r.Problems {
+		if p.Severity != s {
+			continue
+		}
+		if first {
+			fmt.Fprintf(b, "\n%s\n", s)
+			first = false
+		}
+		place := p.File
+		if place == "" {
+			place = "(all)"
+		}
+		if p.Line > 0 {
+			place += fmt.Sprintf(":%d", p.Line)
+		}
+		if p.Path != "" {
+			place += " " + path.Clean(p.Path)
+		}
+		fmt.Fprintf(b, "  %s %s  %s\n        %s\n", p.Code, cli.Visible(place), cli.Visible(p.Message), p.Hint)
+	}
+}

@@ -1,0 +1,110 @@
+// Package oaf has the commands for agents of the Open Agent Format: check, make, pack, export and import them.
+package oaf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	format "repute/manifest/oaf"
+	"repute/manifest/oaf/problem"
+	"repute/manifest/oaf/tree"
+)
+
+// Exit codes of oaf check, the same as those of manifest check.
+const (
+	codeDefective  = 1
+	codeUnreadable = 2
+)
+
+// Command returns the commands for agents of the Open Agent Format.
+func Command(p *cli.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "oaf",
+		Short: "check, make, pack, export and import agents of the Open Agent Format",
+	}
+	cmd.AddCommand(checkCommand(p), newCommand(p), generateCommand(p), versionCommand(p), packCommand(p), unpackCommand(p),
+		exportCommand(p), importCommand(p))
+	return cmd
+}
+
+// profile returns the profile of --strict.
+func profile(strict bool) problem.Profile {
+	if strict {
+		return problem.Strict
+	}
+	return problem.Lenient
+}
+
+// load reads the agent of a directory. Sub-agents are found up to the directory that contains its parent, which may be
+// the vendor's, and never outside that one.
+func load(dir string, how problem.Profile) (*format.Agent, []problem.Problem, error) {
+	at, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		at, err = filepath.Abs(at)
+	}
+	if err != nil {
+		return nil, nil, repute.Invalid("directory", err.Error(), "the directory of an agent")
+	}
+	border := filepath.Dir(filepath.Dir(at))
+	below, err := filepath.Rel(border, at)
+	if err != nil {
+		return nil, nil, repute.Invalid("directory", err.Error(), "the directory of an agent")
+	}
+	root, err := os.OpenRoot(border)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open %s: %w", border, err)
+	}
+	defer root.Close()
+	agent, problems := format.Load(root.FS(), filepath.ToSlash(below), how)
+	return agent, problems, nil
+}
+
+// usable reads the agent of a directory for a command that needs one without errors.
+func usable(dir string) (*format.Agent, error) {
+	agent, problems, err := load(dir, problem.Lenient)
+	if err != nil {
+		return nil, err
+	}
+	if bad, has := problem.FirstError(problems); has || agent == nil {
+		return nil, repute.Invalid(bad.File, bad.Message, "repute oaf check "+dir+" lists all problems")
+	}
+	return agent, nil
+}
+
+// filesOf returns all files of an agent's directory as they are.
+func filesOf(dir string) ([]tree.File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	defer root.Close()
+	list := &problem.List{}
+	files := tree.Read(root.FS(), ".", tree.NewBudget(), list)
+	if bad, has := problem.FirstError(list.Problems()); has {
+		return nil, repute.Invalid(bad.File, bad.Message, problem.Hint(bad.Code))
+	}
+	return files, nil
+}
+
+// write writes files below a directory, which it makes, and prints their names.
+func write(p *cli.Program, dir string, files []tree.File, replace bool) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return repute.Invalid("output", err.Error(), "a directory that can be written")
+	}
+	if err := tree.Write(dir, files, replace); err != nil {
+		if errors.Is(err, repute.ErrConflict) {
+			return fmt.Errorf("%w: choose another directory, or remove it", err)
+		}
+		return err
+	}
+	for _, f := range files {
+		fmt.Fprintln(p.Stdout, cli.Visible(filepath.Join(dir, filepath.FromSlash(f.Path))))
+	}
+	return nil
+}

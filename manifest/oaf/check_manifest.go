@@ -1,0 +1,201 @@
+package oaf
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/github/go-spdx/v2/spdxexp"
+
+	"repute/manifest/oaf/frontmatter"
+	"repute/manifest/oaf/problem"
+)
+
+// Bounds of the format's text, in characters.
+const (
+	maxName        = 100
+	minDescription = 50
+	maxDescription = 500
+)
+
+// checkManifest reports what the text of the format forbids in AGENTS.md itself.
+func checkManifest(a *Agent, o *frontmatter.Object, list *problem.List) {
+	checkRequired(a, o)
+	checkIdentity(a, o)
+	checkLengths(a, o)
+	checkValues(a, o)
+	checkBody(a, list)
+}
+
+// checkRequired reports required fields that are missing. The format's own example of a sub-agent, with a direct
+// prompt, has only name and description.
+func checkRequired(a *Agent, o *frontmatter.Object) {
+	code := problem.CodeMissing
+	if a.Body != "" && !a.IsStructured() {
+		code = problem.CodeMissingPrompt
+	}
+	for _, field := range []struct {
+		name, value string
+		code        string
+	}{
+		{"name", a.Name, problem.CodeMissing}, {"description", a.Description, problem.CodeMissing},
+		{"vendorKey", a.VendorKey, code}, {"agentKey", a.AgentKey, code}, {"version", a.Version, code}, {"slug", a.Slug, code},
+		{"author", a.Author, code}, {"license", a.License, code}, {"tags", strings.Join(a.Tags, ""), code},
+	} {
+		if strings.TrimSpace(field.value) == "" {
+			o.Report(field.code, field.name, "%s is required", field.name)
+		}
+	}
+}
+
+func checkIdentity(a *Agent, o *frontmatter.Object) {
+	for _, key := range []struct{ name, value string }{{"vendorKey", a.VendorKey}, {"agentKey", a.AgentKey}} {
+		if key.value != "" && !isKebab(key.value) {
+			o.Report(problem.CodeKebab, key.name, "%.80q is not kebab-case", key.value)
+		}
+	}
+	if a.Version != "" && !isVersion(a.Version) {
+		o.Report(problem.CodeSemver, "version", "%.80q is no semantic version", a.Version)
+	}
+	vendor, agent, ok := strings.Cut(a.Slug, "/")
+	switch {
+	case a.Slug == "":
+	case !ok || !isKebab(vendor) || !isKebab(agent):
+		o.Report(problem.CodeSlug, "slug", "%.80q is not vendorKey/agentKey", a.Slug)
+	case a.VendorKey != "" && a.AgentKey != "" && a.Slug != a.VendorKey+"/"+a.AgentKey:
+		o.Report(problem.CodeSlugOther, "slug", "%.80q is not %.80q", a.Slug, a.VendorKey+"/"+a.AgentKey)
+	}
+	if a.License != "" && !isLicense(a.License) {
+		o.Report(problem.CodeSPDX, "license", "%.80q is no SPDX expression", a.License)
+	}
+}
+
+// isLicense reports whether a text is an SPDX expression. The length is bounded because the parser of expressions is
+// recursive.
+func isLicense(text string) bool {
+	const most = 200
+	if len(text) > most {
+		return false
+	}
+	ok, _ := spdxexp.ValidateLicenses([]string{text})
+	return ok
+}
+
+// isKebab reports whether a text is kebab-case: lower-case letters, digits and single hyphens between them.
+func isKebab(s string) bool {
+	return len(s) <= maxName && regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(s)
+}
+
+// isVersion reports whether a text is a semantic version of three numbers.
+func isVersion(s string) bool {
+	_, err := semver.StrictNewVersion(s)
+	return err == nil
+}
+
+// isConstraint reports whether a text is a version or a range of versions.
+func isConstraint(s string) bool {
+	const most = 100
+	if len(s) > most {
+		return false
+	}
+	_, err := semver.NewConstraint(s)
+	return err == nil
+}
+
+// satisfies reports whether a version is one that a reference wants. What is no version or no constraint has its own
+// problem.
+func satisfies(want, have string) bool {
+	version, err := semver.NewVersion(have)
+	if want == "" || err != nil || !isConstraint(want) {
+		return true
+	}
+	constraint, err := semver.NewConstraint(want)
+	return err != nil || constraint.Check(version)
+}
+
+func checkLengths(a *Agent, o *frontmatter.Object) {
+	if n := utf8.RuneCountInString(a.Name); n > maxName {
+		o.Report(problem.CodeName, "name", "has %d characters, at most %d are allowed", n, maxName)
+	}
+	if n := utf8.RuneCountInString(a.Description); a.Description != "" && (n < minDescription || n > maxDescription) {
+		o.Report(problem.CodeDescription, "description", "has %d characters, %d to %d are allowed", n, minDescription, maxDescription)
+	}
+}
+
+// checkValues reports values outside what the format allows.
+func checkValues(a *Agent, o *frontmatter.Object) {
+	if t := a.Config.Temperature; t != nil && (*t < 0 || *t > 1) {
+		o.Report(problem.CodeRange, "config", "temperature %v is not within 0 and 1", *t)
+	}
+	if m := a.Memory; m != nil && m.Type != MemoryEditable && m.Type != MemoryReadOnly {
+		o.Report(problem.CodeEnum, "memory", "type %.80q is neither editable nor read-only", m.Type)
+	}
+	for _, w := range a.Weblets {
+		if w.Launch != "" && !slices.Contains([]string{"onDemand", "background", "foreground"}, w.Launch) {
+			o.Report(problem.CodeEnum, "weblets", "launch %.80q is none of onDemand, background, foreground", w.Launch)
+		}
+	}
+	for _, ref := range a.versioned() {
+		if ref.version != "" && !isConstraint(ref.version) {
+			o.Report(problem.CodeConstraint, ref.member, "%.80q of %.80q is no version and no range", ref.version, ref.name)
+		}
+	}
+}
+
+// versioned is a reference with a version.
+type versioned struct{ member, name, version string }
+
+// versioned returns all references with their versions.
+func (a *Agent) versioned() []versioned {
+	var out []versioned
+	for _, r := range a.Skills {
+		out = append(out, versioned{"skills", joined(r.Vendor, r.Name), r.Version})
+	}
+	for _, r := range a.Packs {
+		out = append(out, versioned{"packs", joined(r.Vendor, r.Pack), r.Version})
+	}
+	for _, r := range a.Weblets {
+		out = append(out, versioned{"weblets", joined(r.Vendor, r.Weblet), r.Version})
+	}
+	for _, r := range a.MCPServers {
+		out = append(out, versioned{"mcpServers", joined(r.Vendor, r.Server), r.Version})
+	}
+	for _, r := range a.Agents {
+		out = append(out, versioned{"agents", r.ID(), r.Version})
+	}
+	return out
+}
+
+func joined(vendor, name string) string {
+	if vendor == "" {
+		return name
+	}
+	return vendor + "/" + name
+}
+
+func checkBody(a *Agent, list *problem.List) {
+	at := problem.Place{File: ManifestName}
+	if a.Body == "" {
+		list.Add(problem.CodeNoBody, at, "nothing follows the frontmatter")
+		return
+	}
+	if !hasSection(a.Body) {
+		list.Add(problem.CodeNoHeading, at, "the body has no heading ##")
+	}
+}
+
+// hasSection reports whether a body has a heading of the second level outside code blocks.
+func hasSection(body string) bool {
+	inCode := false
+	for _, line := range strings.Split(body, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			inCode = !inCode
+		}
+		if !inCode && strings.HasPrefix(line, "## ") {
+			return true
+		}
+	}
+	return false
+}

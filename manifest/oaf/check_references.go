@@ -1,0 +1,159 @@
+package oaf
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"repute/manifest/oaf/frontmatter"
+	"repute/manifest/oaf/problem"
+	"repute/manifest/oaf/tree"
+)
+
+// checkReferences reports references that do not resolve within the directory, and lists that contradict each other.
+func checkReferences(a *Agent, o *frontmatter.Object, list *problem.List) {
+	a.checkSkills(list)
+	a.checkServers(list)
+	a.checkVersions(o)
+	a.checkDenied(o, list)
+	a.checkOrchestration(o)
+}
+
+func (a *Agent) checkSkills(list *problem.List) {
+	declared := map[string]bool{}
+	for i, ref := range a.Skills {
+		at := problem.Place{File: ManifestName, Path: "/skills/" + itoa(i), Line: ref.line}
+		declared[ref.Name] = true
+		if !ref.IsLocal() {
+			continue
+		}
+		s := a.Skill(ref.Name)
+		switch {
+		case !isElement(ref.Name):
+			list.Add(problem.CodePath, at, "%.120q cannot be the name of a directory", ref.Name)
+		case s == nil:
+			list.Add(problem.CodeSkillAbsent, at, "there is no skills/%s/SKILL.md", ref.Name)
+		case !satisfies(ref.Version, s.Metadata["version"]):
+			list.Add(problem.CodeConflict, at, "%s is wanted as %.80q, and its directory has %.80q", ref.Name, ref.Version,
+				s.Metadata["version"])
+		}
+	}
+	for _, s := range a.LocalSkills {
+		if !declared[s.Dir] && !declared[s.Name] {
+			list.Add(problem.CodeSkillUndeclared, problem.Place{File: path.Join(skillsDir, s.Dir)}, "skills does not name %q", s.Dir)
+		}
+	}
+}
+
+func (a *Agent) checkServers(list *problem.List) {
+	used := map[string]bool{}
+	for i, ref := range a.MCPServers {
+		at := problem.Place{File: ManifestName, Path: "/mcpServers/" + itoa(i), Line: ref.line}
+		if ref.ConfigDir != "" && !tree.IsSafe(cleaned(ref.ConfigDir)) {
+			list.Add(problem.CodePath, at, "configDir %.120q leaves the agent's directory", ref.ConfigDir)
+			continue
+		}
+		s := a.Server(ref)
+		switch {
+		case s != nil && !satisfies(ref.Version, s.Version):
+			used[s.Dir] = true
+			list.Add(problem.CodeConflict, at, "%s is wanted as %.80q, and its configuration has %.80q", ref.Server, ref.Version, s.Version)
+		case s != nil:
+			used[s.Dir] = true
+		case ref.Required:
+			list.Add(problem.CodeConfigAbsent, at, "%.120q has no configuration", ref.Server)
+		default:
+			list.Add(problem.CodeConfigOptional, at, "%.120q has no configuration", ref.Server)
+		}
+	}
+	for _, s := range a.Servers {
+		if !used[s.Dir] {
+			list.Add(problem.CodeServerUnlisted, problem.Place{File: s.Dir}, "mcpServers does not name it")
+		}
+	}
+}
+
+// checkVersions reports two references to one thing whose versions exclude each other.
+func (a *Agent) checkVersions(o *frontmatter.Object) {
+	seen := map[string]string{}
+	for _, ref := range a.versioned() {
+		key := ref.member + " " + ref.name
+		before, twice := seen[key]
+		if twice && !satisfies(before, ref.version) && !satisfies(ref.version, before) {
+			o.Report(problem.CodeConflict, ref.member, "%.80q is wanted as %.80q and as %.80q", ref.name, before, ref.version)
+		}
+		seen[key] = ref.version
+	}
+}
+
+// checkDenied reports tools that are denied and wanted as well.
+func (a *Agent) checkDenied(o *frontmatter.Object, list *problem.List) {
+	for _, tool := range slices.Concat(a.Tools, a.Config.Allowed) {
+		if a.Denies(tool) {
+			o.Report(problem.CodeDenied, "config", "%.80q is allowed and denied", tool)
+		}
+	}
+	for _, s := range a.LocalSkills {
+		for _, tool := range s.AllowedTools {
+			if a.Denies(tool) {
+				list.Add(problem.CodeDenied, problem.Place{File: path.Join(skillsDir, s.Dir, "SKILL.md")},
+					"the skill asks for %.80q, which the agent denies", tool)
+			}
+		}
+	}
+	for _, s := range a.Servers {
+		for _, t := range s.Selection.Tools {
+			if t.Enabled && a.Denies(t.Name) {
+				list.Add(problem.CodeDenied, problem.Place{File: path.Join(s.Dir, SelectionName)},
+					"%.80q is selected, and the agent denies it", t.Name)
+			}
+		}
+	}
+}
+
+// Denies reports whether config.tools.denied names a tool. Names are compared without regard to case, and a tool with
+// arguments, such as Bash(git:*), is denied by its name. Patterns are those of Selection.
+func (a *Agent) Denies(tool string) bool {
+	whole := strings.ToLower(tool)
+	name, _, _ := strings.Cut(whole, "(")
+	for _, pattern := range a.Config.Denied {
+		pattern = strings.ToLower(pattern)
+		if matches(pattern, name) || pattern == whole {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Agent) checkOrchestration(o *frontmatter.Object) {
+	for _, field := range []struct{ name, value string }{
+		{"entrypoint", a.Orchestration.Entrypoint}, {"fallback", a.Orchestration.Fallback},
+	} {
+		if field.value != "" && !a.hasMember(field.value) {
+			o.Report(problem.CodeEntry, "orchestration", "%s %.80q names no agent of agents", field.name, field.value)
+		}
+	}
+}
+
+// hasMember reports whether a name is the agent itself or one of its sub-agents.
+func (a *Agent) hasMember(name string) bool {
+	if name == EntrypointMain || name == a.AgentKey || name == a.ID() {
+		return true
+	}
+	return a.SubAgent(name) != nil
+}
+
+// SubAgent returns the reference that a name of orchestration means: agent, vendor/agent or role; nil if there is none.
+func (a *Agent) SubAgent(name string) *AgentRef {
+	for i := range a.Agents {
+		if ref := &a.Agents[i]; ref.Agent == name || ref.ID() == name {
+			return ref
+		}
+	}
+	for i := range a.Agents {
+		if ref := &a.Agents[i]; ref.Role == name {
+			return ref
+		}
+	}
+	return nil
+}

@@ -1,0 +1,376 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"repute/manifest/oaf"
+	"repute/manifest/oaf/frontmatter"
+	"repute/manifest/oaf/skill"
+	"repute/manifest/oaf/tree"
+)
+
+// Members of a skill's metadata that carry what Claude Code has no place for. Values of metadata are texts.
+const (
+	metaSlug    = "oaf-slug"
+	metaVersion = "oaf-version"
+	metaName    = "oaf-name"
+	metaAuthor  = "oaf-author"
+	metaTags    = "oaf-tags"
+	metaAgents  = "oaf-agents"
+)
+
+// claudeCode writes .claude/agents, .claude/skills and .mcp.json. Only directories directly below .claude/skills are
+// loaded, so skills lie flat; the layout of the text has vendor and agent as directories, which Claude Code ignores.
+func (e *export) claudeCode(a *oaf.Agent) error {
+	servers := map[string]mcpEntry{}
+	for _, agent := range graph(a) {
+		e.name(agent) // names of agents come before those of skills
+	}
+	for _, agent := range graph(a) {
+		e.common(agent, ClaudeCode)
+		e.claudeLosses(agent)
+		if err := e.personaSkill(agent, e.claudeSkillDir(agent)); err != nil {
+			return err
+		}
+		names, err := e.localSkills(agent, e.claudeLocalDir(agent))
+		if err != nil {
+			return err
+		}
+		e.servers(agent, servers)
+		if err := e.claudeAgent(agent, names); err != nil {
+			return err
+		}
+	}
+	return e.mcpFile(".mcp.json", servers)
+}
+
+func (e *export) claudeSkillDir(a *oaf.Agent) string {
+	if e.options.Layout == LayoutText {
+		return ".claude/skills/" + kebab(a.VendorKey) + "/" + kebab(a.AgentKey)
+	}
+	return ".claude/skills/" + e.name(a)
+}
+
+func (e *export) claudeLocalDir(a *oaf.Agent) string {
+	if e.options.Layout == LayoutText {
+		return e.claudeSkillDir(a) + "/skills"
+	}
+	return ".claude/skills"
+}
+
+// claudeLosses records what Claude Code has no place for.
+func (e *export) claudeLosses(a *oaf.Agent) {
+	e.lose(a.Config.Temperature != nil, a, "config.temperature", "Claude Code has no such setting")
+	e.lose(a.Config.MaxTokens != 0, a, "config.max_tokens", "Claude Code has no such setting")
+	e.lose(a.Memory != nil, a, "memory", "Claude Code has no memory blocks")
+	e.lose(!isPlainAgents(a), a, "agents", "role, delegations, required and unknown members are not carried")
+	e.lose(!isTagList(a.Tags), a, "tags", "a tag has a comma or spaces at its end, or the list is empty")
+	e.lose(a.Description != oneLine(a.Description) || len([]rune(a.Description)) > skill.MaxDescription, a, "description",
+		"it is written in one line of at most %d characters", skill.MaxDescription)
+	e.lose(a.Slug != a.VendorKey+"/"+a.AgentKey || strings.Count(a.Slug, "/") != 1, a, "slug",
+		"the slug is written as vendorKey/agentKey")
+	if _, same := claudeTools(a.Config.Denied); !same {
+		e.lose(true, a, "config.tools.denied", "tools are written by the names of Claude Code")
+	}
+	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "it is written as tools, by the names of Claude Code")
+	e.lose(a.Tools != nil && len(a.Tools) == 0 || a.Tools == nil && a.Config.Allowed != nil || !areToolNames(a.Tools), a, "tools",
+		"a list without names, with other names, or of config.tools.allowed is not the same in Claude Code")
+	e.lose(a.Config.Denied != nil && len(a.Config.Denied) == 0 || !areToolNames(a.Config.Denied), a, "config.tools.denied",
+		"a list without names, or with names that have commas or spaces")
+}
+
+func areToolNames(names []string) bool {
+	return !slices.ContainsFunc(names, func(n string) bool { return !isToolName(n) })
+}
+
+// isTagList reports whether tags survive being one text.
+func isTagList(tags []string) bool {
+	return len(tags) > 0 && slices.Equal(splitList(strings.Join(tags, ", ")), tags) || tags == nil
+}
+
+// isPlainAgents reports whether references to sub-agents say nothing but vendor, agent and version.
+func isPlainAgents(a *oaf.Agent) bool {
+	refs := parseAgents(joinAgents(a.Agents))
+	return slices.EqualFunc(a.Agents, refs, func(x, y oaf.AgentRef) bool {
+		return x.Vendor == y.Vendor && x.Agent == y.Agent && x.Version == y.Version && x.Role == "" && x.Delegations == nil &&
+			!x.Required && x.Extra == nil
+	})
+}
+
+// joinAgents writes references as vendor/agent@version.
+func joinAgents(refs []oaf.AgentRef) string {
+	var out []string
+	for _, r := range refs {
+		text := r.ID()
+		if r.Version != "" {
+			text += "@" + r.Version
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
+// parseAgents reads references of joinAgents.
+func parseAgents(text string) []oaf.AgentRef {
+	var out []oaf.AgentRef
+	for _, entry := range splitList(text) {
+		id, version, _ := strings.Cut(entry, "@")
+		r := oaf.AgentRef{Agent: id, Version: version}
+		if vendor, agent, ok := strings.Cut(id, "/"); ok {
+			r.Vendor, r.Agent = vendor, agent
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// splitList divides a text at commas.
+func splitList(text string) []string {
+	var out []string
+	for _, part := range strings.Split(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// personaSkill writes the agent as a skill as well: other harnesses load it, and its metadata identifies the agent.
+func (e *export) personaSkill(a *oaf.Agent, dir string) error {
+	tools, _ := claudeTools(a.Tools)
+	s := skill.Skill{Name: e.name(a), Description: a.Description, License: a.License, Body: a.Body,
+		AllowedTools: slices.DeleteFunc(tools, func(t string) bool { return !isToolName(t) }),
+		Metadata:     map[string]string{}}
+	for key, value := range map[string]string{metaSlug: a.ID(), metaVersion: a.Version, metaName: a.Name, metaAuthor: a.Author,
+		metaTags: strings.Join(a.Tags, ", "), metaAgents: joinAgents(a.Agents)} {
+		if value != "" {
+			s.Metadata[key] = value
+		}
+	}
+	out, _ := s.Conform(s.Name)
+	files, err := out.Write()
+	e.files = append(e.files, tree.Within(dir, files)...)
+	return err
+}
+
+// claudeAgent writes .claude/agents/{name}.md.
+func (e *export) claudeAgent(a *oaf.Agent, skills []string) error {
+	m := frontmatter.NewMap().Text("name", e.name(a)).Always("description", oneLine(a.Description))
+	tools, disallowed := e.claudeToolLists(a)
+	if tools != nil {
+		m.Always("tools", strings.Join(tools, ", "))
+	}
+	m.Text("disallowedTools", strings.Join(disallowed, ", ")).Text("model", e.claudeModel(a)).Texts("skills", skills)
+	var servers []string
+	for _, s := range a.Servers {
+		servers = append(servers, serverName(s))
+	}
+	head, err := m.Texts("mcpServers", servers).YAML()
+	if err != nil {
+		return err
+	}
+	e.add(".claude/agents/"+e.name(a)+".md", []byte(frontmatter.Join(head, a.Body)))
+	return nil
+}
+
+// claudeToolLists returns the tools and the disallowed tools, with those of MCP servers. tools is nil where the agent
+// has every tool.
+func (e *export) claudeToolLists(a *oaf.Agent) (tools, disallowed []string) {
+	if a.Tools != nil {
+		tools = append([]string{}, a.Tools...)
+	} else if a.Config.Allowed != nil {
+		tools, _ = claudeTools(a.Config.Allowed)
+		tools = append([]string{}, tools...)
+	}
+	disallowed, _ = claudeTools(a.Config.Denied)
+	for _, s := range a.Servers {
+		for _, tool := range denied(s.Selection) {
+			if !strings.Contains(tool, "*") {
+				disallowed = append(disallowed, mcpTool(serverName(s), tool))
+			}
+		}
+		if tools != nil && s.Selection.Present && s.Selection.Strategy == oaf.StrategySubset {
+			for _, tool := range allowed(s.Selection) {
+				tools = append(tools, mcpTool(serverName(s), tool))
+			}
+		}
+		e.lose(!isPlainSelection(s.Selection, tools != nil), a, "mcp-configs.selection",
+			"%s: Claude Code takes names of tools, without patterns, descriptions, required and settings; "+
+				"a selection needs tools in the frontmatter", s.Name)
+	}
+	return tools, disallowed
+}
+
+// isPlainSelection reports whether an import makes the same selection of the lists of tools.
+func isPlainSelection(s oaf.Selection, hasTools bool) bool {
+	names := allowed(s)
+	for _, t := range s.Tools {
+		if !t.Enabled || t.Description != "" || t.Required || !isToolName(t.Name) {
+			return false
+		}
+	}
+	for _, name := range s.Excluded {
+		if strings.Contains(name, "*") || !isToolName(name) {
+			return false
+		}
+	}
+	return s.Settings == nil && hasTools && s.Present && s.Strategy == oaf.StrategySubset && len(names) == len(s.Tools) &&
+		len(names) > 0 && (s.Excluded == nil || len(s.Excluded) > 0) && slices.IsSorted(s.Excluded) &&
+		len(slices.Compact(slices.Clone(s.Excluded))) == len(s.Excluded)
+}
+
+// claudeModel returns the model as Claude Code names it, "" for none.
+func (e *export) claudeModel(a *oaf.Agent) string {
+	m := a.Model
+	switch {
+	case m.Alias == "" && m.Name == "" && m.Provider == "":
+		return ""
+	case slices.Contains([]string{"sonnet", "opus", "haiku", "inherit"}, m.Alias):
+		return m.Alias
+	case m.Alias == "" && m.Provider == "anthropic" && strings.HasPrefix(m.Name, "claude-"):
+		return m.Name
+	}
+	e.lose(true, a, "model", "%s is no model of Claude Code", describe(m))
+	return ""
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// mcpEntry is one server of .mcp.json.
+type mcpEntry struct {
+	Type    string            `json:"type"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+}
+
+// mcpFile writes the servers in the form of Claude Code, unless there are none.
+func (e *export) mcpFile(name string, servers map[string]mcpEntry) error {
+	if len(servers) == 0 {
+		return nil
+	}
+	data, err := marshal(map[string]any{"mcpServers": servers})
+	e.add(name, data)
+	return err
+}
+
+// marshal returns indented JSON without escapes that only HTML needs.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
+
+// serverName returns the name of a server as harnesses allow it.
+func serverName(s oaf.Server) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, s.Name)
+}
+
+// servers adds the servers of an agent in the form of Claude Code, and records what that does not carry.
+func (e *export) servers(a *oaf.Agent, into map[string]mcpEntry) {
+	for _, s := range a.Servers {
+		e.serverLosses(a, s)
+		entry, ok := e.entry(a, s)
+		if !ok {
+			continue
+		}
+		name := serverName(s)
+		if before, taken := into[name]; taken && !sameEntry(before, entry) {
+			e.lose(true, a, "mcp-configs.connection", "%s: another server has its name", s.Name)
+			continue
+		}
+		into[name] = entry
+	}
+}
+
+func sameEntry(a, b mcpEntry) bool {
+	return a.Type == b.Type && a.URL == b.URL && a.Command == b.Command && slices.Equal(a.Args, b.Args) &&
+		maps.Equal(a.Env, b.Env) && maps.Equal(a.Headers, b.Headers)
+}
+
+// serverLosses records what no harness has a place for in the configuration of a server.
+func (e *export) serverLosses(a *oaf.Agent, s oaf.Server) {
+	p := s.Permissions
+	e.lose(len(p.AllowPaths)+len(p.DenyPaths)+len(p.ReadPaths)+len(p.WritePaths)+len(p.Extra) > 0 || p.ReadOnly || p.MaxFileSize > 0 ||
+		p.AllowPaths != nil || p.DenyPaths != nil || p.ReadPaths != nil || p.WritePaths != nil,
+		a, "mcp-configs.permissions", "%s: the server enforces them itself", s.Name)
+	e.lose(s.RateLimit != (oaf.RateLimit{}), a, "mcp-configs.rate_limit", "%s: there is no such limit", s.Name)
+	e.lose(s.Vendor != "" || s.Version != "", a, "mcp-configs.identity", "%s: vendor and version are not carried", s.Name)
+	e.lose(len(s.Extra) > 0 || len(s.Files) > 0, a, "mcp-configs.extra", "%s: other files and unknown members are not carried", s.Name)
+	e.lose(s.Dir != "mcp-configs/"+s.Name || serverName(s) != s.Name, a, "mcp-configs.identity",
+		"%s: name and directory are written as %s", s.Name, serverName(s))
+	e.lose(s.Connection.Timeout != 0, a, "mcp-configs.timeout", "%s: the timeout is the harness's", s.Name)
+}
+
+// entry returns the connection of a server. A secret in the open is never carried on.
+func (e *export) entry(a *oaf.Agent, s oaf.Server) (mcpEntry, bool) {
+	c := s.Connection
+	entry := mcpEntry{Type: c.Type, URL: c.URL, Headers: maps.Clone(c.Headers), Command: c.Command, Args: c.Args, Env: c.Env}
+	switch {
+	case c.Type == oaf.TransportStdio && c.Command != "":
+		e.lose(c.URL != "" || c.Headers != nil, a, "mcp-configs.connection", "%s: url and headers are not those of stdio", s.Name)
+		entry.URL, entry.Headers = "", nil
+	case (c.Type == oaf.TransportSSE || c.Type == oaf.TransportHTTP) && c.URL != "":
+		e.lose(c.Command != "" || c.Args != nil || c.Env != nil, a, "mcp-configs.connection",
+			"%s: command, args and env are those of stdio", s.Name)
+		entry.Command, entry.Args, entry.Env = "", nil, nil
+	default:
+		e.lose(true, a, "mcp-configs.connection", "%s: it cannot be reached without a type and a url or command", s.Name)
+		return mcpEntry{}, false
+	}
+	e.lose(c.Args != nil && len(c.Args) == 0 || c.Env != nil && len(c.Env) == 0 || c.Headers != nil && len(c.Headers) == 0, a,
+		"mcp-configs.connection", "%s: empty lists are left out", s.Name)
+	e.authenticate(a, s, &entry)
+	return entry, true
+}
+
+// authenticate adds the header of the agent's secret, which stays a reference to the environment.
+func (e *export) authenticate(a *oaf.Agent, s oaf.Server, entry *mcpEntry) {
+	auth := s.Auth
+	if auth == (oaf.Auth{}) {
+		_, hasBearer := entry.Headers["Authorization"]
+		e.lose(hasBearer || entry.Headers[apiKeyHeader] != "", a, "mcp-configs.auth", "%s: a header is read as authentication", s.Name)
+		return
+	}
+	_, isVariable := auth.TokenVar()
+	name, value := "", ""
+	switch {
+	case !isVariable || entry.Type == oaf.TransportStdio:
+	case auth.Type == "bearer":
+		name, value = "Authorization", "Bearer "+auth.Token
+	case auth.Type == "api-key":
+		name, value = auth.Header, auth.Token
+		if name == "" {
+			name = apiKeyHeader
+		}
+	}
+	if name == "" || entry.Headers[name] != "" {
+		e.lose(true, a, "mcp-configs.auth", "%s: only a bearer token or an API key of the environment is carried, over HTTP", s.Name)
+		return
+	}
+	if entry.Headers == nil {
+		entry.Headers = map[string]string{}
+	}
+	entry.Headers[name] = value
+	_, hasBearer := s.Connection.Headers["Authorization"]
+	isRead := auth.Type == "bearer" && auth.Header == "" || auth.Type == "api-key" && auth.Header == apiKeyHeader
+	e.lose(!isRead || hasBearer || s.Connection.Headers[apiKeyHeader] != "", a, "mcp-configs.auth",
+		"%s: it becomes the header %s", s.Name, name)
+}
+
+// apiKeyHeader is the header of an API key where the configuration names none.
+const apiKeyHeader = "X-API-Key"

@@ -1,0 +1,273 @@
+// Package harness writes agents of the Open Agent Format as the files that agent harnesses load, and reads agents of
+// Claude Code and of Letta. What a harness has no place for is named in a report and never dropped silently.
+package harness
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"repute"
+	"repute/manifest/oaf"
+	"repute/manifest/oaf/skill"
+	"repute/manifest/oaf/tree"
+)
+
+// Target is a harness.
+type Target string
+
+// Targets.
+const (
+	ClaudeCode Target = "claude-code"
+	Goose      Target = "goose"
+	DeepAgents Target = "deep-agents"
+	Letta      Target = "letta"
+)
+
+// Targets returns all targets.
+func Targets() []Target { return []Target{ClaudeCode, Goose, DeepAgents, Letta} }
+
+// Layout says where the files are.
+type Layout string
+
+// Layouts. LayoutLoaded is where the harness looks; LayoutText is where the text of the format says that it looks.
+const (
+	LayoutLoaded Layout = "loaded"
+	LayoutText   Layout = "text"
+)
+
+// Options of an export. The zero value is the layout that harnesses load, with the models of Models.
+type Options struct {
+	Layout Layout
+	// Models names the model of an alias as provider/name. Nil means Models().
+	Models map[string]string
+}
+
+// Models returns the models that the aliases of the format mean where a harness knows no aliases.
+func Models() map[string]string {
+	return map[string]string{
+		"sonnet": "anthropic/claude-sonnet-4-5",
+		"opus":   "anthropic/claude-opus-4-5",
+		"haiku":  "anthropic/claude-haiku-4-5",
+	}
+}
+
+// Result is an export: files with paths below the project's directory, and what they do not carry.
+type Result struct {
+	Files []tree.File // ordered by path
+	Lost  []Loss
+}
+
+// Loss is a part of an agent that a harness has no place for.
+type Loss struct {
+	Agent  string // identifier of the agent
+	Field  string // as in AGENTS.md, e.g. config.temperature; mcp-configs.{part} for a part of servers
+	Reason string
+}
+
+// Export writes an agent and its local sub-agents for a harness. repute.ErrInvalid for an unknown target or layout,
+// and for an agent that has neither a key nor a name.
+func Export(a *oaf.Agent, to Target, o Options) (Result, error) {
+	if o.Layout != "" && o.Layout != LayoutLoaded && o.Layout != LayoutText {
+		return Result{}, repute.Invalid("layout", fmt.Sprintf("%.80q is none", o.Layout), "loaded or text")
+	}
+	if o.Models == nil {
+		o.Models = Models()
+	}
+	e := &export{options: o, skills: map[string]skill.Skill{}, written: map[string]string{}, taken: map[string]bool{}}
+	if fullName(a) == "" {
+		return Result{}, repute.Invalid("agent", "has no vendorKey, agentKey and name that make a file name", "add them")
+	}
+	var err error
+	switch to {
+	case ClaudeCode:
+		err = e.claudeCode(a)
+	case Goose:
+		err = e.goose(a)
+	case DeepAgents:
+		err = e.deepAgents(a)
+	case Letta:
+		err = e.letta(a)
+	default:
+		return Result{}, repute.Invalid("to", fmt.Sprintf("%.80q is none", to), "claude-code, goose, deep-agents or letta")
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	slices.SortFunc(e.files, func(x, y tree.File) int { return strings.Compare(x.Path, y.Path) })
+	return Result{Files: e.files, Lost: e.lost}, nil
+}
+
+// export is one export that is being made.
+type export struct {
+	options Options
+	files   []tree.File
+	lost    []Loss
+	skills  map[string]skill.Skill // exported ones, by name
+	written map[string]string      // names of exported agents, by identifier
+	taken   map[string]bool        // names in use
+}
+
+func (e *export) add(name string, data []byte) {
+	e.files = append(e.files, tree.File{Path: name, Data: data})
+}
+
+// lose records a part that is not carried, if the condition holds.
+func (e *export) lose(is bool, a *oaf.Agent, field, format string, args ...any) {
+	if is {
+		e.lost = append(e.lost, Loss{Agent: a.ID(), Field: field, Reason: fmt.Sprintf(format, args...)})
+	}
+}
+
+// graph returns an agent and all its local sub-agents, each once, with the agent first.
+func graph(a *oaf.Agent) []*oaf.Agent {
+	out := []*oaf.Agent{a}
+	for i := 0; i < len(out); i++ {
+		for _, ref := range out[i].Agents {
+			if ref.Local != nil && !slices.Contains(out, ref.Local) {
+				out = append(out, ref.Local)
+			}
+		}
+	}
+	return out
+}
+
+// fullName returns vendor-agent in kebab-case, within the length of a skill's name; "" where there is nothing to make
+// one of.
+func fullName(a *oaf.Agent) string {
+	name := kebab(a.VendorKey + "-" + a.AgentKey)
+	if name == "" || a.AgentKey == "" {
+		name = kebab(a.Slug)
+	}
+	if name == "" {
+		name = kebab(a.Name)
+	}
+	return name
+}
+
+// kebab returns a text in kebab-case, within the length of a skill's name.
+func kebab(s string) string {
+	s = regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(s), "-")
+	s = strings.Trim(s, "-")
+	if len(s) > skill.MaxName {
+		s = s[:skill.MaxName]
+	}
+	return strings.Trim(s, "-")
+}
+
+// name returns the name of an exported agent, the same for each call. Two agents never share one.
+func (e *export) name(a *oaf.Agent) string {
+	key := a.ID() + "\n" + a.Dir
+	if name, ok := e.written[key]; ok {
+		return name
+	}
+	name := e.free(fullName(a))
+	e.written[key] = name
+	return name
+}
+
+// free returns a name that is not in use yet, made of the given one.
+func (e *export) free(name string) string {
+	if name == "" {
+		name = "agent"
+	}
+	out := name
+	for i := 2; e.taken[out]; i++ {
+		suffix := fmt.Sprintf("-%d", i)
+		out = strings.TrimRight(name[:min(len(name), skill.MaxName-len(suffix))], "-") + suffix
+	}
+	e.taken[out] = true
+	return out
+}
+
+// skill returns the files of a local skill below its own directory, under a name that no other skill has. done is true
+// for a skill that is exported already, for another agent.
+func (e *export) skill(a *oaf.Agent, s skill.Skill) (name string, files []tree.File, done bool, err error) {
+	out, cut := s.Conform(kebab(s.Name))
+	e.lose(len(cut) > 0, a, "skills", "%s of skill %s is cut", strings.Join(cut, " and "), s.Name)
+	e.lose(out.Name != s.Name || s.Dir != s.Name || out.Description != s.Description && len(cut) == 0, a, "skills",
+		"skill %s is written as the specification of skills demands, as %s", s.Name, out.Name)
+	if before, ok := e.skills[out.Name]; ok && sameSkill(before, out) {
+		return out.Name, nil, true, nil
+	}
+	if free := e.free(out.Name); free != out.Name {
+		e.lose(true, a, "skills", "skill %s is renamed to %s: another one has its name", s.Name, free)
+		out.Name, out.Dir = free, free
+	}
+	e.skills[out.Name] = out
+	files, err = out.Write()
+	return out.Name, files, false, err
+}
+
+// sameSkill reports whether two skills are written alike.
+func sameSkill(a, b skill.Skill) bool {
+	x, errX := a.Write()
+	y, errY := b.Write()
+	return errX == nil && errY == nil && slices.EqualFunc(x, y, func(a, b tree.File) bool {
+		return a.Path == b.Path && string(a.Data) == string(b.Data) && a.Executable == b.Executable
+	})
+}
+
+// localSkills writes all local skills of an agent below a directory, and returns their names.
+func (e *export) localSkills(a *oaf.Agent, dir string) ([]string, error) {
+	var names []string
+	for _, s := range a.LocalSkills {
+		name, files, done, err := e.skill(a, s)
+		if err != nil {
+			return nil, err
+		}
+		if !done {
+			e.files = append(e.files, tree.Within(dir+"/"+name, files)...)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// common records what no harness has a place for. The other harnesses' sections of harnessConfig are among it.
+func (e *export) common(a *oaf.Agent, to Target) {
+	e.lose(len(a.Packs) > 0, a, "packs", "packs are installed by the harness")
+	e.lose(len(a.Weblets) > 0, a, "weblets", "there are no weblets")
+	e.lose(!isZero(a.Orchestration), a, "orchestration", "the harness decides which agent answers")
+	e.lose(len(a.Versions) > 0, a, "versions", "there is no version history")
+	e.lose(len(a.Files) > 0, a, "files", "%d files outside skills/ and mcp-configs/ are not copied", len(a.Files))
+	e.lose(len(a.Harness) > 0, a, "harnessConfig", "settings of harnesses are not translated to %s", to)
+	e.lose(len(a.Extra) > 0, a, "extra", "unknown members of the frontmatter")
+	e.lose(len(a.Config.Extra) > 0, a, "config.extra", "unknown members of config")
+	e.lose(a.Config.RequireConfirmation, a, "config.require_confirmation", "the harness asks by its own settings")
+	e.lose(a.Model.Embedding != "" || len(a.Model.Extra) > 0, a, "model", "the embedding model and unknown members are not carried")
+	e.lose(!isPlainSkills(a), a, "skills", "references say more than that local skills exist: source, vendor, version, required")
+	e.lose(!isPlainServers(a), a, "mcpServers", "references say more than where the configuration is: vendor, version, required")
+}
+
+func isZero(o oaf.Orchestration) bool {
+	return o.Entrypoint == "" && o.Fallback == "" && len(o.Triggers) == 0
+}
+
+// plainSkills returns the references that an import makes of local skills.
+func plainSkills(skills []skill.Skill) []oaf.SkillRef {
+	var out []oaf.SkillRef
+	for _, s := range skills {
+		out = append(out, oaf.SkillRef{Name: s.Name, Source: oaf.SourceLocal})
+	}
+	return out
+}
+
+// isPlainSkills reports whether the references to skills are those that an import makes.
+func isPlainSkills(a *oaf.Agent) bool {
+	return slices.EqualFunc(a.Skills, plainSkills(a.LocalSkills), oaf.SkillRef.Equal)
+}
+
+// plainServers returns the references that an import makes of configurations.
+func plainServers(servers []oaf.Server) []oaf.ServerRef {
+	var out []oaf.ServerRef
+	for _, s := range servers {
+		out = append(out, oaf.ServerRef{Server: s.Name, ConfigDir: s.Dir})
+	}
+	return out
+}
+
+func isPlainServers(a *oaf.Agent) bool {
+	return slices.EqualFunc(a.MCPServers, plainServers(a.Servers), oaf.ServerRef.Equal)
+}

@@ -1,0 +1,330 @@
+package harness
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"repute/manifest/oaf"
+	"repute/manifest/oaf/tree"
+)
+
+// agentFile is an Agent File of Letta. All lists are required, and ids are a prefix and a number.
+type agentFile struct {
+	Agents     []lettaAgent      `json:"agents"`
+	Groups     []lettaGroup      `json:"groups"`
+	Blocks     []lettaBlock      `json:"blocks"`
+	Files      []struct{}        `json:"files"`
+	Sources    []struct{}        `json:"sources"`
+	Tools      []struct{}        `json:"tools"`
+	MCPServers []lettaServer     `json:"mcp_servers"`
+	Skills     []lettaSkill      `json:"skills"`
+	Metadata   map[string]string `json:"metadata"`
+}
+
+type lettaAgent struct {
+	ID               string          `json:"id"`
+	Name             string          `json:"name"`
+	Description      string          `json:"description"`
+	AgentType        string          `json:"agent_type"`
+	System           string          `json:"system"`
+	LLM              *lettaLLM       `json:"llm_config,omitempty"`
+	Embedding        *lettaEmbedding `json:"embedding_config,omitempty"`
+	MemoryBlocks     []struct{}      `json:"memory_blocks"`
+	Tools            []struct{}      `json:"tools"`
+	ToolIDs          []string        `json:"tool_ids"`
+	SourceIDs        []string        `json:"source_ids"`
+	BlockIDs         []string        `json:"block_ids"`
+	ToolRules        []struct{}      `json:"tool_rules"`
+	Tags             []string        `json:"tags"`
+	IncludeBaseTools bool            `json:"include_base_tools"`
+	Metadata         lettaMetadata   `json:"metadata"`
+	InContext        []string        `json:"in_context_message_ids"`
+	Messages         []struct{}      `json:"messages"`
+	FilesAgents      []struct{}      `json:"files_agents"`
+	GroupIDs         []string        `json:"group_ids"`
+}
+
+// lettaMetadata carries what identifies the agent.
+type lettaMetadata struct {
+	OAF *lettaIdentity `json:"oaf,omitempty"`
+}
+
+type lettaIdentity struct {
+	Name      string   `json:"name,omitempty"`
+	VendorKey string   `json:"vendorKey,omitempty"`
+	AgentKey  string   `json:"agentKey,omitempty"`
+	Slug      string   `json:"slug,omitempty"`
+	Version   string   `json:"version,omitempty"`
+	License   string   `json:"license,omitempty"`
+	Author    string   `json:"author,omitempty"`
+	Memory    string   `json:"memory,omitempty"`
+	Skills    []string `json:"skills,omitempty"`
+	Servers   []string `json:"mcpServers,omitempty"`
+	Agents    string   `json:"agents,omitempty"`
+}
+
+type lettaLLM struct {
+	Model         string   `json:"model"`
+	EndpointType  string   `json:"model_endpoint_type"`
+	Endpoint      string   `json:"model_endpoint,omitempty"`
+	ContextWindow int      `json:"context_window"`
+	Handle        string   `json:"handle"`
+	Temperature   *float64 `json:"temperature,omitempty"`
+	MaxTokens     int      `json:"max_tokens,omitempty"`
+}
+
+type lettaEmbedding struct {
+	EndpointType string `json:"embedding_endpoint_type"`
+	Endpoint     string `json:"embedding_endpoint,omitempty"`
+	Model        string `json:"embedding_model"`
+	Dimensions   int    `json:"embedding_dim"`
+	ChunkSize    int    `json:"embedding_chunk_size"`
+	Handle       string `json:"handle"`
+}
+
+type lettaBlock struct {
+	ID          string `json:"id"`
+	Label       string `json:"label"`
+	Value       string `json:"value"`
+	Limit       int    `json:"limit"`
+	ReadOnly    bool   `json:"read_only"`
+	Description string `json:"description,omitempty"`
+}
+
+type lettaGroup struct {
+	ID          string       `json:"id"`
+	AgentIDs    []string     `json:"agent_ids"`
+	Description string       `json:"description"`
+	Manager     lettaManager `json:"manager_config"`
+}
+
+type lettaManager struct {
+	Type    string `json:"manager_type"`
+	AgentID string `json:"manager_agent_id"`
+}
+
+type lettaServer struct {
+	ID    string      `json:"id"`
+	Type  string      `json:"server_type"`
+	Name  string      `json:"server_name"`
+	URL   string      `json:"server_url,omitempty"`
+	Stdio *lettaStdio `json:"stdio_config,omitempty"`
+}
+
+type lettaStdio struct {
+	ServerName string   `json:"server_name"`
+	Type       string   `json:"type"`
+	Command    string   `json:"command"`
+	Args       []string `json:"args"`
+}
+
+type lettaSkill struct {
+	Name  string            `json:"name"`
+	Files map[string]string `json:"files"`
+}
+
+// Values of Letta where the agent has none of its own.
+const (
+	blockLimit    = 20_000
+	contextWindow = 90_000
+)
+
+// letta writes {agent}.af.
+func (e *export) letta(a *oaf.Agent) error {
+	all := graph(a)
+	file := agentFile{Agents: []lettaAgent{}, Groups: []lettaGroup{}, Blocks: []lettaBlock{}, Files: []struct{}{},
+		Sources: []struct{}{}, Tools: []struct{}{}, MCPServers: []lettaServer{}, Skills: []lettaSkill{},
+		Metadata: map[string]string{"generated_by": "repute"}}
+	for _, agent := range all {
+		e.name(agent)
+	}
+	for i, agent := range all {
+		e.common(agent, Letta)
+		e.lettaLosses(agent)
+		out := e.lettaAgent(agent, i)
+		out.Metadata.OAF.Servers = e.lettaServers(agent, &file)
+		skills, err := e.lettaSkills(agent, &file)
+		if err != nil {
+			return err
+		}
+		out.Metadata.OAF.Skills = skills
+		out.BlockIDs = e.lettaBlocks(agent, &file)
+		e.lettaGroup(agent, all, &out, &file)
+		file.Agents = append(file.Agents, out)
+	}
+	data, err := marshal(file)
+	if err != nil {
+		return err
+	}
+	name := kebab(a.AgentKey)
+	if name == "" {
+		name = e.name(a)
+	}
+	e.add(name+".af", data)
+	return nil
+}
+
+func (e *export) lettaLosses(a *oaf.Agent) {
+	e.lose(a.Tools != nil, a, "tools", "Letta has tools of its own, whose code the file would have to carry")
+	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "Letta has tools of its own")
+	_, back := divide(prompt(a))
+	e.lose(a.Config.Denied != nil, a, "config.tools.denied", "they are denied in words only")
+	e.lose(!slices.Equal(back, a.Config.Denied), a, "body", "a name of a denied tool has commas or line ends")
+	e.lose(!isPlainAgents(a), a, "agents", "role, delegations, required and unknown members are not carried")
+	e.lose(a.Tags == nil, a, "tags", "a missing list is written as an empty one")
+	for _, s := range a.Servers {
+		e.lose(s.Selection.Present, a, "mcp-configs.selection", "%s: Letta gives all tools of a server", s.Name)
+	}
+}
+
+func (e *export) lettaAgent(a *oaf.Agent, number int) lettaAgent {
+	return lettaAgent{
+		ID: fmt.Sprintf("agent-%d", number), Name: e.name(a), Description: a.Description, AgentType: "letta_v1_agent",
+		System: prompt(a), LLM: e.lettaModel(a), Embedding: defaultEmbedding(),
+		MemoryBlocks: []struct{}{}, Tools: []struct{}{}, ToolIDs: []string{}, SourceIDs: []string{}, ToolRules: []struct{}{},
+		Tags: orEmpty(a.Tags), IncludeBaseTools: true, InContext: []string{}, Messages: []struct{}{}, FilesAgents: []struct{}{},
+		GroupIDs: []string{},
+		Metadata: lettaMetadata{OAF: &lettaIdentity{Name: a.Name, VendorKey: a.VendorKey, AgentKey: a.AgentKey, Slug: a.Slug,
+			Version: a.Version, License: a.License, Author: a.Author, Agents: joinAgents(a.Agents)}},
+	}
+}
+
+// lettaModel returns the settings of the model, which Letta wants for every agent.
+func (e *export) lettaModel(a *oaf.Agent) *lettaLLM {
+	provider, name, ok := e.model(a)
+	if !ok {
+		if describe(a.Model) != describe(oaf.Model{}) {
+			e.lostModel(a)
+		}
+		full := e.options.Models["sonnet"]
+		provider, name, _ = strings.Cut(full, "/")
+		e.lose(true, a, "model", "Letta needs one; %s is written", full)
+	} else {
+		e.lose(a.Model.Alias != "", a, "model", "the alias is written as %s/%s", provider, name)
+	}
+	return &lettaLLM{Model: name, EndpointType: provider, Endpoint: endpoint(provider), ContextWindow: contextWindow,
+		Handle: provider + "/" + name, Temperature: a.Config.Temperature, MaxTokens: a.Config.MaxTokens}
+}
+
+// endpoint returns the usual address of a provider, "" where the server knows it.
+func endpoint(provider string) string {
+	switch provider {
+	case "anthropic":
+		return "https://api.anthropic.com/v1"
+	case "openai":
+		return "https://api.openai.com/v1"
+	}
+	return ""
+}
+
+func defaultEmbedding() *lettaEmbedding {
+	return &lettaEmbedding{EndpointType: "openai", Endpoint: "https://api.openai.com/v1", Model: "text-embedding-3-small",
+		Dimensions: 1536, ChunkSize: 300, Handle: "openai/text-embedding-3-small"}
+}
+
+// lettaBlocks adds the memory blocks, and returns their ids.
+func (e *export) lettaBlocks(a *oaf.Agent, file *agentFile) []string {
+	ids := []string{}
+	if a.Memory == nil {
+		return ids
+	}
+	e.lose(len(a.Memory.Blocks) == 0, a, "memory", "memory without blocks is none")
+	e.lose(a.Memory.Type != oaf.MemoryEditable && a.Memory.Type != oaf.MemoryReadOnly, a, "memory", "the type is unknown")
+	for _, b := range a.Memory.Blocks {
+		id := fmt.Sprintf("block-%d", len(file.Blocks))
+		limit := b.Limit
+		if limit == 0 {
+			limit = max(blockLimit, utf8.RuneCountInString(b.Value))
+		}
+		e.lose(b.Limit == limit && limit == blockLimit || b.Limit == 0 && limit > blockLimit, a, "memory", "the limit of %s is Letta's own", b.Label)
+		file.Blocks = append(file.Blocks, lettaBlock{ID: id, Label: b.Label, Value: b.Value, Limit: limit,
+			ReadOnly: a.Memory.Type == oaf.MemoryReadOnly, Description: b.Description})
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// lettaServers adds the MCP servers, and returns their names. Letta strips secrets and variables on import.
+func (e *export) lettaServers(a *oaf.Agent, file *agentFile) []string {
+	var names []string
+	for _, s := range a.Servers {
+		e.serverLosses(a, s)
+		c := s.Connection
+		out := lettaServer{ID: fmt.Sprintf("mcp_server-%d", len(file.MCPServers)), Type: c.Type, Name: serverName(s)}
+		switch {
+		case c.Type == oaf.TransportStdio && c.Command != "":
+			out.Stdio = &lettaStdio{ServerName: out.Name, Type: "stdio", Command: c.Command, Args: orEmpty(c.Args)}
+			e.lose(c.Env != nil || c.URL != "" || c.Headers != nil || c.Args != nil && len(c.Args) == 0, a, "mcp-configs.connection",
+				"%s: variables are not carried", s.Name)
+		case c.Type == oaf.TransportSSE && c.URL != "" || c.Type == oaf.TransportHTTP && c.URL != "":
+			out.URL = c.URL
+			if c.Type == oaf.TransportHTTP {
+				out.Type = "streamable_http"
+			}
+			e.lose(c.Headers != nil || c.Command != "" || c.Args != nil || c.Env != nil, a, "mcp-configs.connection",
+				"%s: headers are not carried", s.Name)
+		default:
+			e.lose(true, a, "mcp-configs.connection", "%s: it cannot be reached without a type and a url or command", s.Name)
+			continue
+		}
+		e.lose(s.Auth != (oaf.Auth{}), a, "mcp-configs.auth", "%s: Letta never imports authentication", s.Name)
+		file.MCPServers = append(file.MCPServers, out)
+		names = append(names, out.Name)
+	}
+	return names
+}
+
+// lettaSkills adds the local skills with their text files, and returns their names.
+func (e *export) lettaSkills(a *oaf.Agent, file *agentFile) ([]string, error) {
+	var names []string
+	for _, s := range a.LocalSkills {
+		name, files, done, err := e.skill(a, s)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+		if done {
+			continue
+		}
+		out := lettaSkill{Name: name, Files: map[string]string{}}
+		for _, f := range files {
+			isText := utf8.Valid(f.Data) && !slices.Contains(f.Data, 0)
+			e.lose(!isText || f.Executable, a, "skills", "%s of %s: only texts without permissions are carried", f.Path, s.Name)
+			if isText {
+				out.Files[f.Path] = string(f.Data)
+			}
+		}
+		file.Skills = append(file.Skills, out)
+	}
+	return names, nil
+}
+
+// lettaGroup adds the group of an agent and its local sub-agents.
+func (e *export) lettaGroup(a *oaf.Agent, all []*oaf.Agent, out *lettaAgent, file *agentFile) {
+	var ids []string
+	for _, ref := range a.Agents {
+		if at := slices.Index(all, ref.Local); ref.Local != nil && at >= 0 {
+			ids = append(ids, fmt.Sprintf("agent-%d", at))
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	id := fmt.Sprintf("group-%d", len(file.Groups))
+	file.Groups = append(file.Groups, lettaGroup{ID: id, AgentIDs: ids, Description: "Sub-agents of " + out.Name,
+		Manager: lettaManager{Type: "supervisor", AgentID: out.ID}})
+	out.GroupIDs = []string{id}
+}
+
+// parseSkill reads a skill of an agent file.
+func (s lettaSkill) parse() []tree.File {
+	var files []tree.File
+	for _, name := range sortedNames(s.Files) {
+		if tree.IsSafe(name) {
+			files = append(files, tree.File{Path: name, Data: []byte(s.Files[name])})
+		}
+	}
+	return files
+}

@@ -1,0 +1,85 @@
+package oaf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// licenseText returns the file LICENSE: the text of short licenses, and a reference to the SPDX list for others. It has
+// no year, so that it never changes.
+func (a *Agent) licenseText() string {
+	holder := oneLine(a.Author)
+	if holder == "" {
+		holder = "the authors of " + a.ID()
+	}
+	copyright := "Copyright (c) " + holder + "\n\n"
+	switch a.License {
+	case "MIT":
+		return "MIT License\n\n" + copyright + mit
+	case "ISC":
+		return "ISC License\n\n" + copyright + isc
+	case "0BSD":
+		return "BSD Zero Clause License\n\n" + copyright + zeroBSD
+	case "":
+		return copyright + "All rights reserved.\n"
+	}
+	if isLicense(a.License) && !strings.ContainsAny(a.License, " ()") {
+		return copyright + fmt.Sprintf("This agent is licensed under %s.\nThe text of the license is at https://spdx.org/licenses/%s.html\n",
+			a.License, strings.TrimSuffix(a.License, "+"))
+	}
+	return copyright + "This agent is licensed under: " + oneLine(a.License) + "\n"
+}
+
+const mit = `Permission is hereby granted, free of charge, to any person obtaining a copy
+of this software and associated documentation files (the "Software"), to deal
+in the Software without restriction, including without limitation the rights
+to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+copies of the Software, and to permit persons to whom the Software is
+furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all
+copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+SOFTWARE.
+`
+
+const isc = `Permission to use, copy, modify, and/or distribute this software for any
+purpose with or without fee is hereby granted, provided that the above
+copyright notice and this permission notice appear in all copies.
+
+` + noWarranty
+
+const zeroBSD = `Permission to use, copy, modify, and/or distribute this software for any
+purpose with or without fee is hereby granted.
+
+` + noWarranty
+
+const noWarranty = `THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
+REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
+FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
+INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM
+LOSS OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR
+OTHER TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR
+PERFORMANCE OF THIS SOFTWARE.
+`
+
+// compareVersions compares two semantic versions. What is no version comes first.
+func compareVersions(a, b string) int {
+	x, err := semver.NewVersion(a)
+	if err != nil {
+		return -1
+	}
+	y, err := semver.NewVersion(b)
+	if err != nil {
+		return 1
+	}
+	return x.Compare(y)
+}

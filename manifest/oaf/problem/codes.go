@@ -1,0 +1,97 @@
+package problem
+
+// Codes of problems. The first letter is the severity: E(rror), W(arning) or I(nfo); O says that an agent of the Open
+// Agent Format has the problem. In the strict profile some warnings are errors: then the first letter is E, and the
+// number stays. A code never changes its meaning. docs/reference/oaf.md lists all.
+const (
+	// Files and archives.
+	CodeNoManifest    = "EO700"
+	CodeUnreadable    = "EO701"
+	CodeFileTooLarge  = "EO702"
+	CodeTooManyFiles  = "EO703"
+	CodePath          = "EO704"
+	CodeSymlink       = "EO705"
+	CodeArchive       = "EO706"
+	CodeBomb          = "EO707"
+	CodePackage       = "WO708"
+	CodePackageOther  = "IO709"
+	CodeDuplicateFile = "EO710"
+	CodePackageAgent  = "WO711"
+	CodeMore          = "IO712"
+
+	// Text.
+	CodeNoFrontmatter = "EO720"
+	CodeLongHead      = "EO721"
+	CodeYAML          = "EO722"
+	CodeDuplicate     = "EO723"
+	CodeAlias         = "EO724"
+	CodeNotObject     = "EO725"
+	CodeBOM           = "IO726"
+	CodeCRLF          = "IO727"
+	CodeEncoding      = "EO728"
+	CodeType          = "WO729"
+	CodeMember        = "WO730"
+	CodeUnquoted      = "WO731"
+	CodeJSON          = "EO732"
+	CodeReserved      = "WO733"
+
+	// The manifest.
+	CodeMissing       = "EO740"
+	CodeMissingPrompt = "WO741"
+	CodeKebab         = "EO742"
+	CodeSemver        = "EO743"
+	CodeSlug          = "WO744"
+	CodeSlugOther     = "WO745"
+	CodeDescription   = "WO746"
+	CodeName          = "WO747"
+	CodeSPDX          = "WO748"
+	CodeNoHeading     = "WO750"
+	CodeNoBody        = "EO751"
+	CodeBareEntry     = "WO752"
+	CodeEntry         = "WO753"
+	CodeEnum          = "WO754"
+	CodeRange         = "WO755"
+	CodeConstraint    = "WO756"
+
+	// References.
+	CodeSkillAbsent     = "EO760"
+	CodeSkillUndeclared = "IO761"
+	CodeConfigAbsent    = "EO762"
+	CodeConfigOptional  = "WO763"
+	CodeServerUnlisted  = "IO764"
+	CodeAgentAbsent     = "WO765"
+	CodeAgentOptional   = "IO766"
+	CodeCycle           = "EO767"
+	CodeConflict        = "EO768"
+	CodeSelf            = "EO769"
+	CodeDenied          = "WO770"
+	CodeToolRequired    = "EO771"
+	CodeToolUnknown     = "WO772"
+	CodeNotAsked        = "IO773"
+	CodeExcluded        = "WO774"
+	CodeTooDeep         = "EO775"
+
+	// Skills.
+	CodeNoSkillFile      = "WO780"
+	CodeSkillPlain       = "WO781"
+	CodeSkillName        = "WO782"
+	CodeSkillDirectory   = "WO783"
+	CodeSkillDescription = "WO784"
+	CodeSkillLong        = "WO785"
+	CodeSkillMember      = "WO786"
+	CodeSkillFlow        = "WO787"
+	CodeSkillTools       = "WO788"
+	CodeSkillCompat      = "WO789"
+	CodeSkillSize        = "IO790"
+
+	// MCP servers and versions.
+	CodeNoConnection = "WO800"
+	CodeNoAddress    = "WO801"
+	CodeSecret       = "WO802"
+	CodeServerFile   = "IO803"
+	CodeDialect      = "IO804"
+	CodeNoConfig     = "WO805"
+	CodeNoSelection  = "IO806"
+	CodeVersionName  = "WO810"
+	CodeVersionOther = "WO811"
+)

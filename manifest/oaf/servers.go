@@ -1,0 +1,319 @@
+package oaf
+
+import (
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"repute/manifest/oaf/frontmatter"
+	"repute/manifest/oaf/problem"
+	"repute/manifest/oaf/tree"
+)
+
+// SelectionName is the file with the selected tools of an MCP server.
+const SelectionName = "ActiveMCP.json"
+
+// parseServer reads one entry of mcp-configs/: a directory, or a file whose path below the entry is "".
+func parseServer(name string, files []tree.File, list *problem.List) Server {
+	s := Server{Dir: path.Join(serversDir, name), Name: strings.TrimSuffix(name, path.Ext(name))}
+	if len(files) == 1 && files[0].Path == "" {
+		list.Add(problem.CodeServerFile, problem.Place{File: s.Dir}, "is a file")
+		s.readConfig(files[0].Data, s.Dir, list)
+		return s
+	}
+	s.Name = name
+	configured := false
+	for _, f := range files {
+		file := path.Join(s.Dir, f.Path)
+		switch {
+		case f.Path == SelectionName:
+			s.readSelection(f.Data, file, list)
+		case !configured && (f.Path == "config.yaml" || f.Path == "config.yml"):
+			configured = true
+			s.readConfig(f.Data, file, list)
+		default:
+			s.Files = append(s.Files, f)
+		}
+	}
+	if !configured {
+		list.Add(problem.CodeNoConfig, problem.Place{File: s.Dir}, "has no config.yaml")
+	}
+	if !s.Selection.Present {
+		list.Add(problem.CodeNoSelection, problem.Place{File: s.Dir}, "has no %s", SelectionName)
+	}
+	return s
+}
+
+// ParseSelection reads one ActiveMCP.json.
+func ParseSelection(b []byte, profile problem.Profile) (Selection, []problem.Problem) {
+	list := &problem.List{Profile: profile}
+	var s Server
+	s.readSelection(b, SelectionName, list)
+	return s.Selection, list.Problems()
+}
+
+func (s *Server) readSelection(b []byte, file string, list *problem.List) {
+	s.Selection = Selection{Present: true, Strategy: StrategySubset} // a broken file allows nothing
+	text, ok := frontmatter.Clean(b, file, list)
+	if !ok {
+		return
+	}
+	o := frontmatter.ParseJSON(text, file, list)
+	if o == nil {
+		return
+	}
+	s.identity(o)
+	sel := &s.Selection
+	sel.Excluded = append(o.Texts("excludedTools"), o.Texts("disabled_tools")...)
+	sel.Settings = o.JSON("tool_config")
+	for _, t := range o.Objects("selectedTools", "name") {
+		sel.Tools = append(sel.Tools, SelectedTool{Name: t.Text("name"), Enabled: t.Bool("enabled", true),
+			Description: t.Text("description"), Required: t.Bool("required", false)})
+	}
+	for _, name := range o.Texts("enabled_tools") {
+		sel.Tools = append(sel.Tools, SelectedTool{Name: name, Enabled: true})
+	}
+	sel.Strategy = strategy(o, sel)
+	for _, key := range []string{"enabled_tools", "disabled_tools", "tool_config", "name"} {
+		if o.Has(key) {
+			o.Report(problem.CodeDialect, key, "is a member of the other form")
+			break
+		}
+	}
+	checkSelection(o, sel)
+}
+
+// strategy returns the context strategy: as written, else by whether tools are listed.
+func strategy(o *frontmatter.Object, sel *Selection) string {
+	switch written := o.Text("contextStrategy"); written {
+	case StrategyAll, StrategySubset:
+		return written
+	case "":
+	default:
+		o.Report(problem.CodeEnum, "contextStrategy", "%.80q is neither %s nor %s", written, StrategySubset, StrategyAll)
+		return StrategySubset
+	}
+	if sel.Tools == nil && !o.Has("selectedTools") && !o.Has("enabled_tools") {
+		return StrategyAll
+	}
+	return StrategySubset
+}
+
+// checkSelection reports tools that are selected and excluded.
+func checkSelection(o *frontmatter.Object, sel *Selection) {
+	for _, t := range sel.Tools {
+		if t.Enabled && !sel.Allows(t.Name) {
+			o.Report(problem.CodeExcluded, "", "%.80q is selected and excluded", t.Name)
+		}
+	}
+}
+
+// identity takes vendor, server and version of either file. The server may be an object with a name.
+func (s *Server) identity(o *frontmatter.Object) {
+	in, name := o, o.Text
+	if o.IsObject("server") {
+		in = o.Object("server")
+		name = func(string) string { return in.Text("name") }
+		o.Report(problem.CodeDialect, "server", "is an object")
+	}
+	if n := name("server"); n != "" {
+		s.Name = n
+	} else if n := o.Text("name"); n != "" {
+		s.Name = n
+	}
+	if v := in.Text("vendor"); v != "" {
+		s.Vendor = v
+	}
+	if v := version(in); v != "" {
+		s.Version = v
+	}
+}
+
+func (s *Server) readConfig(b []byte, file string, list *problem.List) {
+	text, ok := frontmatter.Clean(b, file, list)
+	if !ok {
+		return
+	}
+	o := frontmatter.ParseYAML(text, file, 1, list)
+	if o == nil {
+		return
+	}
+	s.identity(o)
+	s.Connection = readConnection(o)
+	s.Auth = readAuth(o)
+	s.Permissions = readPermissions(o.Object("permissions"))
+	s.RateLimit = readRateLimit(o)
+	s.Extra = o.Rest()
+	s.checkConfig(o)
+}
+
+func readConnection(o *frontmatter.Object) Connection {
+	in := o.Object("connection")
+	if in == nil && o.IsObject("server") {
+		in = o.Object("server") // of the other form
+	}
+	if in == nil {
+		return Connection{}
+	}
+	c := Connection{Type: transport(in.Text("type")), URL: in.Text("url"), Command: in.Text("command"), Args: in.Texts("args"),
+		Env: in.TextMap("env"), Headers: in.TextMap("headers")}
+	if c.Type == "" {
+		c.Type = transport(in.Text("transport"))
+	}
+	if t, ok := in.Number("timeout"); ok {
+		if t <= 0 {
+			in.Report(problem.CodeRange, "timeout", "is not above 0")
+		} else {
+			c.Timeout = t
+		}
+	}
+	if c.Type == "" {
+		c.Type = guessedTransport(c)
+	}
+	return c
+}
+
+// transport returns the name of a transport in the words of the format.
+func transport(written string) string {
+	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(written)) {
+	case "streamablehttp", "http", "https":
+		return TransportHTTP
+	case "sse":
+		return TransportSSE
+	case "stdio":
+		return TransportStdio
+	}
+	return written
+}
+
+func guessedTransport(c Connection) string {
+	switch {
+	case c.Command != "":
+		return TransportStdio
+	case strings.HasSuffix(c.URL, "/sse"):
+		return TransportSSE
+	case c.URL != "":
+		return TransportHTTP
+	}
+	return ""
+}
+
+// readAuth reads auth, or authentication of the other form, which names the variable itself.
+func readAuth(o *frontmatter.Object) Auth {
+	if in := o.Object("auth"); in != nil {
+		return Auth{Type: in.Text("type"), Token: in.Text("token"), Header: in.Text("header")}
+	}
+	in := o.Object("authentication")
+	if in == nil {
+		return Auth{}
+	}
+	o.Report(problem.CodeDialect, "authentication", "is a member of the other form")
+	a := Auth{Type: strings.ReplaceAll(in.Text("type"), "_", "-"), Token: in.Text("token"), Header: in.Text("header")}
+	if name := in.Text("env_var"); name != "" {
+		a.Token = "${" + name + "}"
+	}
+	return a
+}
+
+func readPermissions(o *frontmatter.Object) Permissions {
+	if o == nil {
+		return Permissions{}
+	}
+	return Permissions{
+		AllowPaths: o.Texts("allow_paths"), DenyPaths: o.Texts("deny_paths"),
+		ReadPaths: paths(o, "read"), WritePaths: paths(o, "write"),
+		MaxFileSize: size(o, "max_file_size"), ReadOnly: o.Bool("read_only", false), Extra: o.Rest(),
+	}
+}
+
+// paths reads a list of the other form; a bool there is no list and is kept as unknown.
+func paths(o *frontmatter.Object, key string) []string {
+	if !o.IsList(key) {
+		return nil
+	}
+	return o.Texts(key)
+}
+
+// size reads a number of bytes, such as 10MB.
+func size(o *frontmatter.Object, key string) int64 {
+	text := strings.TrimSpace(o.Text(key))
+	if text == "" {
+		return 0
+	}
+	m := regexp.MustCompile(`^(?i)([0-9]{1,9})\s*(b|kb?|mb?|gb?|kib|mib|gib)?$`).FindStringSubmatch(text)
+	if m == nil {
+		o.Report(problem.CodeType, key, "is no size, such as 10MB")
+		return 0
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64) // at most nine digits
+	unit := strings.ToLower(m[2])
+	factor := int64(1000)
+	if strings.HasSuffix(unit, "ib") {
+		factor = 1024
+	}
+	for _, prefix := range []string{"k", "m", "g"} {
+		if unit == "" || unit == "b" {
+			break
+		}
+		n *= factor
+		if strings.HasPrefix(unit, prefix) {
+			break
+		}
+	}
+	return n
+}
+
+func readRateLimit(o *frontmatter.Object) RateLimit {
+	in := o.Object("rate_limit")
+	if in == nil {
+		if in = o.Object("rate_limiting"); in == nil {
+			return RateLimit{}
+		}
+		o.Report(problem.CodeDialect, "rate_limiting", "is a member of the other form")
+	}
+	r := RateLimit{Burst: max(in.Whole("burst"), in.Whole("burst_size"))}
+	for _, unit := range []struct {
+		key       string
+		perMinute float64
+	}{{"requests_per_minute", 1}, {"requests_per_second", 60}, {"requests_per_hour", 1. / 60}} {
+		f, ok := in.Number(unit.key)
+		if ok && f <= 0 {
+			in.Report(problem.CodeRange, unit.key, "is not above 0")
+		} else if ok {
+			r.PerMinute = f * unit.perMinute
+		}
+	}
+	return r
+}
+
+// checkConfig reports a server that cannot be reached, and secrets in the file.
+func (s *Server) checkConfig(o *frontmatter.Object) {
+	c := s.Connection
+	switch {
+	case c.Type == "":
+		o.Report(problem.CodeNoConnection, "connection", "is missing or says no type, url and command")
+	case !slices.Contains([]string{TransportSSE, TransportHTTP, TransportStdio}, c.Type):
+		o.Report(problem.CodeEnum, "connection", "type %.80q is none of sse, http, stdio", c.Type)
+	case c.Type == TransportStdio && c.Command == "":
+		o.Report(problem.CodeNoAddress, "connection", "is stdio without a command")
+	case c.Type != TransportStdio && c.URL == "":
+		o.Report(problem.CodeNoAddress, "connection", "has no url")
+	}
+	if a := s.Auth; a.Type != "" && !slices.Contains([]string{"bearer", "api-key", "oauth"}, a.Type) {
+		o.Report(problem.CodeEnum, "auth", "type %.80q is none of bearer, api-key, oauth", a.Type)
+	}
+	if _, isVariable := s.Auth.TokenVar(); s.Auth.Token != "" && !isVariable {
+		o.Report(problem.CodeSecret, "auth", "token is not ${NAME}")
+	}
+}
+
+// sized returns a JSON number of bytes in the form of the format.
+func sized(n int64) json.RawMessage {
+	if n == 0 {
+		return nil
+	}
+	return json.RawMessage(strconv.FormatInt(n, 10))
+}

@@ -1,0 +1,181 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"repute/manifest/oaf/problem"
+)
+
+// Limits of one agent's directory. Published agents have fewer than 50 files and 1 MiB.
+const (
+	MaxFiles    = 2_000
+	MaxBytes    = 64 << 20
+	MaxFile     = 8 << 20
+	MaxManifest = 1 << 20 // of AGENTS.md and SKILL.md
+	maxDepth    = 16
+)
+
+// Budget is what may still be read. Agents that are read together share one.
+type Budget struct {
+	files int
+	bytes int64
+}
+
+// NewBudget returns the budget of one agent and its sub-agents.
+func NewBudget() *Budget { return &Budget{files: MaxFiles, bytes: MaxBytes} }
+
+// Read returns all files below a directory, ordered by path. It never follows a symbolic link, and reports and leaves
+// out what is over a limit. Problems are placed below the directory.
+func Read(fsys fs.FS, dir string, budget *Budget, l *problem.List) []File {
+	r := &reader{fsys: fsys, dir: dir, list: l, budget: budget}
+	r.walk(dir, 0)
+	slices.SortFunc(r.files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return r.files
+}
+
+type reader struct {
+	fsys  fs.FS
+	dir   string
+	list  *problem.List
+	files []File
+	full  bool
+
+	budget *Budget
+}
+
+// below returns a path relative to the directory that is read.
+func (r *reader) below(name string) string {
+	if r.dir == "." {
+		return name
+	}
+	return strings.TrimPrefix(name, r.dir+"/")
+}
+
+// isIgnored reports whether an entry is no part of an agent: the data of version control.
+func isIgnored(name string) bool {
+	return name == ".git" || name == ".hg" || name == ".svn" || name == ".DS_Store"
+}
+
+func (r *reader) walk(dir string, depth int) {
+	entries, err := fs.ReadDir(r.fsys, dir)
+	if err != nil {
+		r.list.Add(problem.CodeUnreadable, problem.Place{File: r.below(dir)}, "%s", reason(err))
+		return
+	}
+	for _, entry := range entries {
+		if r.full {
+			return
+		}
+		name := path.Join(dir, entry.Name())
+		switch {
+		case isIgnored(entry.Name()):
+		case !IsSafe(r.below(name)):
+			r.list.Add(problem.CodePath, problem.Place{File: visible(r.below(name))}, "is no portable path")
+		case entry.Type()&fs.ModeType != 0 && !entry.IsDir():
+			r.list.Add(problem.CodeSymlink, problem.Place{File: r.below(name)}, "is a %s", kindOf(entry.Type()))
+		case entry.IsDir() && depth >= maxDepth:
+			r.list.Add(problem.CodeTooManyFiles, problem.Place{File: r.below(name)}, "is nested deeper than %d levels", maxDepth)
+		case entry.IsDir():
+			r.walk(name, depth+1)
+		default:
+			r.file(name)
+		}
+	}
+}
+
+// kindOf names what a directory entry is that is neither a file nor a directory.
+func kindOf(mode fs.FileMode) string {
+	if mode&fs.ModeSymlink != 0 {
+		return "symbolic link"
+	}
+	return "special file"
+}
+
+// file reads one file within the limits.
+func (r *reader) file(name string) {
+	at := problem.Place{File: r.below(name)}
+	if r.budget.files--; r.budget.files < 0 {
+		r.list.Add(problem.CodeTooManyFiles, at, "more than %d files: this one and later ones are not read", MaxFiles)
+		r.full = true
+		return
+	}
+	limit := int64(MaxFile)
+	if base := path.Base(name); base == "AGENTS.md" || base == "SKILL.md" {
+		limit = MaxManifest
+	}
+	f, err := ReadFile(r.fsys, name, limit)
+	switch {
+	case errors.Is(err, errTooLarge):
+		r.list.Add(problem.CodeFileTooLarge, at, "has more than %d bytes", limit)
+		return
+	case err != nil:
+		r.list.Add(problem.CodeUnreadable, at, "%s", reason(err))
+		return
+	}
+	if r.budget.bytes -= int64(len(f.Data)); r.budget.bytes < 0 {
+		r.list.Add(problem.CodeTooManyFiles, at, "more than %d bytes: this file and later ones are not read", int64(MaxBytes))
+		r.full = true
+		return
+	}
+	f.Path = r.below(name)
+	r.files = append(r.files, f)
+}
+
+var errTooLarge = errors.New("too large")
+
+// ReadFile reads one file of at most limit bytes, without its path.
+func ReadFile(fsys fs.FS, name string, limit int64) (File, error) {
+	in, err := fsys.Open(name)
+	if err != nil {
+		return File{}, err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return File{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return File{}, fmt.Errorf("%s is no file", name)
+	}
+	data, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err != nil {
+		return File{}, err
+	}
+	if int64(len(data)) > limit {
+		return File{}, errTooLarge
+	}
+	return File{Data: data, Executable: info.Mode()&0o111 != 0}, nil
+}
+
+// IsSafe reports whether a relative path stays below its directory on every system: no .., no absolute path, no
+// backslash, no drive, no control character.
+func IsSafe(name string) bool {
+	if name == "" || !utf8.ValidString(name) || !fs.ValidPath(name) || name == "." {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\\' || r == ':' || r == 0x7f })
+}
+
+// visible returns a path for a message.
+func visible(name string) string {
+	if len(name) > 120 {
+		name = name[:120]
+	}
+	return strings.ToValidUTF8(name, "\ufffd")
+}
+
+// reason returns why an operation failed without the path, which the problem has.
+func reason(err error) string {
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return failed.Err.Error()
+	}
+	return fmt.Sprintf("%.120s", err.Error())
+}
