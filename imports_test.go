@@ -49,8 +49,15 @@ var allowed = map[string][]string{
 		"internal/httpapi", "orchestrator/remote", "orchestrator/standard"},
 	"agent/toolserver": {".", "agent", "agent/capability", "agent/envelope", "agent/serve", "internal/httpapi", "mcp",
 		"x402"},
-	"agent/config":      {".", "agent/capability", "policy"},
-	"agent/governance":  {".", "internal/strictjson", "policy"},
+	"agent/config":        {".", "agent/capability", "policy", "agent/llm", "agent/llm/modelfile"},
+	"agent/governance":    {".", "internal/strictjson", "policy"},
+	"agent/llm":           {"."},
+	"agent/llm/modelfile": {".", "internal/strictjson", "orchestrator/wallet/keys"},
+	"agent/llm/model":     {".", "agent/llm", "agent/llm/modelfile"},
+	"agent/llm/oafagent": {".", "agent/capability", "agent/handler", "agent/llm", "agent/llm/model", "agent/llm/modelfile",
+		"manifest/oaf", "manifest/oaf/problem", "manifest/oaf/skill", "manifest/oaf/tree", "store", "store/agentdb"},
+	"orchestrator/oaf": {".", "agent/llm", "agent/llm/oafagent", "manifest/oaf", "orchestrator", "orchestrator/journal",
+		"orchestrator/standard"},
 	"agent/handler":     {".", "agent/capability", "policy"},
 	"agent/publication": {".", "agent", "agent/capability", "manifest/agentjson", "manifest/agentjson/identity", "x402"},
 	"agent/registry":    {".", "agent", "contracts", "contracts/bindings", "x402"},
@@ -200,18 +207,18 @@ var allowed = map[string][]string{
 		"internal/bench/manifestbench", "internal/bench/trustbench"},
 	"cmd/demo": {".", "api/wire", "contracts/bindings", "contracts/bindings/fixtures", "devnet", "internal/httpapi", "internal/pg", "internal/population",
 		"manifest", "orchestrator/agents", "orchestrator/control", "orchestrator/operate", "policy", "store",
-		"store/rootdb", "trust/statement"},
+		"store/rootdb", "trust/statement", "internal/modeltest"},
 	"cmd/repute": {"*"},
 	"cmd/repute/internal/agents": {".", "agent", "agent/a2aserver", "agent/capability", "agent/compliance", "agent/config", "agent/governance", "agent/handler",
 		"agent/publication", "agent/registry", "agent/reputation", "agent/remoteserver", "agent/serve", "agent/signed", "agent/toolserver", "agent/validation", "cmd/repute/internal/cli",
 		"cmd/repute/internal/config", "contracts", "internal/tracing", "manifest/agentjson/identity", "orchestrator/settlement",
 		"orchestrator/wallet",
-		"orchestrator/wallet/keys", "resolver", "store", "store/agentdb", "x402"},
+		"orchestrator/wallet/keys", "resolver", "store", "store/agentdb", "x402", "agent/llm/oafagent"},
 	"cmd/repute/internal/config": {".", "contracts", "indexer", "indexer/node", "indexer/payments", "internal/httpapi",
 		"internal/pg", "orchestrator/agents", "orchestrator/control", "orchestrator/policyfile",
 		"orchestrator/safety", "orchestrator/wallet",
 		"orchestrator/wallet/keys", "orchestrator/wallet/rules", "policy", "resolver", "trust", "trust/engine",
-		"trust/rootfile", "trust/source", "trust/statement"},
+		"trust/rootfile", "trust/source", "trust/statement", "agent/llm/modelfile", "internal/strictjson"},
 	"cmd/repute/internal/cli": {".", "cmd/repute/internal/config", "contracts", "indexer/documents",
 		"internal/pg", "store", "store/query", "store/searchdb", "resolver"},
 	"cmd/repute/internal/clitest": {"cmd/repute/internal/cli"},
@@ -236,7 +243,7 @@ var allowed = map[string][]string{
 		"orchestrator/control", "orchestrator/operate", "orchestrator/payer", "orchestrator/remote",
 		"orchestrator/safety", "orchestrator/telemetry", "orchestrator/transaction", "orchestrator/wallet",
 		"resolver", "resolver/wellknown", "store", "store/chaindb", "trust/engine", "trust/source",
-		"trust/source/read", "x402"},
+		"trust/source/read", "x402", "agent/llm/oafagent", "orchestrator/oaf"},
 	"cmd/repute/internal/tasks": {".", "cmd/repute/internal/cli", "cmd/repute/internal/config",
 		"cmd/repute/internal/service", "internal/httpapi", "orchestrator", "orchestrator/agents", "orchestrator/control",
 		"orchestrator/remote", "orchestrator/standard", "orchestrator/wallet/keys", "policy", "store", "store/rundb",
@@ -249,7 +256,7 @@ var allowed = map[string][]string{
 
 // testOnly packages must not be imported by product code. The demo's chain has a token of fixtures.
 var testOnly = []string{"contracts/bindings/fixtures", "internal/pgtest", "internal/rpctest", "internal/paytest",
-	"internal/sitetest"}
+	"internal/sitetest", "internal/modeltest"}
 
 func TestImportTable(t *testing.T) {
 	seen := 0

@@ -54,8 +54,7 @@ type Config struct {
 	Orchestrator orchestratorConfig `yaml:"orchestrator"`
 	MCP          mcpConfig          `yaml:"mcp"`
 	LogFormat    string             `yaml:"-"` // text or json, by flag and environment alone
-	// Least level that is logged: debug (a line for each request), info, warn or error.
-	LogLevel string `yaml:"log_level"`
+	LogLevel     string             `yaml:"-"` // debug, info, warn or error, by flag and environment alone
 	// How long a frozen process keeps its chains from others. One that ended keeps them for 2 s
 	// at most.
 	Lease       time.Duration  `yaml:"lease"`

@@ -89,7 +89,6 @@ func TestConfigRefuses(t *testing.T) {
 		{"a file of sources that is none", "trust: {sources: config_test.go}", "trust.sources", ""},
 		{"log format in the file", "log_format: json", "config", ""},
 		{"unknown role", "roles: [indexer, cook]", "roles", ""},
-		{"unknown log level", "log_level: loud", "log_level", ""},
 		{"lease out of range", "lease: 1ms", "lease", ""},
 		{"unknown chain", "", "chain", "--chain nowhere --rpc http://h"},
 		{"rpc without chain", "", "rpc", "--rpc http://h"},
