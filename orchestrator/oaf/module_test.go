@@ -73,6 +73,12 @@ func (h *house) start(rules string, defs ...*format.Agent) (stop func()) {
 		ok(h.t, err)
 		modules = append(modules, m)
 	}
+	return h.run(rules, modules...)
+}
+
+// run runs an engine with modules; the returned function ends it.
+func (h *house) run(rules string, modules ...orchestrator.Module) (stop func()) {
+	h.t.Helper()
 	p, err := policy.Parse([]byte("version: \"1\"\n" + rules))
 	ok(h.t, err)
 	e, err := orchestrator.New(h.db, orchestrator.Options{Modules: modules, Lenient: true, Hold: 2 * time.Second,
@@ -372,5 +378,69 @@ func TestBadModel(t *testing.T) {
 				t.Errorf("%s: %s", run.Status, run.Error)
 			}
 		})
+	}
+}
+
+// An agent that names an onchain identity is gated like any other: the task's threshold asks for its identity,
+// which nothing proves here, and the model is never asked.
+func TestIdentityIsGated(t *testing.T) {
+	s := modeltest.New(modeltest.Turn{Text: "never"})
+	h := newHouse(t, s)
+	def := agent("forecaster", nil)
+	a, err := oafagent.New(t.Context(), def, oafagent.Options{Models: h.models, Getenv: func(string) string { return "" }})
+	ok(t, err)
+	id, err := repute.ParseAgentRef("eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:7")
+	ok(t, err)
+	m, err := oaf.New(a, &repute.AgentID{ChainID: id.ChainID, Registry: *id.Registry, TokenID: id.TokenID}, "")
+	ok(t, err)
+	if e := m.Info().Manifest.ERC8004; e == nil || e.AgentID != "7" || e.ChainID != 1 {
+		t.Fatalf("manifest %+v", m.Info().Manifest)
+	}
+	h.run("", m)
+	task, _, err := h.client.Submit(t.Context(), standard.Request{Goal: "x", Coordinator: "acme-forecaster",
+		Terms: standard.Terms{Threshold: policy.Threshold{RequireIdentity: true}}})
+	ok(t, err)
+	run := h.ended(task)
+	if run.Status != repute.RunFailed || run.Phase != repute.PhaseRecord || len(s.Seen()) != 0 || len(run.Reasons) < 3 {
+		t.Errorf("%s: %s, %s; %d requests", run.Status, run.Error, run.Reasons, len(s.Seen()))
+	}
+}
+
+// Sub-agents without a directory are registered agents: one that is not registered fails the plan, before any
+// model is asked.
+func TestRegisteredSubAgent(t *testing.T) {
+	s := modeltest.New(modeltest.Turn{Text: "never"})
+	h := newHouse(t, s)
+	h.start("", agent("main", func(a *format.Agent) {
+		a.Agents = []format.AgentRef{{Vendor: "acme", Agent: "remote"}}
+	}))
+	run := h.ended(h.submit("acme-main", policy.Bounds{}))
+	if run.Status != repute.RunFailed || !strings.Contains(run.Error, `"acme-remote" is not registered`) || len(s.Seen()) != 0 {
+		t.Errorf("%s: %s; %d requests", run.Status, run.Error, len(s.Seen()))
+	}
+}
+
+// Agents of triggers whose event is a tag of the task work first, and the agent sees their results.
+func TestTrigger(t *testing.T) {
+	s := &modeltest.Server{Script: func(_ int, r *modeltest.Request) modeltest.Turn {
+		if r.Contains("You help.") {
+			return modeltest.Turn{Text: "checked the change"}
+		}
+		return modeltest.Turn{Text: "all is well"}
+	}}
+	h := newHouse(t, s)
+	h.start("", agent("main", func(a *format.Agent) {
+		a.Agents = []format.AgentRef{{Vendor: "acme", Agent: "helper", Delegations: []string{"review"}}}
+		a.Orchestration.Triggers = []format.Trigger{{Event: "code-change", Action: "review"}}
+	}), agent("helper", func(a *format.Agent) { a.Body = "You help." }))
+	for _, tags := range [][]string{{"code-change"}, nil} {
+		before := len(s.Seen())
+		task, _, err := h.client.Submit(t.Context(), standard.Request{Goal: "x", Coordinator: "acme-main", Terms: standard.Terms{Tags: tags}})
+		ok(t, err)
+		run, seen := h.ended(task), s.Seen()
+		if run.Status != repute.RunCompleted || seen[len(seen)-1].Contains("checked the change") != (tags != nil) ||
+			len(seen)-before != 1+len(tags) {
+			t.Errorf("%v: %s: %s; %d requests, the last %q", tags, run.Status, run.Error, len(seen)-before, seen[len(seen)-1].Texts)
+		}
 	}
 }
