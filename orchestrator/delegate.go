@@ -24,7 +24,8 @@ func (c *Context) Delegate(ctx context.Context, agent, goal string, input json.R
 	case !slices.Contains(c.w.plan.OnDemand, agent):
 		return nil, transaction.Refuse("plan", "the plan names no agent %.80q on demand", agent)
 	case len(goal) > standard.MaxStepText || len(input) > standard.MaxInput:
-		return nil, repute.Invalid("goal", "or input is too long", fmt.Sprintf("%d and %d bytes", standard.MaxStepText, standard.MaxInput))
+		return nil, repute.Invalid("goal", "or input is too long", fmt.Sprintf("%d and %d bytes", standard.MaxStepText,
+			standard.MaxInput))
 	}
 	if err := readable("input", input); err != nil {
 		return nil, err
@@ -33,7 +34,8 @@ func (c *Context) Delegate(ctx context.Context, agent, goal string, input json.R
 		return nil, err
 	}
 	c.mu.Lock()
-	s := standard.Step{ID: fmt.Sprintf("%s.%d", c.step, c.calls[string(repute.CallSubRun)]), Description: goal, Agent: agent,
+	s := standard.Step{ID: fmt.Sprintf("%s.%d", c.step, c.calls[string(repute.CallSubRun)]), Description: goal,
+		Agent:     agent,
 		DependsOn: []string{}, Input: input}
 	c.mu.Unlock()
 	begun, err := rundb.BeginStep(ctx, c.w.e.db, c.w.lease, c.w.Run.ID, s.ID)

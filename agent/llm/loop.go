@@ -147,7 +147,8 @@ func (c *conversation) turn(ctx context.Context, n int) (done bool, err error) {
 		}
 		results = append(results, result)
 	}
-	c.messages = append(c.messages, Message{Role: RoleAssistant, Text: bounded(reply.Text, maxText), Calls: sendable(reply.Calls)},
+	c.messages = append(c.messages, Message{Role: RoleAssistant, Text: bounded(reply.Text, maxText),
+		Calls: sendable(reply.Calls)},
 		Message{Role: RoleTool, Results: results})
 	return false, nil
 }
@@ -251,7 +252,8 @@ func object(text string) (json.RawMessage, error) {
 	}
 	var members map[string]json.RawMessage
 	if len(text) > maxInput || json.Unmarshal([]byte(text), &members) != nil || members == nil {
-		return json.RawMessage("{}"), repute.Invalid("input", "is no JSON object, or is too long", "an object by the tool's schema")
+		return json.RawMessage("{}"), repute.Invalid("input", "is no JSON object, or is too long",
+			"an object by the tool's schema")
 	}
 	if err := repute.CheckJSON("input", []byte(text)); err != nil {
 		return json.RawMessage("{}"), err

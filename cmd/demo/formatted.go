@@ -68,7 +68,8 @@ func (d *demo) writeGuide() (string, error) {
 		return "", err
 	}
 	file := filepath.Join(d.dir, "oaf.yaml")
-	return file, errors.Join(os.MkdirAll(skill, 0o700), os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte(guideFile), 0o600),
+	return file, errors.Join(os.MkdirAll(skill, 0o700), os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte(guideFile),
+		0o600),
 		os.WriteFile(filepath.Join(skill, "SKILL.md"), []byte(trustSkill), 0o600), os.WriteFile(file, text, 0o600))
 }
 
@@ -99,7 +100,8 @@ type guided struct {
 
 // guide gives the agent of the Open Agent Format a task.
 func (d *demo) guide(ctx context.Context) (g guided, err error) {
-	if g.taskShown, err = d.task(ctx, control.TaskRequest{Goal: "Where does trust come from?", Coordinator: guideSlug}); err != nil {
+	if g.taskShown, err = d.task(ctx, control.TaskRequest{Goal: "Where does trust come from?",
+		Coordinator: guideSlug}); err != nil {
 		return g, err
 	}
 	var run control.Run
@@ -116,7 +118,8 @@ func (d *demo) guide(ctx context.Context) (g guided, err error) {
 // check compares the guide's run with what the script of its model says.
 func (g *guided) check() error {
 	if want := "Trust starts at roots and flows along good ratings."; g.Answer != want || g.Tokens != 732 || g.CostUSD != "0.00258" {
-		return fmt.Errorf("the guide (%s) said %q with %d tokens for %s dollars, not %q with 732 for 0.00258", g.Status, g.Answer,
+		return fmt.Errorf("the guide (%s) said %q with %d tokens for %s dollars, not %q with 732 for 0.00258", g.Status,
+			g.Answer,
 			g.Tokens, g.CostUSD, want)
 	}
 	return nil

@@ -90,7 +90,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	speaker := map[bool]speaker{true: anthropicSpeaker{}, false: openaiSpeaker{}}[strings.HasSuffix(r.URL.Path, "/messages")]
+	speaker := map[bool]speaker{true: anthropicSpeaker{}, false: openaiSpeaker{}}[strings.HasSuffix(r.URL.Path,
+		"/messages")]
 	if turn.Status != 0 {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Retry-After-Ms", "1")

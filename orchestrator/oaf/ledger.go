@@ -22,13 +22,15 @@ type ledger struct {
 }
 
 // Model implements llm.Ledger.
-func (l *ledger) Model(ctx context.Context, about llm.ModelCall, do func(context.Context) (llm.Reply, error)) (llm.Reply, error) {
+func (l *ledger) Model(ctx context.Context, about llm.ModelCall, do func(context.Context) (llm.Reply,
+	error)) (llm.Reply, error) {
 	return l.own.Model(ctx, about, func(ctx context.Context) (llm.Reply, error) {
 		var reply llm.Reply
 		raw, err := l.c.Local(ctx, orchestrator.LocalCall{Kind: repute.CallModel, Ref: about.Model,
 			Summary:  fmt.Sprintf("turn %d of %s", about.Turn, about.Model),
 			Identity: about.Request, Most: l.amount(about.Most),
-			Request: journal.JSON(map[string]any{"turn": about.Turn, "bytes": len(about.Request), "sha256": journal.Digest(about.Request)})},
+			Request: journal.JSON(map[string]any{"turn": about.Turn, "bytes": len(about.Request),
+				"sha256": journal.Digest(about.Request)})},
 			func(ctx context.Context, _ string) (json.RawMessage, orchestrator.Amount, error) {
 				r, err := do(ctx)
 				reply.Usage = r.Usage // what a failed call used

@@ -50,7 +50,8 @@ func New(a *oafagent.Agent, id *repute.AgentID, wallet string) (*Module, error) 
 		ComputeConstraints: standard.ComputeConstraints{MaxOnchainWrites: new(int64(0))},
 		Safety:             standard.Safety{RequiresVerification: true}}
 	if id != nil {
-		manifest.ERC8004 = &standard.ManifestIdentity{AgentRegistry: id.Registry.Hex(), AgentID: json.Number(id.TokenID.Dec()),
+		manifest.ERC8004 = &standard.ManifestIdentity{AgentRegistry: id.Registry.Hex(),
+			AgentID: json.Number(id.TokenID.Dec()),
 			ChainID: id.ChainID}
 	}
 	m.info = standard.Info{Slug: slug, DisplayName: def.Name, Version: def.Version, IdentityMode: standard.IdentityMode,
@@ -106,9 +107,11 @@ const (
 // Plan implements orchestrator.Module. Sub-agents that the orchestration of the agent's file names for the
 // task's tags work first, then the agent itself, which may delegate to every sub-agent.
 func (m *Module) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (p standard.Plan, err error) {
-	own := standard.Step{ID: stepWork, Description: shortened(t.Goal), Agent: m.info.Slug, DependsOn: []string{}, Input: t.Input}
+	own := standard.Step{ID: stepWork, Description: shortened(t.Goal), Agent: m.info.Slug, DependsOn: []string{},
+		Input: t.Input}
 	for _, s := range m.first(t) {
-		step := standard.Step{ID: stepFirst + s.slug, Description: shortened(t.Goal), Agent: s.slug, DependsOn: []string{}, Input: t.Input}
+		step := standard.Step{ID: stepFirst + s.slug, Description: shortened(t.Goal), Agent: s.slug, DependsOn: []string{},
+			Input: t.Input}
 		if len(step.ID) > 64 {
 			step.ID = step.ID[:64]
 		}
@@ -151,7 +154,8 @@ func shortened(s string) string {
 }
 
 // Execute implements orchestrator.Module.
-func (m *Module) Execute(ctx context.Context, t standard.Task, p standard.Plan, c *orchestrator.Context) (standard.Execution, error) {
+func (m *Module) Execute(ctx context.Context, t standard.Task, p standard.Plan,
+	c *orchestrator.Context) (standard.Execution, error) {
 	return c.RunPlan(ctx, p, func(ctx context.Context, _ standard.Step, inputs map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		return m.work(ctx, t, inputs, c)
@@ -167,8 +171,9 @@ func (m *Module) work(ctx context.Context, t standard.Task, inputs map[string]js
 	}
 	led := &ledger{c: c, price: m.agent.Price, own: llm.Meter{Budget: budget, Price: m.agent.Price}}
 	stream := &stream{c: c}
-	answer, err := m.agent.Run(ctx, oafagent.Session{ID: cmp.Or(session(t), c.TaskID), Ledger: led, Delegates: m.delegates(c),
-		Confirm: c.Confirm, Text: func(turn int, text string) { stream.add(ctx, turn, text) }}, prompt(t, inputs))
+	answer, err := m.agent.Run(ctx, oafagent.Session{ID: cmp.Or(session(t), c.TaskID), Ledger: led,
+		Delegates: m.delegates(c),
+		Confirm:   c.Confirm, Text: func(turn int, text string) { stream.add(ctx, turn, text) }}, prompt(t, inputs))
 	stream.flush(ctx)
 	if err == nil {
 		return json.Marshal(answer)
@@ -181,7 +186,8 @@ func (m *Module) work(ctx context.Context, t standard.Task, inputs map[string]js
 	if failed != nil {
 		return nil, fmt.Errorf("%w; the fallback: %w", err, failed)
 	}
-	return json.Marshal(llm.Answer{Text: delegated(result), Turns: answer.Turns, ToolCalls: answer.ToolCalls, Usage: answer.Usage})
+	return json.Marshal(llm.Answer{Text: delegated(result), Turns: answer.Turns, ToolCalls: answer.ToolCalls,
+		Usage: answer.Usage})
 }
 
 // budget is the bound of the agent's own file.
@@ -270,7 +276,8 @@ func (m *Module) delegates(c *orchestrator.Context) (out []llm.Tool) {
 }
 
 // Verify implements orchestrator.Module: the agent's own step ended with an answer.
-func (m *Module) Verify(_ context.Context, _ standard.Task, done standard.Execution, _ *orchestrator.Context) (v standard.Verification, err error) {
+func (m *Module) Verify(_ context.Context, _ standard.Task, done standard.Execution,
+	_ *orchestrator.Context) (v standard.Verification, err error) {
 	a, ok := answerOf(done)
 	check := standard.Check{Name: "answer", Passed: ok && strings.TrimSpace(a.Text) != ""}
 	if !check.Passed {

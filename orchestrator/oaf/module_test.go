@@ -48,14 +48,16 @@ func newHouse(t *testing.T, s *modeltest.Server) *house {
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
 	return &house{t, db, client, &modelfile.Table{Default: "scripted", Table: map[string]modelfile.Entry{
-		"scripted": {Provider: modelfile.Anthropic, Model: "scripted", BaseURL: srv.URL, InputUSD: 1_000_000, OutputUSD: 2_000_000}}}}
+		"scripted": {Provider: modelfile.Anthropic, Model: "scripted", BaseURL: srv.URL, InputUSD: 1_000_000,
+			OutputUSD: 2_000_000}}}}
 }
 
 // agent is an agent with a skill.
 func agent(key string, change func(*format.Agent)) *format.Agent {
 	a := &format.Agent{Name: key, VendorKey: "acme", AgentKey: key, Version: "1.0.0", Slug: "acme/" + key,
 		Description: "answers", Body: "You answer questions.", Config: format.Config{MaxTokens: 50},
-		LocalSkills: []skill.Skill{{Dir: "weather", Name: "weather", Description: "tells the weather", Body: "Look out of the window."}}}
+		LocalSkills: []skill.Skill{{Dir: "weather", Name: "weather", Description: "tells the weather",
+			Body: "Look out of the window."}}}
 	if change != nil {
 		change(a)
 	}
@@ -67,7 +69,8 @@ func (h *house) start(rules string, defs ...*format.Agent) (stop func()) {
 	h.t.Helper()
 	var modules []orchestrator.Module
 	for _, d := range defs {
-		a, err := oafagent.New(h.t.Context(), d, oafagent.Options{Models: h.models, Getenv: func(string) string { return "" }})
+		a, err := oafagent.New(h.t.Context(), d, oafagent.Options{Models: h.models,
+			Getenv: func(string) string { return "" }})
 		ok(h.t, err)
 		m, err := oaf.New(a, nil, "")
 		ok(h.t, err)
@@ -184,7 +187,8 @@ func TestRun(t *testing.T) {
 
 // The budget of a task bounds tokens and cost: the run fails, and not more is used than it allows.
 func TestBudget(t *testing.T) {
-	for name, b := range map[string]policy.Bounds{"maxTokens": {Tokens: new(int64(1000))}, "maxCostUsd": {CostUSD: "0.001"}} {
+	for name, b := range map[string]policy.Bounds{"maxTokens": {Tokens: new(int64(1000))},
+		"maxCostUsd": {CostUSD: "0.001"}} {
 		t.Run(name, func(t *testing.T) {
 			turn := call("skill", `{"name":"weather"}`)
 			turn.Input, turn.Output = 150, 40
@@ -210,7 +214,8 @@ func TestPolicyLimit(t *testing.T) {
 		run.Limits.Tokens != 2000 || run.Limits.Cost != 500_000 {
 		t.Errorf("%s: %s, limits %+v", run.Status, run.Error, run.Limits)
 	}
-	if run := h.ended(h.submit("acme-forecaster", policy.Bounds{Tokens: new(int64(2001))})); run.Status != repute.RunFailed ||
+	if run := h.ended(h.submit("acme-forecaster",
+		policy.Bounds{Tokens: new(int64(2001))})); run.Status != repute.RunFailed ||
 		!strings.Contains(run.Error, "maxTokens") {
 		t.Errorf("%s: %s", run.Status, run.Error)
 	}
@@ -265,7 +270,8 @@ func TestResume(t *testing.T) {
 func TestConfirmation(t *testing.T) {
 	for name, yes := range map[string]bool{"approved": true, "refused": false} {
 		t.Run(name, func(t *testing.T) {
-			s := modeltest.New(call("agent_acme_helper", `{"task":"help"}`), modeltest.Turn{Text: "done"}, modeltest.Turn{Text: "done"})
+			s := modeltest.New(call("agent_acme_helper", `{"task":"help"}`), modeltest.Turn{Text: "done"},
+				modeltest.Turn{Text: "done"})
 			h := newHouse(t, s)
 			main := agent("main", func(a *format.Agent) {
 				a.Config.RequireConfirmation = true
@@ -308,7 +314,8 @@ func TestConfirmation(t *testing.T) {
 func TestDelegation(t *testing.T) {
 	for name, c := range map[string]struct{ rules, told string }{
 		"allowed": {"", "forty-two"},
-		"denied":  {"rules:\n  - {id: no-helper, when: 'agent.slug == \"acme-helper\"', effect: deny, reason: no-helper}\n", "no-helper"},
+		"denied": {"rules:\n  - {id: no-helper, when: 'agent.slug == \"acme-helper\"', effect: deny, reason: no-helper}\n",
+			"no-helper"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &modeltest.Server{Script: func(_ int, r *modeltest.Request) modeltest.Turn {
@@ -415,7 +422,8 @@ func TestRegisteredSubAgent(t *testing.T) {
 		a.Agents = []format.AgentRef{{Vendor: "acme", Agent: "remote"}}
 	}))
 	run := h.ended(h.submit("acme-main", policy.Bounds{}))
-	if run.Status != repute.RunFailed || !strings.Contains(run.Error, `"acme-remote" is not registered`) || len(s.Seen()) != 0 {
+	if run.Status != repute.RunFailed || !strings.Contains(run.Error,
+		`"acme-remote" is not registered`) || len(s.Seen()) != 0 {
 		t.Errorf("%s: %s; %d requests", run.Status, run.Error, len(s.Seen()))
 	}
 }
@@ -435,12 +443,14 @@ func TestTrigger(t *testing.T) {
 	}), agent("helper", func(a *format.Agent) { a.Body = "You help." }))
 	for _, tags := range [][]string{{"code-change"}, nil} {
 		before := len(s.Seen())
-		task, _, err := h.client.Submit(t.Context(), standard.Request{Goal: "x", Coordinator: "acme-main", Terms: standard.Terms{Tags: tags}})
+		task, _, err := h.client.Submit(t.Context(), standard.Request{Goal: "x", Coordinator: "acme-main",
+			Terms: standard.Terms{Tags: tags}})
 		ok(t, err)
 		run, seen := h.ended(task), s.Seen()
 		if run.Status != repute.RunCompleted || seen[len(seen)-1].Contains("checked the change") != (tags != nil) ||
 			len(seen)-before != 1+len(tags) {
-			t.Errorf("%v: %s: %s; %d requests, the last %q", tags, run.Status, run.Error, len(seen)-before, seen[len(seen)-1].Texts)
+			t.Errorf("%v: %s: %s; %d requests, the last %q", tags, run.Status, run.Error, len(seen)-before,
+				seen[len(seen)-1].Texts)
 		}
 	}
 }

@@ -38,7 +38,8 @@ func PutMemory(ctx context.Context, db *store.DB, agent string, b MemoryBlock) e
 // SearchMemory returns the blocks of an agent that have a word of a query, the best first, of the sessions whose id
 // begins with scope.
 func SearchMemory(ctx context.Context, db *store.DB, agent, scope, query string, most int) ([]MemoryBlock, error) {
-	words := strings.Join(strings.FieldsFunc(store.CleanText(query), func(r rune) bool { return strings.ContainsRune(` "'-`, r) }), " or ")
+	words := strings.Join(strings.FieldsFunc(store.CleanText(query),
+		func(r rune) bool { return strings.ContainsRune(` "'-`, r) }), " or ")
 	rows, err := db.Pool().Query(ctx, `
 		select session, label, value from agent_memory
 		where agent = $1 and starts_with(session, $4) and to_tsvector('simple', label || ' ' || value) @@ websearch_to_tsquery('simple', $2)

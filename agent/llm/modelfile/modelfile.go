@@ -77,7 +77,8 @@ func Parse(text []byte) (*Table, error) {
 		return nil, repute.Invalid("models", "is no YAML of texts, numbers, lists and objects", "default and table")
 	}
 	t := &Table{}
-	document := strictjson.Document{Name: "models", Unknown: "is not known", Hint: "default, table; docs/reference/agent.md"}
+	document := strictjson.Document{Name: "models", Unknown: "is not known",
+		Hint: "default, table; docs/reference/agent.md"}
 	if err := document.Decode(raw, t); err != nil {
 		return nil, err
 	}
@@ -87,7 +88,8 @@ func Parse(text []byte) (*Table, error) {
 // Check refuses a table that cannot be used. field is the table's place in its file.
 func (t *Table) Check(field string) error {
 	if len(t.Table) > maxModels {
-		return repute.Invalid(field+".table", fmt.Sprintf("has %d models", len(t.Table)), fmt.Sprintf("at most %d", maxModels))
+		return repute.Invalid(field+".table", fmt.Sprintf("has %d models", len(t.Table)), fmt.Sprintf("at most %d",
+			maxModels))
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Table)) {
 		e := t.Table[name]
@@ -128,7 +130,8 @@ func (e *Entry) check(field string) error {
 	}
 	if e.BaseURL == "" {
 		if e.Key == "" {
-			return repute.Invalid(field+".key", "is missing", "env:NAME or file:PATH, or the base_url of a server that needs none")
+			return repute.Invalid(field+".key", "is missing",
+				"env:NAME or file:PATH, or the base_url of a server that needs none")
 		}
 		return nil
 	}
@@ -167,7 +170,8 @@ func (e *Entry) Secret(getenv func(string) string) (string, error) {
 		if v := getenv(rest); v != "" {
 			return v, nil
 		}
-		return "", repute.Invalid("key", fmt.Sprintf("the variable %.80s of the environment is empty", rest), "the provider's key")
+		return "", repute.Invalid("key", fmt.Sprintf("the variable %.80s of the environment is empty", rest),
+			"the provider's key")
 	case "file":
 		raw, err := keys.SecretFile("key", rest, maxKey)
 		return strings.TrimSpace(string(raw)), err
@@ -194,7 +198,8 @@ const maxPrice = 1_000_000_000
 func (p *Price) UnmarshalJSON(raw []byte) error {
 	v, err := repute.ParseDollars("price", strings.Trim(string(raw), `"`))
 	if err != nil || v > maxPrice {
-		return repute.Invalid("price", fmt.Sprintf("%.40q is no price", raw), "dollars from 0 to 1000 with at most six decimals")
+		return repute.Invalid("price", fmt.Sprintf("%.40q is no price", raw),
+			"dollars from 0 to 1000 with at most six decimals")
 	}
 	*p = Price(v)
 	return nil

@@ -58,7 +58,8 @@ func TestRefused(t *testing.T) {
 		`- a`: "models",
 	} {
 		_, err := modelfile.Parse([]byte(text))
-		if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), field) || strings.Contains(err.Error(), "sk-secret") {
+		if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), field) || strings.Contains(err.Error(),
+			"sk-secret") {
 			t.Errorf("%s: %v, want %s", text, err, field)
 		}
 	}

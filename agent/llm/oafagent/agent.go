@@ -194,8 +194,9 @@ func (a *Agent) Run(ctx context.Context, s Session, user string) (llm.Answer, er
 	if a.settings.MaxTurns > 0 && (bounds.Turns == 0 || a.settings.MaxTurns < bounds.Turns) {
 		bounds.Turns = a.settings.MaxTurns
 	}
-	l := &llm.Loop{Model: a.model, ModelName: a.entry.Model, System: a.system(memory), Temperature: a.def.Config.Temperature,
-		MaxTokens: int64(a.def.Config.MaxTokens), Tools: tools, Bounds: bounds, Ledger: s.Ledger, Text: s.Text}
+	l := &llm.Loop{Model: a.model, ModelName: a.entry.Model, System: a.system(memory),
+		Temperature: a.def.Config.Temperature,
+		MaxTokens:   int64(a.def.Config.MaxTokens), Tools: tools, Bounds: bounds, Ledger: s.Ledger, Text: s.Text}
 	return l.Run(ctx, user)
 }
 

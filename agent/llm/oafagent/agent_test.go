@@ -39,7 +39,8 @@ func TestMain(m *testing.M) {
 		time.Sleep(time.Minute)
 	case "huge":
 		srv := sdk.NewServer(&sdk.Implementation{Name: "huge", Version: "1"}, nil)
-		sdk.AddTool(srv, &sdk.Tool{Name: "read"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		sdk.AddTool(srv, &sdk.Tool{Name: "read"}, func(context.Context, *sdk.CallToolRequest,
+			struct{}) (*sdk.CallToolResult, any, error) {
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat("x", 50<<20)}}}, nil, nil
 		})
 		_ = srv.Run(context.Background(), &sdk.StdioTransport{})
@@ -54,7 +55,8 @@ func ok(t testing.TB, err error) {
 }
 
 // prepare makes an agent on a scripted model.
-func prepare(t *testing.T, s *modeltest.Server, def *oaf.Agent, change func(*oafagent.Options)) (*oafagent.Agent, error) {
+func prepare(t *testing.T, s *modeltest.Server, def *oaf.Agent, change func(*oafagent.Options)) (*oafagent.Agent,
+	error) {
 	t.Helper()
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
@@ -86,8 +88,9 @@ func call(name, input string) modeltest.Turn {
 func last(r *modeltest.Request) string { return r.Texts[len(r.Texts)-1] }
 
 func withSkill() *oaf.Agent {
-	return &oaf.Agent{Slug: "acme/a", Body: "You work.", LocalSkills: []skill.Skill{{Dir: "sums", Name: "sums", Description: "adds\nnumbers",
-		Body: "Run scripts/sum.sh.", Files: []tree.File{{Path: "references/a.md", Data: []byte("reference")},
+	return &oaf.Agent{Slug: "acme/a", Body: "You work.", LocalSkills: []skill.Skill{{Dir: "sums", Name: "sums",
+		Description: "adds\nnumbers",
+		Body:        "Run scripts/sum.sh.", Files: []tree.File{{Path: "references/a.md", Data: []byte("reference")},
 			{Path: "scripts/sum.sh", Data: []byte("echo sum $(($1+$2)) in $(ls references) env $(env | wc -l)")},
 			{Path: "assets/b.png", Data: []byte{0xff, 0xfe}}}}}}
 }
@@ -96,7 +99,8 @@ func withSkill() *oaf.Agent {
 // Scripts run only where the operator allows programs.
 func TestSkills(t *testing.T) {
 	s := modeltest.New(call("skill", `{"name":"sums"}`), call("skill_file", `{"name":"sums","path":"references/a.md"}`),
-		call("skill_file", `{"name":"sums","path":"../../etc/passwd"}`), call("skill_file", `{"name":"sums","path":"assets/b.png"}`),
+		call("skill_file", `{"name":"sums","path":"../../etc/passwd"}`), call("skill_file",
+			`{"name":"sums","path":"assets/b.png"}`),
 		call("skill_script", `{"name":"sums","path":"scripts/sum.sh","args":["19","23"]}`),
 		call("skill_script", `{"name":"sums","path":"references/a.md"}`), modeltest.Turn{Text: "end"})
 	_, err := ask(t, s, withSkill(), func(o *oafagent.Options) { o.Programs = true })
@@ -105,7 +109,8 @@ func TestSkills(t *testing.T) {
 	if !seen[0].Contains("- sums: adds numbers") || seen[0].Contains("scripts/sum.sh") {
 		t.Errorf("prompt %q", seen[0].Texts)
 	}
-	for i, want := range []string{"Run scripts/sum.sh.", "reference", "does not exist", "no text file", "sum 42 in a.md", "does not exist"} {
+	for i, want := range []string{"Run scripts/sum.sh.", "reference", "does not exist", "no text file", "sum 42 in a.md",
+		"does not exist"} {
 		if got := last(seen[i+1]); !strings.Contains(got, want) {
 			t.Errorf("result %d is %q, want %q", i, got, want)
 		}
@@ -113,7 +118,8 @@ func TestSkills(t *testing.T) {
 	s = modeltest.New(call("skill_script", `{"name":"sums","path":"scripts/sum.sh"}`), modeltest.Turn{Text: "end"})
 	_, err = ask(t, s, withSkill(), nil)
 	ok(t, err)
-	if got := s.Seen(); slices.Contains(got[0].Tools, "skill_script") || !strings.Contains(last(got[1]), "there is no tool") {
+	if got := s.Seen(); slices.Contains(got[0].Tools, "skill_script") || !strings.Contains(last(got[1]),
+		"there is no tool") {
 		t.Errorf("a script without permission: %v, %q", got[0].Tools, last(got[1]))
 	}
 }
@@ -162,7 +168,8 @@ func TestServerTools(t *testing.T) {
 			srv.Selection = oaf.Selection{Present: true, Strategy: oaf.StrategySubset,
 				Tools: []oaf.SelectedTool{{Name: "*_file", Enabled: true}}, Excluded: []string{"delete*"}}
 			def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{srv}}
-			s := modeltest.New(call("files__read_file", `{"path":"/a"}`), call("files__delete_file", `{"path":"/a"}`), modeltest.Turn{Text: "end"})
+			s := modeltest.New(call("files__read_file", `{"path":"/a"}`), call("files__delete_file", `{"path":"/a"}`),
+				modeltest.Turn{Text: "end"})
 			_, err := ask(t, s, def, nil)
 			ok(t, err)
 			seen := s.Seen()
@@ -192,18 +199,30 @@ func TestPermissions(t *testing.T) {
 		path   string
 		want   string // a part of the result
 	}{
-		"allowed":              {func(a *oaf.Agent) { a.Servers[0].Permissions.AllowPaths = []string{"/data"} }, "write_file", "/data/x", "write_file of"},
-		"outside":              {func(a *oaf.Agent) { a.Servers[0].Permissions.AllowPaths = []string{"/data"} }, "read_file", "/etc/x", "is not allowed"},
-		"climbs":               {func(a *oaf.Agent) { a.Servers[0].Permissions.AllowPaths = []string{"/data"} }, "read_file", "/data/../etc/x", "is not allowed"},
-		"prefix":               {func(a *oaf.Agent) { a.Servers[0].Permissions.AllowPaths = []string{"/data"} }, "read_file", "/database", "is not allowed"},
-		"denied":               {func(a *oaf.Agent) { a.Servers[0].Permissions.DenyPaths = []string{"/data/.git/**"} }, "read_file", "/data/.git/x", "is denied"},
-		"read where readable":  {func(a *oaf.Agent) { a.Servers[0].Permissions.ReadPaths = []string{"/ro"} }, "read_file", "/ro/x", "read_file of"},
-		"write where readable": {func(a *oaf.Agent) { a.Servers[0].Permissions.ReadPaths = []string{"/ro"} }, "write_file", "/ro/x", "is not allowed"},
-		"server is only read":  {func(a *oaf.Agent) { a.Servers[0].Permissions.ReadOnly = true }, "write_file", "/x", "there is no tool"},
-		"tool is denied":       {func(a *oaf.Agent) { a.Config.Denied = []string{"write_file"} }, "write_file", "/x", "there is no tool"},
-		"server is denied":     {func(a *oaf.Agent) { a.Config.Denied = []string{"files"} }, "read_file", "/x", "there is no tool"},
-		"nobody confirms":      {func(a *oaf.Agent) { a.Config.RequireConfirmation = true }, "write_file", "/x", "nobody can be asked"},
-		"reading is no action": {func(a *oaf.Agent) { a.Config.RequireConfirmation = true }, "read_file", "/x", "read_file of"},
+		"allowed": {func(a *oaf.Agent) { a.Servers[0].Permissions.AllowPaths = []string{"/data"} },
+			"write_file", "/data/x", "write_file of"},
+		"outside": {func(a *oaf.Agent) { a.Servers[0].Permissions.AllowPaths = []string{"/data"} },
+			"read_file", "/etc/x", "is not allowed"},
+		"climbs": {func(a *oaf.Agent) { a.Servers[0].Permissions.AllowPaths = []string{"/data"} },
+			"read_file", "/data/../etc/x", "is not allowed"},
+		"prefix": {func(a *oaf.Agent) { a.Servers[0].Permissions.AllowPaths = []string{"/data"} },
+			"read_file", "/database", "is not allowed"},
+		"denied": {func(a *oaf.Agent) { a.Servers[0].Permissions.DenyPaths = []string{"/data/.git/**"} },
+			"read_file", "/data/.git/x", "is denied"},
+		"read where readable": {func(a *oaf.Agent) { a.Servers[0].Permissions.ReadPaths = []string{"/ro"} }, "read_file",
+			"/ro/x", "read_file of"},
+		"write where readable": {func(a *oaf.Agent) { a.Servers[0].Permissions.ReadPaths = []string{"/ro"} }, "write_file",
+			"/ro/x", "is not allowed"},
+		"server is only read": {func(a *oaf.Agent) { a.Servers[0].Permissions.ReadOnly = true }, "write_file", "/x",
+			"there is no tool"},
+		"tool is denied": {func(a *oaf.Agent) { a.Config.Denied = []string{"write_file"} }, "write_file", "/x",
+			"there is no tool"},
+		"server is denied": {func(a *oaf.Agent) { a.Config.Denied = []string{"files"} }, "read_file", "/x",
+			"there is no tool"},
+		"nobody confirms": {func(a *oaf.Agent) { a.Config.RequireConfirmation = true }, "write_file", "/x",
+			"nobody can be asked"},
+		"reading is no action": {func(a *oaf.Agent) { a.Config.RequireConfirmation = true }, "read_file", "/x",
+			"read_file of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{served(t, oaf.TransportHTTP, "")}}
@@ -235,7 +254,8 @@ func TestSecrets(t *testing.T) {
 	for _, token := range []string{"${WALLET_KEY}", "${ABSENT}", "sk-open"} {
 		def.Servers[0].Auth.Token = token
 		_, err := prepare(t, s, def, func(o *oafagent.Options) { o.Env = []string{"FILES_TOKEN"} })
-		if !errors.Is(err, repute.ErrInvalid) || strings.Contains(err.Error(), "k3y") || strings.Contains(err.Error(), "sk-open") {
+		if !errors.Is(err, repute.ErrInvalid) || strings.Contains(err.Error(), "k3y") || strings.Contains(err.Error(),
+			"sk-open") {
 			t.Errorf("%s: %v", token, err)
 		}
 	}
@@ -247,7 +267,8 @@ func TestRateLimit(t *testing.T) {
 	srv.RateLimit = oaf.RateLimit{PerMinute: 300, Burst: 1} // one each 200 ms
 	turns := slices.Repeat([]modeltest.Turn{call("files__read_file", `{"path":"/a"}`)}, 4)
 	started := time.Now()
-	_, err := ask(t, modeltest.New(append(turns, modeltest.Turn{Text: "end"})...), &oaf.Agent{Slug: "a/b", Body: "x", Servers: []oaf.Server{srv}}, nil)
+	_, err := ask(t, modeltest.New(append(turns, modeltest.Turn{Text: "end"})...), &oaf.Agent{Slug: "a/b", Body: "x",
+		Servers: []oaf.Server{srv}}, nil)
 	ok(t, err)
 	if took := time.Since(started); took < 600*time.Millisecond {
 		t.Errorf("four calls took %s, with a limit of five a second", took)
@@ -311,10 +332,12 @@ func TestPublishedServers(t *testing.T) {
 	ok(t, os.WriteFile(filepath.Join(data, "a.txt"), []byte("content of a"), 0o600))
 	run := func(name string, args ...string) oaf.Server {
 		script := filepath.Join(dir, "node_modules", "@modelcontextprotocol", name, "dist", "index.js")
-		return oaf.Server{Name: name, Connection: oaf.Connection{Type: oaf.TransportStdio, Command: node, Args: append([]string{script}, args...)}}
+		return oaf.Server{Name: name, Connection: oaf.Connection{Type: oaf.TransportStdio, Command: node,
+			Args: append([]string{script}, args...)}}
 	}
 	filesystem := run("server-filesystem", data)
-	filesystem.Permissions = oaf.Permissions{AllowPaths: []string{data}, DenyPaths: []string{filepath.Join(data, "secret")}}
+	filesystem.Permissions = oaf.Permissions{AllowPaths: []string{data}, DenyPaths: []string{filepath.Join(data,
+		"secret")}}
 	def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{run("server-everything", "stdio"), filesystem}}
 	s := modeltest.New(call("server-everything__echo", `{"message":"hello"}`),
 		call("server-filesystem__read_text_file", fmt.Sprintf(`{"path":%q}`, filepath.Join(data, "a.txt"))),
@@ -366,8 +389,10 @@ func TestMemory(t *testing.T) {
 	def := &oaf.Agent{Slug: "acme/a", Body: "x", Memory: &oaf.Memory{Type: oaf.MemoryEditable,
 		Blocks: []oaf.MemoryBlock{{Label: "user", Value: "unknown user", Limit: 20}}}}
 	memory := box{}
-	s := modeltest.New(call("memory_edit", `{"label":"user","text":"Ann likes tea"}`), call("memory_edit", `{"label":"other","text":"x"}`),
-		call("memory_edit", `{"label":"user","text":"far more than twenty characters"}`), call("memory_search", `{"query":"tea"}`), modeltest.Turn{Text: "end"})
+	s := modeltest.New(call("memory_edit", `{"label":"user","text":"Ann likes tea"}`), call("memory_edit",
+		`{"label":"other","text":"x"}`),
+		call("memory_edit", `{"label":"user","text":"far more than twenty characters"}`), call("memory_search",
+			`{"query":"tea"}`), modeltest.Turn{Text: "end"})
 	with := func(o *oafagent.Options) { o.Memory = memory }
 	_, err := ask(t, s, def, with)
 	ok(t, err)

@@ -30,7 +30,8 @@ func (c *Capability) Run(ctx context.Context, call capability.Call) (json.RawMes
 	if err != nil {
 		return nil, fmt.Errorf("%w: the agent's own budget cannot be read", handler.ErrFailed)
 	}
-	meter := &llm.Meter{Budget: llm.Budget{Tokens: lower(c.Budget.Tokens, own.Tokens), Cost: lower(c.Budget.Cost, own.Cost)},
+	meter := &llm.Meter{Budget: llm.Budget{Tokens: lower(c.Budget.Tokens, own.Tokens), Cost: lower(c.Budget.Cost,
+		own.Cost)},
 		Price: c.Agent.Price}
 	scope, session := sessionOf(&call)
 	answer, err := c.Agent.Run(ctx, Session{ID: session, Scope: scope, Ledger: meter}, string(call.Input))

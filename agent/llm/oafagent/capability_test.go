@@ -52,7 +52,8 @@ func write(t *testing.T, files map[string]string) string {
 
 // An agent is read with the agents beside it, and nothing outside of their directory.
 func TestRead(t *testing.T) {
-	helper := strings.NewReplacer("reviewer", "helper", "  - {vendor: acme, agent: helper, version: \"1.0.0\"}", "  []").Replace(reviewer)
+	helper := strings.NewReplacer("reviewer", "helper", "  - {vendor: acme, agent: helper, version: \"1.0.0\"}",
+		"  []").Replace(reviewer)
 	dir := write(t, map[string]string{"reviewer/AGENTS.md": reviewer, "helper/AGENTS.md": helper})
 	a, err := oafagent.Read(filepath.Join(dir, "reviewer"))
 	ok(t, err)
@@ -100,7 +101,8 @@ func TestCapabilityFails(t *testing.T) {
 			s := modeltest.New(c.turn)
 			a, err := prepare(t, s, withSkill(), nil)
 			ok(t, err)
-			_, err = (&oafagent.Capability{Agent: a, Budget: llm.Budget{Tokens: 16_000}}).Run(t.Context(), capability.Call{Input: json.RawMessage(`{}`)})
+			_, err = (&oafagent.Capability{Agent: a, Budget: llm.Budget{Tokens: 16_000}}).Run(t.Context(),
+				capability.Call{Input: json.RawMessage(`{}`)})
 			if !errors.Is(err, c.kind) {
 				t.Errorf("%v, want %v", err, c.kind)
 			}
@@ -113,7 +115,8 @@ func TestCapabilityFails(t *testing.T) {
 
 // One client's words are in the memory of that client alone.
 func TestCapabilityMemory(t *testing.T) {
-	def := &oaf.Agent{Slug: "acme/a", Body: "x", Memory: &oaf.Memory{Type: oaf.MemoryEditable, Blocks: []oaf.MemoryBlock{{Label: "user"}}}}
+	def := &oaf.Agent{Slug: "acme/a", Body: "x", Memory: &oaf.Memory{Type: oaf.MemoryEditable,
+		Blocks: []oaf.MemoryBlock{{Label: "user"}}}}
 	s := &modeltest.Server{Script: func(n int, _ *modeltest.Request) modeltest.Turn {
 		switch n {
 		case 0:

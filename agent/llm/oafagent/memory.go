@@ -82,7 +82,8 @@ func (r *run) memoryTools() (out []llm.Tool) {
 		Run: r.search})
 	if r.def.Memory.Type != oaf.MemoryReadOnly {
 		out = append(out, llm.Tool{ToolDef: llm.ToolDef{Name: "memory_edit",
-			Description: "Replaces the text of a block of your memory: " + r.labels() + ".", Schema: schema(true, "label", "text")},
+			Description: "Replaces the text of a block of your memory: " + r.labels() + ".", Schema: schema(true, "label",
+				"text")},
 			Run: r.edit})
 	}
 	return out
@@ -111,7 +112,8 @@ func (r *run) edit(ctx context.Context, input json.RawMessage) (string, error) {
 		switch {
 		case known.Label != b.Label:
 		case utf8.RuneCountInString(b.Text) > most:
-			return "", repute.Invalid("text", fmt.Sprintf("has %d characters", utf8.RuneCountInString(b.Text)), fmt.Sprintf("at most %d", most))
+			return "", repute.Invalid("text", fmt.Sprintf("has %d characters", utf8.RuneCountInString(b.Text)),
+				fmt.Sprintf("at most %d", most))
 		default:
 			return "stored", r.o.Memory.Put(ctx, r.def.ID(), r.s.ID, Block{Label: b.Label, Text: b.Text})
 		}

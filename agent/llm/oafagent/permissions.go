@@ -37,7 +37,8 @@ func (s *server) permits(t offered, input json.RawMessage) error {
 		case slices.ContainsFunc(p.DenyPaths, func(d string) bool { return below(file, d) }):
 			return repute.Invalid("path", fmt.Sprintf("%.200q is denied", file), "another path")
 		case limited && !slices.ContainsFunc(allowed, func(a string) bool { return below(file, a) }):
-			return repute.Invalid("path", fmt.Sprintf("%.200q is not allowed", file), "a path below one of "+strings.Join(allowed, ", "))
+			return repute.Invalid("path", fmt.Sprintf("%.200q is not allowed", file),
+				"a path below one of "+strings.Join(allowed, ", "))
 		}
 	}
 	return nil

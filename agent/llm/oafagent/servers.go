@@ -61,7 +61,8 @@ func newServer(def *oaf.Server, o *Options) (*server, error) {
 	case oaf.TransportHTTP, oaf.TransportSSE:
 		s.connect, err = endpoint(def, o)
 	default:
-		err = repute.Invalid("connection.type", fmt.Sprintf("%.40q is no transport", def.Connection.Type), "stdio, http or sse")
+		err = repute.Invalid("connection.type", fmt.Sprintf("%.40q is no transport", def.Connection.Type),
+			"stdio, http or sse")
 	}
 	return s, err
 }
@@ -70,13 +71,15 @@ func newServer(def *oaf.Server, o *Options) (*server, error) {
 func program(def *oaf.Server, o *Options) (*handler.MCPProgram, error) {
 	c := &def.Connection
 	if !o.Programs {
-		return nil, repute.Invalid("connection.type", "is stdio, and programs of this agent are not allowed", "allow programs, or a server over HTTP")
+		return nil, repute.Invalid("connection.type", "is stdio, and programs of this agent are not allowed",
+			"allow programs, or a server over HTTP")
 	}
 	path, err := exec.LookPath(c.Command)
 	if err != nil {
 		return nil, repute.Invalid("connection.command", fmt.Sprintf("%.80q is not installed", c.Command), "a program")
 	}
-	p := &handler.MCPProgram{Path: path, Args: c.Args, Env: []string{"PATH=" + o.Getenv("PATH"), "HOME=" + o.Getenv("HOME")}}
+	p := &handler.MCPProgram{Path: path, Args: c.Args, Env: []string{"PATH=" + o.Getenv("PATH"),
+		"HOME=" + o.Getenv("HOME")}}
 	for _, name := range sortedKeys(c.Env) {
 		v, err := o.expand("connection.env."+name, c.Env[name])
 		if err != nil {
@@ -116,7 +119,8 @@ func endpoint(def *oaf.Server, o *Options) (*handler.MCPEndpoint, error) {
 	if def.Auth.Type == "bearer" || def.Auth.Type == "oauth" || def.Auth.Header == "" && def.Auth.Type != "api-key" {
 		token = "Bearer " + token
 	}
-	e.Header.Set(cmp.Or(def.Auth.Header, map[bool]string{true: "X-Api-Key", false: "Authorization"}[def.Auth.Type == "api-key"]), token)
+	e.Header.Set(cmp.Or(def.Auth.Header, map[bool]string{true: "X-Api-Key",
+		false: "Authorization"}[def.Auth.Type == "api-key"]), token)
 	return e, nil
 }
 

@@ -131,8 +131,9 @@ func (r *run) runScript(ctx context.Context, input json.RawMessage) (string, err
 	if err != nil {
 		return "", err
 	}
-	e := &handler.Exec{Path: program, Args: append(args, q.Args...), Dir: dir, Wall: scriptWall, MaxAnswer: maxOutput, Text: true,
-		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir}, Log: r.o.Log}
+	e := &handler.Exec{Path: program, Args: append(args, q.Args...), Dir: dir, Wall: scriptWall, MaxAnswer: maxOutput,
+		Text: true,
+		Env:  []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir}, Log: r.o.Log}
 	raw, err := e.Run(ctx, capability.Call{Capability: q.Name, Time: time.Now(), Input: input})
 	if err != nil {
 		return "", err
@@ -172,7 +173,8 @@ func interpreter(file string, f *tree.File) (program string, args []string, err 
 	if !ok && f.Executable {
 		return file, nil, nil
 	} else if !ok {
-		return "", nil, repute.Invalid("path", "is not executable and of no known kind", ".sh, .py, .js, or a file with the permission")
+		return "", nil, repute.Invalid("path", "is not executable and of no known kind",
+			".sh, .py, .js, or a file with the permission")
 	}
 	if program, err = exec.LookPath(name); err != nil {
 		return "", nil, fmt.Errorf("%s is not installed: %w", name, repute.ErrUnavailable)

@@ -29,12 +29,14 @@ func TestOAF(t *testing.T) {
 		c.Orchestrator.OAF = path
 		f, err := c.OAF()
 		if field != "" {
-			if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), field) || strings.Contains(err.Error(), "sk-secret") {
+			if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), field) || strings.Contains(err.Error(),
+				"sk-secret") {
 				t.Errorf("%s: %v, want %s", text, err, field)
 			}
 			continue
 		}
-		if err != nil || f.Agents[0].Dir != filepath.Join(filepath.Dir(path), "a") || f.Agents[1].Dir != "/b" || !f.Agents[1].Programs {
+		if err != nil || f.Agents[0].Dir != filepath.Join(filepath.Dir(path),
+			"a") || f.Agents[1].Dir != "/b" || !f.Agents[1].Programs {
 			t.Errorf("%+v, %v", f, err)
 		}
 	}

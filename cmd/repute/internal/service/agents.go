@@ -51,7 +51,8 @@ func builtins(c *config.Config, h sender) (out []orchestrator.Module, err error)
 }
 
 // formatted returns the configured agents of the Open Agent Format. close ends their programs.
-func formatted(ctx context.Context, c *config.Config, h sender, db *store.DB, log *slog.Logger) (out []orchestrator.Module,
+func formatted(ctx context.Context, c *config.Config, h sender, db *store.DB,
+	log *slog.Logger) (out []orchestrator.Module,
 	closeAll func(), err error) {
 	var running []*oafagent.Agent
 	closeAll = func() {
@@ -114,7 +115,8 @@ func formattedModule(c *config.Config, h sender, a *oafagent.Agent) (*oaf.Module
 	}
 	signer := ""
 	if h.wallet != nil {
-		if key, err := h.wallet.Identity(h.trust, oaf.Slug(a.Definition().ID())); err == nil { // without a key it proves no identity
+		if key, err := h.wallet.Identity(h.trust,
+			oaf.Slug(a.Definition().ID())); err == nil { // without a key it proves no identity
 			signer = key.Hex()
 		}
 	}
