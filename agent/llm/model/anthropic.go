@@ -18,12 +18,12 @@ import (
 
 // anthropicModel asks Anthropic's Messages API.
 type anthropicModel struct {
-	client anthropic.Client
-	entry  modelfile.Entry
+	messages anthropic.MessageService
+	entry    modelfile.Entry
 }
 
 func newAnthropic(e modelfile.Entry, key string, hc *http.Client) *anthropicModel {
-	opts := []option.RequestOption{option.WithoutEnvironmentDefaults(), option.WithHTTPClient(hc),
+	opts := []option.RequestOption{option.WithEnvironmentProduction(), option.WithHTTPClient(hc),
 		option.WithMaxRetries(maxRetries), option.WithoutOpenTelemetry()}
 	if key != "" {
 		opts = append(opts, option.WithAPIKey(key))
@@ -31,7 +31,8 @@ func newAnthropic(e modelfile.Entry, key string, hc *http.Client) *anthropicMode
 	if e.BaseURL != "" {
 		opts = append(opts, option.WithBaseURL(e.BaseURL))
 	}
-	return &anthropicModel{anthropic.NewClient(opts...), e}
+	// A whole client would read variables of the environment, and link every other service of the provider.
+	return &anthropicModel{anthropic.NewMessageService(opts...), e}
 }
 
 // Turn implements llm.Model.
@@ -40,7 +41,7 @@ func (m *anthropicModel) Turn(ctx context.Context, r llm.Request, text func(stri
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	stream := m.client.Messages.NewStreaming(ctx, params)
+	stream := m.messages.NewStreaming(ctx, params)
 	defer stream.Close()
 	var got anthropic.Message
 	stopped, inputs := false, map[int64]string{}
