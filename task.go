@@ -128,6 +128,9 @@ type Limits struct {
 	Steps, ToolCalls, Writes int
 	Runtime                  time.Duration
 	GasWei                   string // decimal, empty: no limit
+	// Tokens and Cost bound what models read and write, and what that costs; 0: no limit.
+	Tokens int64
+	Cost   Micros
 }
 
 // Used is the part of the limits that a run and the runs below it have used.
@@ -135,6 +138,8 @@ type Used struct {
 	Steps, ToolCalls, Writes int
 	Runtime                  time.Duration
 	GasWei                   string // decimal
+	Tokens                   int64  // of models
+	Cost                     Micros // of models
 }
 
 // Run is one execution of a task by an agent, or of a step of it by another agent.
@@ -167,6 +172,7 @@ type CallKind string
 // Kinds of calls and other entries of a run's receipts.
 const (
 	CallTool         CallKind = "tool"
+	CallModel        CallKind = "model" // a turn of a language model
 	CallHTTP         CallKind = "http"
 	CallChain        CallKind = "chain_read"
 	CallTransaction  CallKind = "transaction"

@@ -1177,11 +1177,15 @@ create table runs (
     max_writes          integer       not null,
     max_runtime_ms      bigint        not null,
     max_gas             numeric(78, 0),
+    max_tokens          bigint,
+    max_cost            bigint,
     steps               integer       not null default 0,
     tool_calls          integer       not null default 0,
     writes              integer       not null default 0,
     runtime_ms          bigint        not null default 0,
     gas                 numeric(78, 0) not null default 0,
+    tokens              bigint        not null default 0,
+    cost                bigint        not null default 0,
     events              bigint        not null default 0,
     reasons             json          not null default '[]',
     error               text          not null default '',
@@ -1211,6 +1215,9 @@ comment on column runs.held_until is 'End of the claim of the worker that has th
 comment on column runs.lost_after is 'When the run is queued again, because its worker or job is lost; infinity when it needs none.';
 comment on column runs.cancel is 'Why it is canceled; empty when it is not.';
 comment on column runs.max_gas is 'Null for no limit.';
+comment on column runs.max_tokens is 'Tokens that models may read and write; null for no limit.';
+comment on column runs.max_cost is 'What models may cost, in millionths of a dollar; null for no limit.';
+comment on column runs.cost is 'What models cost, in millionths of a dollar; running calls with what they can cost.';
 comment on column runs.events is 'Of a root run: number of its last event.';
 comment on column runs.reasons is 'Why it was refused.';
 comment on column runs.counted_from is
@@ -1249,7 +1256,7 @@ create table run_calls (
     run_id     text        not null references runs on delete cascade,
     step_id    text        not null,
     key        text        not null,
-    kind       text        not null check (kind in ('tool', 'http', 'chain_read', 'transaction', 'payment', 'sub_run', 'dry_run', 'verification', 'refused')),
+    kind       text        not null check (kind in ('tool', 'model', 'http', 'chain_read', 'transaction', 'payment', 'sub_run', 'dry_run', 'verification', 'refused')),
     ref        text        not null,
     summary    text        not null,
     chain_id   bigint      not null,
@@ -1275,7 +1282,7 @@ create table run_events (
     root_id text        references runs on delete cascade,
     number  bigint,
     run_id  text        not null,
-    kind    text        not null check (kind in ('task.added', 'phase.finished', 'phase.delayed', 'approval.requested', 'approval.given', 'step.started', 'step.finished', 'call', 'cancel.requested', 'run.retried', 'run.finished')),
+    kind    text        not null check (kind in ('task.added', 'phase.finished', 'phase.delayed', 'approval.requested', 'approval.given', 'step.started', 'step.finished', 'call', 'model.text', 'cancel.requested', 'run.retried', 'run.finished')),
     data    json        not null,
     at      timestamptz not null default now(),
     primary key (root_id, number)
@@ -1501,6 +1508,18 @@ comment on column agent_payments.refund is
 comment on column agent_payments.owner is
     'Request that works on it until expires_at; empty where it stopped with all that it knew stored.';
 
+create table agent_memory (
+    agent      text        not null,
+    session    text        not null,
+    label      text        not null,
+    value      text        not null,
+    changed_at timestamptz not null default now(),
+    primary key (agent, session, label)
+);
+create index agent_memory_words on agent_memory using gin (to_tsvector('simple', label || ' ' || value));
+comment on table agent_memory is 'What agents of the Open Agent Format remember: one text for each block.';
+comment on column agent_memory.session is 'Conversations that share the memory.';
+
 create table agent_receipts (
     at               timestamptz not null default now(),
     number           bigint      generated always as identity,
@@ -1621,7 +1640,7 @@ create trigger changed after insert or update or delete or truncate on trust_roo
 create trigger changed after insert or update or delete or truncate on trust_links execute function trust_lists_changed();
 
 -- +goose Down
-drop table cursors, leases, agent_receipts, agent_payments, treasury_events, acts, intent_attempts,
+drop table cursors, leases, agent_memory, agent_receipts, agent_payments, treasury_events, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,

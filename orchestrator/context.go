@@ -185,9 +185,19 @@ func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, d
 	return out, json.Unmarshal(body, &out)
 }
 
-// call journals a call, makes it, and journals its result.
+// call journals a call that costs nothing but its number, makes it, and journals its result.
 func (c *Context) call(ctx context.Context, r repute.Receipt,
 	do func(context.Context, string) (json.RawMessage, error)) (json.RawMessage, error) {
+	return c.charged(ctx, r, r.Request, Amount{}, func(ctx context.Context, key string) (json.RawMessage, Amount, error) {
+		answer, err := do(ctx, key)
+		return answer, Amount{}, err
+	})
+}
+
+// charged journals a call with what it can use, makes it, and journals its result with what it used.
+// identity are the bytes by which the call is found again.
+func (c *Context) charged(ctx context.Context, r repute.Receipt, identity []byte, most Amount,
+	do func(context.Context, string) (json.RawMessage, Amount, error)) (json.RawMessage, error) {
 	if c.phase < repute.PhaseDryRun && r.Kind != repute.CallChain {
 		return nil, transaction.Refuse("phase",
 			"what may have an effect (%s) is called from the dry run on, once trust and policy allow the agent: not in %s",
@@ -198,13 +208,14 @@ func (c *Context) call(ctx context.Context, r repute.Receipt,
 		return nil, err
 	}
 	// Another request is another call: an agent need not do the same things again.
-	r.Key = key + "/" + journal.Digest([]byte(r.Ref), r.Request)[:16]
+	r.Key = key + "/" + journal.Digest([]byte(r.Ref), identity)[:16]
 	r.Run, r.Step, r.Request = c.RunID, c.step, journal.Bounded(r.Request)
 	if c.w.databaseFailed() != nil { // nothing that happens after is stored
 		return nil, ErrAway
 	}
 	journaled, known, err := rundb.BeginCall(ctx, c.w.e.db, c.w.lease, r,
-		rundb.Charge{ToolCalls: 1, MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
+		rundb.Charge{ToolCalls: 1, Tokens: most.Tokens, Cost: most.Cost,
+			MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
 	if err != nil {
 		return nil, c.w.lost(err)
 	}
@@ -214,7 +225,7 @@ func (c *Context) call(ctx context.Context, r repute.Receipt,
 	}
 	ctx, end := c.w.e.trace.Start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", c.step),
 		attribute.String("key", r.Key))
-	answer, callErr := do(ctx, c.RunID+"/"+c.step+"/"+r.Key)
+	answer, used, callErr := do(ctx, c.RunID+"/"+c.step+"/"+r.Key)
 	if errors.Is(callErr, store.ErrDatabase) || errors.Is(callErr, ErrAway) { // it may be made again
 		end(callErr)
 		return nil, c.w.lost(callErr)
@@ -226,9 +237,9 @@ func (c *Context) call(ctx context.Context, r repute.Receipt,
 	if ctx.Err() != nil && callErr != nil {
 		return nil, callErr // cut off: it may be made again
 	}
-	o := rundb.CallOutcome{Result: answer}
+	o := rundb.CallOutcome{Result: answer, Tokens: used.Tokens - most.Tokens, Cost: used.Cost - most.Cost}
 	if callErr != nil {
-		o = rundb.CallOutcome{Error: callErr.Error()}
+		o.Result, o.Error = nil, callErr.Error()
 	}
 	if err := rundb.EndCall(ctx, c.w.e.db, c.w.lease, journaled.ID, o); err != nil {
 		return nil, c.w.lost(err)

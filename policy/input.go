@@ -36,6 +36,8 @@ type Budget struct {
 	GasWei        string `cel:"gasWei" json:"maxGasWei,omitempty"` // decimal; empty: gas has no limit
 	// PaymentUSD bounds what is paid for answers, in dollars; empty: the maxTask of the policy's payments.
 	PaymentUSD string `cel:"paymentUsd" json:"maxPaymentUsd,omitempty"`
+	Tokens     int64  `cel:"tokens" json:"maxTokens,omitempty"`   // of language models; 0: no limit
+	CostUSD    string `cel:"costUsd" json:"maxCostUsd,omitempty"` // dollars, decimal; empty: no limit
 }
 
 // Plan is what the coordinator means to do.

@@ -23,6 +23,9 @@ type Bounds struct {
 	GasWei        string `yaml:"maxGasWei" json:"maxGasWei,omitempty" pattern:"^[0-9]{1,78}$"`
 	// PaymentUSD lowers what a task may pay for answers. Policies bound that by payments.maxTask.
 	PaymentUSD string `yaml:"maxPaymentUsd" json:"maxPaymentUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$" doc:"dollars for answers that are paid by x402; absent: maxTask of the policy's payments, which it cannot raise"`
+	// Tokens and CostUSD bound language models; absent: no limit.
+	Tokens  *int64 `yaml:"maxTokens" json:"maxTokens,omitempty" minimum:"1" maximum:"2147483647" doc:"tokens that language models read and write; absent: no limit"`
+	CostUSD string `yaml:"maxCostUsd" json:"maxCostUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$" doc:"dollars that language models cost; absent: no limit"`
 }
 
 // Or is the budget that has the bounds, and what is absent from another.
@@ -31,12 +34,12 @@ func (b Bounds) Or(other Budget) Budget {
 		to   *int64
 		from *int64
 	}{{&other.Steps, b.Steps}, {&other.ToolCalls, b.ToolCalls}, {&other.RuntimeMS, b.RuntimeMS},
-		{&other.OnchainWrites, b.OnchainWrites}} {
+		{&other.OnchainWrites, b.OnchainWrites}, {&other.Tokens, b.Tokens}} {
 		if f.from != nil {
 			*f.to = *f.from
 		}
 	}
-	other.GasWei = cmp.Or(b.GasWei, other.GasWei)
+	other.GasWei, other.CostUSD = cmp.Or(b.GasWei, other.GasWei), cmp.Or(b.CostUSD, other.CostUSD)
 	other.PaymentUSD = cmp.Or(b.PaymentUSD, other.PaymentUSD)
 	return other
 }
@@ -48,7 +51,12 @@ func (b Bounds) Payment(other Budget) Budget {
 }
 
 // Check refuses bounds that no run can have. The error is repute.ErrInvalid.
-func (b Bounds) Check() error { return b.Or(Budget{}).check() }
+func (b Bounds) Check() error {
+	if b.Tokens != nil && *b.Tokens == 0 {
+		return repute.Invalid("maxTokens", "allows no model to be asked", "1 or more, or no bound")
+	}
+	return b.Or(Budget{}).check()
+}
 
 // check refuses a budget that no run can have. The error is repute.ErrInvalid.
 func (b Budget) check() error {
@@ -60,6 +68,11 @@ func (b Budget) check() error {
 	if b.PaymentUSD != "" {
 		if _, err := repute.ParseDollars("maxPaymentUsd", b.PaymentUSD); err != nil {
 			return err
+		}
+	}
+	if b.CostUSD != "" {
+		if v, err := repute.ParseDollars("maxCostUsd", b.CostUSD); err != nil || v == 0 {
+			return cmp.Or(err, repute.Invalid("maxCostUsd", "allows no model to be asked", "dollars above 0, or no bound"))
 		}
 	}
 	if b.GasWei == "" {
@@ -83,7 +96,7 @@ type count struct {
 // counts are the limits of a budget that count something, without those in wei.
 func (b Budget) counts() []count {
 	return []count{{"maxSteps", b.Steps}, {"maxToolCalls", b.ToolCalls}, {"maxRuntimeMs", b.RuntimeMS},
-		{"maxOnchainWrites", b.OnchainWrites}}
+		{"maxOnchainWrites", b.OnchainWrites}, {"maxTokens", b.Tokens}}
 }
 
 // Budget is what a task gets that asked for bounds: what is absent is OpenFi's default, or
@@ -93,7 +106,7 @@ func (p *Policy) Budget(asked Bounds) Budget {
 	most, usual := p.limits, DefaultBudget()
 	return asked.Or(Budget{Steps: min(usual.Steps, most.Steps), ToolCalls: min(usual.ToolCalls, most.ToolCalls),
 		RuntimeMS: min(usual.RuntimeMS, most.RuntimeMS), OnchainWrites: min(usual.OnchainWrites, most.OnchainWrites),
-		GasWei: most.GasWei})
+		GasWei: most.GasWei, Tokens: most.Tokens, CostUSD: most.CostUSD})
 }
 
 // exceeded lists what of a budget, or of a plan, is beyond the limits.
@@ -103,14 +116,44 @@ func (b Budget) exceeded(asked Budget, plan Plan) (out []Reason) {
 	}
 	have := asked.counts()
 	for i, limit := range b.counts() {
-		if have[i].value > limit.value {
+		if limit.name == "maxTokens" { // 0 is no limit
+			out = append(out, tokensExceeded(have[i].value, limit.value)...)
+		} else if have[i].value > limit.value {
 			out = append(out, over(limit.name, strconv.FormatInt(have[i].value, 10), strconv.FormatInt(limit.value, 10)))
 		}
 	}
 	if most := min(asked.Steps, b.Steps); plan.Steps > most {
 		out = append(out, over("planSteps", strconv.FormatInt(plan.Steps, 10), strconv.FormatInt(most, 10)))
 	}
+	out = append(out, b.costExceeded(asked.CostUSD)...)
 	return append(out, b.gasExceeded(asked.GasWei)...)
+}
+
+// tokensExceeded: where tokens are limited a task must name its own bound.
+func tokensExceeded(asked, most int64) []Reason {
+	switch {
+	case most == 0 || asked > 0 && asked <= most:
+		return nil
+	case asked == 0:
+		return []Reason{over("maxTokens", "no bound", strconv.FormatInt(most, 10))}
+	}
+	return []Reason{over("maxTokens", strconv.FormatInt(asked, 10), strconv.FormatInt(most, 10))}
+}
+
+// costExceeded: where the cost of models is limited a task must name its own bound.
+func (b Budget) costExceeded(asked string) []Reason {
+	switch {
+	case b.CostUSD == "":
+		return nil
+	case asked == "":
+		return []Reason{over("maxCostUsd", "no bound", b.CostUSD)}
+	}
+	have, err := repute.ParseDollars("maxCostUsd", asked)
+	limit, err2 := repute.ParseDollars("maxCostUsd", b.CostUSD)
+	if err != nil || err2 != nil || have > limit {
+		return []Reason{over("maxCostUsd", asked, b.CostUSD)}
+	}
+	return nil
 }
 
 // gasExceeded: where gas is limited a task must name its own bound.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"repute/agent/capability"
+	"repute/agent/llm/modelfile"
 	"repute/policy"
 )
 
@@ -20,6 +21,8 @@ type Config struct {
 	Validation Validation `json:"validation" doc:"who confirms results where the policy asks for it"`
 	Manifest   Manifest   `json:"manifest" doc:"the agent.json that the agent serves of itself"`
 	Receipts   Receipts   `json:"receipts" doc:"what is kept and shown of executions"`
+	// Models are needed by handlers of kind oaf.
+	Models modelfile.Table `json:"models" doc:"language models of handlers of kind oaf: see below"`
 	// Capabilities MUST have at least one item.
 	Capabilities []Capability `json:"capabilities" doc:"what the agent does"`
 
@@ -130,7 +133,7 @@ type Capability struct {
 	Validates *Handler
 }
 
-// Handler is the work behind a capability: exactly one of Exec, HTTP, MCP and Task.
+// Handler is the work behind a capability: exactly one of Exec, HTTP, MCP, Task and OAF.
 type Handler struct {
 	Exec   []string          `json:"exec" doc:"program and arguments; input on standard input, output on standard output"`
 	Dir    string            `json:"dir" doc:"where the program of exec or mcp.command runs"`
@@ -140,6 +143,16 @@ type Handler struct {
 	HTTP   string            `json:"http" doc:"URL that takes the call by POST and answers the output"`
 	MCP    *MCP              `json:"mcp" doc:"a tool of an MCP server: see below"`
 	Task   *Task             `json:"task" doc:"a task of an orchestrator: see below"`
+	OAF    *OAF              `json:"oaf" doc:"an agent of the Open Agent Format: see below"`
+}
+
+// OAF is an agent of the Open Agent Format, which a model of Models drives.
+type OAF struct {
+	Dir        string `json:"dir" doc:"directory with the agent's AGENTS.md"`
+	Programs   bool   `json:"programs" doc:"run programs that the agent brings: MCP servers on standard input and output, without limits, and scripts of skills, with limits"`
+	Env        List   `json:"env" doc:"variables of the environment that the agent's files may name as ${NAME}; no others are read"`
+	MaxTokens  int64  `json:"max_tokens" doc:"tokens that the model may read and write in one call; 0: no bound"`
+	MaxCostUSD Text   `json:"max_cost_usd" doc:"dollars that the model may cost in one call; empty: no bound"`
 }
 
 // MCP is a tool of an MCP server, which is named by exactly one of URL and Command.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/agent/llm"
 )
 
 // Bounds of the limits of a program.
@@ -21,7 +22,8 @@ func (h *Handler) check(field string) error {
 	for _, k := range []struct {
 		name string
 		is   bool
-	}{{"exec", len(h.Exec) > 0}, {"http", h.HTTP != ""}, {"mcp", h.MCP != nil}, {"task", h.Task != nil}} {
+	}{{"exec", len(h.Exec) > 0}, {"http", h.HTTP != ""}, {"mcp", h.MCP != nil}, {"task", h.Task != nil},
+		{"oaf", h.OAF != nil}} {
 		if k.is {
 			kinds = append(kinds, k.name)
 		}
@@ -31,7 +33,7 @@ func (h *Handler) check(field string) error {
 		if len(kinds) > 1 {
 			what = "names " + strings.Join(kinds, " and ")
 		}
-		return repute.Invalid(field, what, "one of exec, http, mcp and task")
+		return repute.Invalid(field, what, "one of exec, http, mcp, task and oaf")
 	}
 	wrong := []error{h.checkProgram(field)}
 	switch kinds[0] {
@@ -41,6 +43,9 @@ func (h *Handler) check(field string) error {
 		wrong = append(wrong, h.MCP.check(field+".mcp"))
 	case "task":
 		wrong = append(wrong, h.Task.check(field+".task"))
+	case "oaf":
+		_, err := h.OAF.Budget(field + ".oaf")
+		wrong = append(wrong, err)
 	}
 	return errors.Join(wrong...)
 }
@@ -80,6 +85,21 @@ func (m *MCP) check(field string) error {
 		return nil
 	}
 	return checkURL(field+".url", m.URL)
+}
+
+// Budget is what one call of the agent may use. repute.ErrInvalid: it is malformed, or the agent has no directory.
+func (o *OAF) Budget(field string) (b llm.Budget, err error) {
+	switch {
+	case o.Dir == "":
+		return b, repute.Invalid(field+".dir", "is missing", "a directory with an AGENTS.md")
+	case o.MaxTokens < 0:
+		return b, repute.Invalid(field+".max_tokens", "is negative", "1 or more, or 0 for no bound")
+	}
+	b.Tokens = o.MaxTokens
+	if o.MaxCostUSD != "" {
+		b.Cost, err = repute.ParseDollars(field+".max_cost_usd", string(o.MaxCostUSD))
+	}
+	return b, err
 }
 
 // check refuses a task that cannot be submitted.

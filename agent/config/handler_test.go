@@ -40,6 +40,24 @@ func TestHandlers(t *testing.T) {
 	if h.Task.Coordinator != "lead" || h.Task.Tags[0] != "a" || *h.Task.Budget.Steps != 3 {
 		t.Errorf("%+v", h.Task)
 	}
+	h = read(`{oaf: {dir: ./a, programs: true, env: TOKEN, max_tokens: 100, max_cost_usd: 0.5}}`)
+	if b, err := h.OAF.Budget("x"); err != nil || b.Tokens != 100 || b.Cost != 500_000 || !h.OAF.Programs || h.OAF.Env[0] != "TOKEN" {
+		t.Errorf("%+v, %+v, %v", h.OAF, b, err)
+	}
+}
+
+// The table of models is part of the file and checked like it.
+func TestModels(t *testing.T) {
+	t.Parallel()
+	const table = "models: {default: m, table: {m: {provider: openai, model: x, key: \"env:K\", input_usd: 0.15}}}\n"
+	c, err := config.Parse([]byte(table+file), env(nil))
+	if err != nil || c.Models.Table["m"].InputUSD != 150_000 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	_, err = config.Parse([]byte(strings.Replace(table, "env:K", "sk-secret", 1)+file), env(nil))
+	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "models.table.m.key") || strings.Contains(err.Error(), "sk-secret") {
+		t.Error(err)
+	}
 }
 
 // TestWrongHandlers: errors name the member and what is allowed.
@@ -55,6 +73,10 @@ func TestWrongHandlers(t *testing.T) {
 		`{http: "http://a/", memory: 3}`:                                   at + ": has memory or cpu without exec",
 		`{http: "http://a/", env: {A: b}}`:                                 at + ": has dir or env without a program",
 		`{http: "ftp://a/"}`:                                               at + ".http",
+		`{oaf: {programs: true}}`:                                          at + ".oaf.dir",
+		`{oaf: {dir: a, max_tokens: -1}}`:                                  at + ".oaf.max_tokens",
+		`{oaf: {dir: a, max_cost_usd: much}}`:                              at + ".oaf.max_cost_usd",
+		`{oaf: {dir: a, program: true}}`:                                   "handler.oaf.program: is not known",
 		`{mcp: {tool: echo}}`:                                              at + ".mcp: names no server",
 		`{mcp: {url: "http://a/", command: [x], tool: echo}}`:              at + ".mcp: names no server, or two",
 		`{mcp: {url: "http://a/"}}`:                                        at + ".mcp.tool",

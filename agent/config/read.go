@@ -260,7 +260,7 @@ func (c *Config) check() error {
 	need(len(c.Manifest.Commitments) == 0 || c.Manifest.KeyEnv != "", "manifest.commitments", "nobody signs them",
 		"manifest.key_env, or no commitments")
 	_, err := c.Limits.Prefixes()
-	wrong = append(wrong, err, c.checkAnswers())
+	wrong = append(wrong, err, c.checkAnswers(), c.Models.Check("models"))
 	for i := range c.Capabilities {
 		wrong = append(wrong, c.Capabilities[i].Handler.check(fmt.Sprintf("capabilities.%d.handler", i)))
 	}

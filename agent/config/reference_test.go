@@ -10,6 +10,7 @@ import (
 
 	"repute/agent/capability"
 	"repute/agent/config"
+	"repute/agent/llm/modelfile"
 )
 
 var update = flag.Bool("update", false, "write the reference page instead of comparing it")
@@ -45,6 +46,9 @@ func TestReference(t *testing.T) {
 	rows(t, &b, "### handler", reflect.TypeFor[config.Handler]())
 	rows(t, &b, "### handler.mcp", reflect.TypeFor[config.MCP]())
 	rows(t, &b, "### handler.task", reflect.TypeFor[config.Task]())
+	rows(t, &b, "### handler.oaf", reflect.TypeFor[config.OAF]())
+	rows(t, &b, "### models", reflect.TypeFor[modelfile.Table]())
+	rows(t, &b, "### models.table.NAME", reflect.TypeFor[modelfile.Entry]())
 	const page = "../../docs/reference/agent.md"
 	if *update {
 		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {

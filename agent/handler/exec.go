@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,7 +56,9 @@ type Exec struct {
 	CPU       time.Duration // DefaultCPU when 0; rounded up to seconds
 	Wall      time.Duration // DefaultWall when 0
 	MaxAnswer int           // DefaultMaxAnswer when 0
-	Log       *slog.Logger
+	// Text says that the program writes a text, which is returned as a JSON string.
+	Text bool
+	Log  *slog.Logger
 }
 
 // errTooLong ends a program that wrote more than it may.
@@ -102,7 +105,7 @@ func (e *Exec) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 		logger(e.Log).ErrorContext(ctx, "program not started", "path", e.Path, "error", err)
 		return nil, ended(ctx, fmt.Errorf("%w: the handler's program cannot be started", repute.ErrUnavailable))
 	}
-	out, failure := result(ctx, stdout, &end)
+	out, failure := result(ctx, stdout, &end, e.Text)
 	e.logEnd(ctx, call, failure, &end, stderr.text())
 	return out, failure
 }
@@ -127,12 +130,14 @@ func (e *Exec) limits() limits {
 }
 
 // result judges how a program ended.
-func result(ctx context.Context, out *answer, end *outcome) (json.RawMessage, error) {
+func result(ctx context.Context, out *answer, end *outcome, text bool) (json.RawMessage, error) {
 	switch {
 	case out.tooLong():
 		return nil, fmt.Errorf("%w: its answer has more than %d bytes", ErrFailed, out.most)
 	case end.crowded:
 		return nil, fmt.Errorf("%w: it started more than %d processes and threads", ErrFailed, MaxTasks)
+	case end.ok && text:
+		return json.Marshal(strings.ToValidUTF8(string(out.bytes()), "\uFFFD"))
 	case end.ok:
 		return checked(out.bytes())
 	case ctx.Err() != nil:

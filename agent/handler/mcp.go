@@ -52,7 +52,7 @@ func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, e
 		logger(m.Log).WarnContext(ctx, "tool not called", "tool", m.Tool, "error", err)
 		return nil, ended(ctx, fmt.Errorf("%w: its MCP server did not run the tool", ErrFailed))
 	case result.IsError:
-		logger(m.Log).WarnContext(ctx, "tool failed", "tool", m.Tool, "text", fmt.Sprintf("%.4096s", textOf(result)))
+		logger(m.Log).WarnContext(ctx, "tool failed", "tool", m.Tool, "text", fmt.Sprintf("%.4096s", Text(result)))
 		return nil, fmt.Errorf("%w: its tool ended with an error", ErrFailed)
 	}
 	return m.answer(result)
@@ -80,7 +80,7 @@ func metaOf(ctx context.Context, call capability.Call) sdk.Meta {
 
 // answer is the result of a tool as JSON.
 func (m *MCP) answer(result *sdk.CallToolResult) (raw json.RawMessage, err error) {
-	text := textOf(result)
+	text := Text(result)
 	switch {
 	case result.StructuredContent != nil:
 		raw, err = json.Marshal(result.StructuredContent)
@@ -98,8 +98,8 @@ func (m *MCP) answer(result *sdk.CallToolResult) (raw json.RawMessage, err error
 	return checked(raw)
 }
 
-// textOf joins the texts of a result.
-func textOf(result *sdk.CallToolResult) string {
+// Text joins the texts of a result.
+func Text(result *sdk.CallToolResult) string {
 	var out bytes.Buffer
 	for _, c := range result.Content {
 		if t, ok := c.(*sdk.TextContent); ok {
@@ -121,6 +121,7 @@ type MCPEndpoint struct {
 	Client    *http.Client // decides what may be reached; see Doer
 	Header    http.Header  // added to each request, such as a token
 	MaxAnswer int64        // DefaultMaxAnswer when 0
+	SSE       bool         // the server speaks the older HTTP+SSE transport
 }
 
 // Session implements Connector.
@@ -128,8 +129,12 @@ func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), 
 	bounded := *e.Client
 	bounded.Transport = &boundedTransport{cmp.Or(e.Client.Transport, http.DefaultTransport),
 		2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer), e.Header}
-	session, err := client().Connect(ctx, &sdk.StreamableClientTransport{Endpoint: e.URL, HTTPClient: &bounded,
-		DisableStandaloneSSE: true, MaxRetries: -1}, nil)
+	var transport sdk.Transport = &sdk.StreamableClientTransport{Endpoint: e.URL, HTTPClient: &bounded,
+		DisableStandaloneSSE: true, MaxRetries: -1}
+	if e.SSE {
+		transport = &sdk.SSEClientTransport{Endpoint: e.URL, HTTPClient: &bounded}
+	}
+	session, err := client().Connect(ctx, transport, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -34,6 +34,7 @@ type demo struct {
 	rival  net.Listener // of the agent that the ring praises
 	// selling is the address of the runtime that sells forecasts.
 	selling string
+	model   net.Listener // of the scripted model that drives the guide
 }
 
 // newDemo checks the options and chooses the address of the API.
@@ -94,6 +95,11 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer d.rival.Close()
+	stopModel, err := d.serveModel()
+	if err != nil {
+		return err
+	}
+	defer stopModel()
 	if err := d.trustWatchtowers(ctx); err != nil {
 		return err
 	}
@@ -131,7 +137,10 @@ func (d *demo) serve(ctx context.Context, config, agent string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return d.product(ctx, "serve", "--config", config, "--log-format", d.logFormat) })
+	g.Go(func() error {
+		return d.product(ctx, "serve", "--config", config, "--log-format", d.logFormat,
+			"--log-level", d.logLevel)
+	})
 	g.Go(func() error {
 		return d.product(ctx, "agent", "serve", "--config", agent, "--main-config", config)
 	})

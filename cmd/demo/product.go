@@ -47,6 +47,9 @@ func (d *demo) configure() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if orchestrator["oaf"], err = d.writeGuide(); err != nil {
+		return "", err
+	}
 	orchestrator["development"], orchestrator["public_url"] = true, d.base
 	orchestrator["tokens"], orchestrator["roles"] = d.tokens, d.roles()
 	orchestrator["agent_hosts"] = []string{d.rival.Addr().String(), agentAddress}
@@ -58,7 +61,6 @@ func (d *demo) configure() (string, error) {
 	text, err := yaml.Marshal(map[string]any{
 		"listen": d.listen, "roles": []string{"indexer", "documents", "trust", "api", "orchestrator"}, "rate": -1,
 		"default_chain": chain.ID,
-		"log_level":     d.logLevel,
 		"allow_hosts":   []string{d.docs.Host(), d.selling}, "ipfs_gateways": []string{d.docs.URL()},
 		"signing":      map[string]any{"key": "file:" + signing},
 		"orchestrator": orchestrator,

@@ -39,6 +39,7 @@ type shown struct {
 	Before float64 `json:"scoreBefore"`
 	After  float64 `json:"scoreAfter"`
 	Sold   sold    `json:"sold"`
+	Guide  guided  `json:"guide"` // the task of an agent of the Open Agent Format
 }
 
 // taskShown is one of them.
@@ -87,6 +88,9 @@ func (d *demo) showTasks(ctx context.Context, p *population.Population) (s shown
 		return s, err
 	}
 	if err := d.follow(ctx, &s); err != nil {
+		return s, err
+	}
+	if s.Guide, err = d.guide(ctx); err != nil {
 		return s, err
 	}
 	s.Sold, err = d.buy(ctx)
@@ -240,6 +244,9 @@ func (d *demo) registerRival(ctx context.Context, m member) error {
 
 // tasks checks what became of the tasks.
 func (v *verification) tasks(s shown) {
+	if err := s.Guide.check(); err != nil {
+		v.Mismatches = append(v.Mismatches, err.Error())
+	}
 	v.compare("task for an agent that is rated well", s.Accepted.ID, s.Accepted.Status, repute.TaskCompleted)
 	v.compare("task for an agent that a ring praises", s.Rejected.ID, s.Rejected.Status, repute.TaskRejected)
 	v.compare("reason of the refusal", s.Rejected.ID, len(s.Rejected.Reasons) > 0, true)
@@ -264,6 +271,8 @@ func (s shown) print(w io.Writer, base string) {
 		fmt.Fprintf(w, "  %s (has %s, needs %s)\n", r.Text, r.Have, r.Need)
 	}
 	fmt.Fprintf(w, "  %s/v1/runs/%s\n\n", base, s.Rejected.Run)
+	fmt.Fprintf(w, "A question to an agent of the Open Agent Format: %s, %q, %d tokens for %s dollars.\n  %s/v1/runs/%s\n\n",
+		s.Guide.Status, s.Guide.Answer, s.Guide.Tokens, s.Guide.CostUSD, base, s.Guide.Run)
 	s.Sold.print(w, base)
 }
 

@@ -51,7 +51,7 @@ func (x *reading) run(ctx context.Context) (r DocumentsRun, err error) {
 // documents may come from this machine.
 func (x *reading) configure(d *harness.Database) (path string, err error) {
 	return harness.WriteConfig(fmt.Sprintf(
-		"database: %q\nroles: [documents]\nlog_level: error\nallow_hosts: [%q]\n", d.URL,
+		"database: %q\nroles: [documents]\nallow_hosts: [%q]\n", d.URL,
 		farmAddress))
 }
 

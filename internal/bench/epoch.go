@@ -185,7 +185,7 @@ func (x *crowdChainBench) measure(ctx context.Context) (m *TrustEpoch, err error
 	ctx, cancel := context.WithTimeout(ctx, epochLimit)
 	defer cancel()
 	m = &TrustEpoch{Ratings: x.ratings, Agents: x.ratings/10 + 1, New: x.ratings / 1000, Large: x.large}
-	config, err := harness.WriteConfig(fmt.Sprintf("database: %q\nroles: [trust]\nlog_level: error\n", x.d.URL))
+	config, err := harness.WriteConfig(fmt.Sprintf("database: %q\nroles: [trust]\n", x.d.URL))
 	if err != nil {
 		return nil, err
 	}

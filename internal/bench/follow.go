@@ -266,7 +266,7 @@ func freeAddress(ctx context.Context) (string, error) {
 // configure writes the product's configuration.
 func (f *follow) configure(d *harness.Database, address, endpoint string) (path string, err error) {
 	return harness.WriteConfig(fmt.Sprintf(
-		"database: %q\nroles: [indexer, trust, api]\nlisten: %q\nrate: -1\nlog_level: warn\n",
+		"database: %q\nroles: [indexer, trust, api]\nlisten: %q\nrate: -1\n",
 		d.URL, address) + chainConfig(f.chain.Chain(), endpoint))
 }
 

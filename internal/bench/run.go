@@ -160,7 +160,7 @@ func (x *indexing) settled(ctx context.Context, d *harness.Database, p *harness.
 // configure writes the product's configuration: nothing but the chain, the
 // role and what verifyRate says is set.
 func (x *indexing) configure(d *harness.Database, n *node) (path string, err error) {
-	return harness.WriteConfig(fmt.Sprintf("database: %q\nroles: [indexer]\nlog_level: warn\n", d.URL) +
+	return harness.WriteConfig(fmt.Sprintf("database: %q\nroles: [indexer]\n", d.URL) +
 		chainConfig(synth.Chain(), n.url) + fmt.Sprintf("    verify_rate: %d\n", x.verifyRate))
 }
 

@@ -11,6 +11,7 @@ import (
 const (
 	maxStepID   = 64
 	MaxStepText = 4 << 10
+	maxOnDemand = 64 // agents
 )
 
 // CheckPlan refuses a plan that cannot be run: cycles, unknown steps and agents, too many
@@ -39,6 +40,14 @@ func CheckPlan(p Plan, most int, known func(slug string) bool) error {
 			return repute.Invalid(at+".agentSlug", fmt.Sprintf("%.80q is not registered here", s.Agent), "the slug of an agent")
 		}
 		seen[s.ID] = true
+	}
+	if len(p.OnDemand) > maxOnDemand {
+		return repute.Invalid("plan.onDemand", fmt.Sprintf("has %d agents", len(p.OnDemand)), fmt.Sprintf("at most %d", maxOnDemand))
+	}
+	for i, slug := range p.OnDemand {
+		if !known(slug) {
+			return repute.Invalid(fmt.Sprintf("plan.onDemand[%d]", i), fmt.Sprintf("%.80q is not registered here", slug), "the slug of an agent")
+		}
 	}
 	for i, s := range p.Steps {
 		for _, d := range s.DependsOn {
@@ -94,6 +103,12 @@ func (p Plan) Agents() (out []string) {
 		if !seen[s.Agent] {
 			seen[s.Agent] = true
 			out = append(out, s.Agent)
+		}
+	}
+	for _, slug := range p.OnDemand {
+		if !seen[slug] {
+			seen[slug] = true
+			out = append(out, slug)
 		}
 	}
 	return out

@@ -82,12 +82,17 @@ func (t Terms) Limits() repute.Limits {
 
 // LimitsOf converts a budget into the form that is stored.
 func LimitsOf(b policy.Budget) repute.Limits {
+	cost, _ := repute.ParseDollars("maxCostUsd", b.CostUSD) // checked with the request, or empty: no limit
 	return repute.Limits{Steps: int(b.Steps), ToolCalls: int(b.ToolCalls), Writes: int(b.OnchainWrites),
-		Runtime: time.Duration(b.RuntimeMS) * time.Millisecond, GasWei: b.GasWei}
+		Runtime: time.Duration(b.RuntimeMS) * time.Millisecond, GasWei: b.GasWei, Tokens: b.Tokens, Cost: cost}
 }
 
 // BudgetOf converts stored limits into the policy's form.
 func BudgetOf(l repute.Limits) policy.Budget {
-	return policy.Budget{Steps: int64(l.Steps), ToolCalls: int64(l.ToolCalls), RuntimeMS: l.Runtime.Milliseconds(),
-		OnchainWrites: int64(l.Writes), GasWei: l.GasWei}
+	b := policy.Budget{Steps: int64(l.Steps), ToolCalls: int64(l.ToolCalls), RuntimeMS: l.Runtime.Milliseconds(),
+		OnchainWrites: int64(l.Writes), GasWei: l.GasWei, Tokens: l.Tokens}
+	if l.Cost > 0 {
+		b.CostUSD = l.Cost.String()
+	}
+	return b
 }

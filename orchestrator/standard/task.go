@@ -22,6 +22,9 @@ type Task struct {
 // Plan is a coordinator's way to do a task.
 type Plan struct {
 	Steps []Step `json:"steps"`
+	// OnDemand are agents that a step of the coordinator's own may delegate to (Context.Delegate). Policies
+	// see them among the agents of the plan.
+	OnDemand []string `json:"onDemand,omitempty"`
 }
 
 // Step is one part of a plan.

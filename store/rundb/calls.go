@@ -18,6 +18,9 @@ import (
 type Charge struct {
 	Steps, ToolCalls, Writes int
 	GasWei                   string // decimal, empty: none
+	// Tokens and Cost are of a call of a model: what it can use. CallOutcome corrects them.
+	Tokens int64
+	Cost   repute.Micros
 	// MostOfRun is how many transactions, or calls that are none, the run itself may make.
 	MostOfRun int
 }
@@ -113,9 +116,11 @@ func charge(ctx context.Context, tx pgx.Tx, l Lease, c Charge) error {
 		c.GasWei = "0"
 	}
 	tag, err := tx.Exec(ctx, `
-		update runs set steps = steps + $2, tool_calls = tool_calls + $3, writes = writes + $4, gas = gas + $5::numeric
+		update runs set steps = steps + $2, tool_calls = tool_calls + $3, writes = writes + $4, gas = gas + $5::numeric,
+			tokens = tokens + $6, cost = cost + $7
 		where id = $1 and steps + $2 <= max_steps and tool_calls + $3 <= max_tool_calls and writes + $4 <= max_writes
-		and (max_gas is null or gas + $5::numeric <= max_gas)`, l.Root, c.Steps, c.ToolCalls, c.Writes, c.GasWei)
+		and (max_gas is null or gas + $5::numeric <= max_gas) and (max_tokens is null or tokens + $6 <= max_tokens)
+		and (max_cost is null or cost + $7 <= max_cost)`, l.Root, c.Steps, c.ToolCalls, c.Writes, c.GasWei, c.Tokens, int64(c.Cost))
 	if err != nil || tag.RowsAffected() > 0 {
 		return err
 	}
@@ -125,8 +130,10 @@ func charge(ctx context.Context, tx pgx.Tx, l Lease, c Charge) error {
 			('maxSteps', steps::text, max_steps::text, steps + $2 > max_steps),
 			('maxToolCalls', tool_calls::text, max_tool_calls::text, tool_calls + $3 > max_tool_calls),
 			('maxOnchainWrites', writes::text, max_writes::text, writes + $4 > max_writes),
-			('maxGasWei', gas::text, max_gas::text, gas + $5::numeric > max_gas)) limits(name, used, most, passed)
-		where id = $1 and passed limit 1`, l.Root, c.Steps, c.ToolCalls, c.Writes, c.GasWei).Scan(&e.Limit, &e.Used, &e.Most, new(bool))
+			('maxGasWei', gas::text, max_gas::text, gas + $5::numeric > max_gas),
+			('maxTokens', tokens::text, max_tokens::text, tokens + $6 > max_tokens),
+			('maxCostUsd', (cost / 1e6)::text, (max_cost / 1e6)::text, cost + $7 > max_cost)) limits(name, used, most, passed)
+		where id = $1 and passed limit 1`, l.Root, c.Steps, c.ToolCalls, c.Writes, c.GasWei, c.Tokens, int64(c.Cost)).Scan(&e.Limit, &e.Used, &e.Most, new(bool))
 	if err != nil {
 		return err
 	}
@@ -143,8 +150,10 @@ func BoundRun(ctx context.Context, db *store.DB, l Lease, most repute.Limits) er
 		_, err := tx.Exec(ctx, `
 			update runs set max_steps = least(max_steps, $2), max_tool_calls = least(max_tool_calls, $3), max_writes =
 				least(max_writes, $4),
-				max_runtime_ms = least(max_runtime_ms, $5), max_gas = least(max_gas, nullif($6, '')::numeric)
-			where id = $1`, l.Root, most.Steps, most.ToolCalls, most.Writes, most.Runtime.Milliseconds(), most.GasWei)
+				max_runtime_ms = least(max_runtime_ms, $5), max_gas = least(max_gas, nullif($6, '')::numeric),
+				max_tokens = least(max_tokens, nullif($7::bigint, 0)), max_cost = least(max_cost, nullif($8::bigint, 0))
+			where id = $1`, l.Root, most.Steps, most.ToolCalls, most.Writes, most.Runtime.Milliseconds(), most.GasWei,
+			most.Tokens, int64(most.Cost))
 		return err
 	})
 }
@@ -160,6 +169,9 @@ type CallOutcome struct {
 	// GasWei is the difference between the gas that the call used and its charge, decimal and
 	// signed; empty for none.
 	GasWei string
+	// Tokens and Cost are the same for a call of a model; 0 for none.
+	Tokens int64
+	Cost   repute.Micros
 }
 
 // EndCall stores how a call ended. repute.ErrFenced when another worker has the run.
@@ -184,6 +196,10 @@ func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) e
 		update run_calls set done = true, ref = case when $2 = '' then ref else $2 end, summary = case when $3 = '' then
 			summary else $3 end,
 			error = $4, result = $5, ended_at = now() where id = $1`, id, store.CleanText(o.Ref), store.CleanText(o.Summary), store.CleanText(o.Error), store.OrNull(o.Result))
+	if o.Tokens != 0 || o.Cost != 0 {
+		b.Queue(`update runs set tokens = greatest(0, tokens + $2), cost = greatest(0, cost + $3) where id = $1`, l.Root,
+			o.Tokens, int64(o.Cost))
+	}
 	if o.GasWei != "" {
 		b.Queue(`update runs set gas = greatest(0, gas + $2::numeric) where id = $1`, l.Root, o.GasWei)
 	}
@@ -214,6 +230,18 @@ func mayFail(ctx context.Context, tx pgx.Tx, id int64, o CallOutcome) error {
 		return err
 	}
 	return walletdb.WithoutEffect(ctx, tx, intent)
+}
+
+// AddModelText stores a part of the text that a model writes in a step, as an event model.text.
+// repute.ErrFenced when another worker has the run.
+func AddModelText(ctx context.Context, db *store.DB, l Lease, run, step string, turn int, text string) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "add a model's text", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l); err != nil {
+			return err
+		}
+		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "model.text",
+			Data: mustJSON(map[string]any{"step": step, "turn": turn, "text": store.CleanText(text)})}})
+	})
 }
 
 // Step is a step of a plan that has begun.

@@ -338,7 +338,7 @@ func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.
 		task)
 	// A payment without an end stays: it is asked for again, as it was signed.
 	b.Queue(`delete from run_calls where (not done and kind <> $3 or error <> '') and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
-		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallPayment), string(repute.CallChain),
+		[]string{string(repute.CallTool), string(repute.CallModel), string(repute.CallHTTP), string(repute.CallPayment), string(repute.CallChain),
 			string(repute.CallSubRun)}, string(repute.CallPayment))
 	b.Queue(`
 		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2::int - 1 else 0 end,

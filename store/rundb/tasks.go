@@ -51,12 +51,14 @@ func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run,
 func insertRun(ctx context.Context, tx pgx.Tx, r repute.Run) error {
 	_, err := tx.Exec(ctx, `
 		insert into runs (id, task_id, root_id, parent_id, parent_step, slug, goal, input, max_steps, max_tool_calls,
-			max_writes, max_runtime_ms, max_gas, lost_after)
-		values ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, '')::numeric,
+			max_writes, max_runtime_ms, max_gas, max_tokens, max_cost, lost_after)
+		values ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, '')::numeric, nullif($14::bigint, 0),
+			nullif($15::bigint, 0),
 			case when $4 = '' then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end)
 		on conflict (parent_id, parent_step) do nothing`,
 		r.ID, r.Task, r.Root, r.Parent, r.ParentStep, r.Agent, store.CleanText(r.Goal), store.OrNull(r.Input),
-		r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(), r.Limits.GasWei)
+		r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(), r.Limits.GasWei,
+		r.Limits.Tokens, int64(r.Limits.Cost))
 	return err
 }
 
@@ -122,7 +124,8 @@ func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.
 // selectRuns begins the statements that scanRunRow reads.
 const selectRuns = `select r.id, r.task_id, r.root_id, coalesce(r.parent_id, ''), r.parent_step, r.slug, r.goal, r.input, r.status, r.awaiting,
 	r.attempt, r.phase, r.max_steps, r.max_tool_calls, r.max_writes, r.max_runtime_ms, coalesce(r.max_gas::text, ''),
-	r.steps, r.tool_calls, r.writes, r.runtime_ms, r.gas::text, r.reasons, r.error, r.cancel, r.created_at,
+	coalesce(r.max_tokens, 0), coalesce(r.max_cost, 0),
+	r.steps, r.tool_calls, r.writes, r.runtime_ms, r.gas::text, r.tokens, r.cost, r.reasons, r.error, r.cancel, r.created_at,
 		r.started_at, r.ended_at from runs r `
 
 // scanRunRow reads a row of selectRuns.
@@ -131,7 +134,8 @@ func scanRunRow(row pgx.CollectableRow) (r repute.Run, err error) {
 	var started, ended *time.Time
 	err = row.Scan(&r.ID, &r.Task, &r.Root, &r.Parent, &r.ParentStep, &r.Agent, &r.Goal, &r.Input, &r.Status, &r.Awaiting,
 		&r.Attempt, &r.Phase, &r.Limits.Steps, &r.Limits.ToolCalls, &r.Limits.Writes, &most, &r.Limits.GasWei,
-		&r.Used.Steps, &r.Used.ToolCalls, &r.Used.Writes, &took, &r.Used.GasWei, &r.Reasons, &r.Error, &r.Cancel,
+		&r.Limits.Tokens, &r.Limits.Cost, &r.Used.Steps, &r.Used.ToolCalls, &r.Used.Writes, &took, &r.Used.GasWei,
+		&r.Used.Tokens, &r.Used.Cost, &r.Reasons, &r.Error, &r.Cancel,
 		&r.Created, &started, &ended)
 	r.Limits.Runtime, r.Used.Runtime = time.Duration(most)*time.Millisecond, time.Duration(took)*time.Millisecond
 	r.Created, r.Started, r.Ended = r.Created.UTC(), store.TimeOf(started), store.TimeOf(ended)

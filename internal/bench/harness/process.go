@@ -36,7 +36,7 @@ type Process struct {
 // Start runs the program with its output kept for errors.
 func (p Program) Start(args ...string) (*Process, error) {
 	r := &Process{cmd: exec.Command(p.Path, args...), done: make(chan struct{}), Stderr: new(bytes.Buffer)}
-	r.cmd.Env = append(os.Environ(), p.Env...)
+	r.cmd.Env = append(append(os.Environ(), "REPUTE_LOG_LEVEL=warn"), p.Env...)
 	r.cmd.Stderr = r.Stderr
 	dieWithParent(r.cmd)
 	out, err := r.cmd.StdoutPipe()

@@ -87,10 +87,16 @@ type Amounts struct {
 	Writes    int    `json:"maxOnchainWrites"`
 	RuntimeMS int64  `json:"maxRuntimeMs"`
 	GasWei    string `json:"maxGasWei,omitempty"`
+	Tokens    int64  `json:"maxTokens,omitempty"`  // of language models
+	CostUSD   string `json:"maxCostUsd,omitempty"` // of language models, in dollars
 }
 
 // AmountsOf returns limits, or used amounts, in the form of the API.
 func AmountsOf(l repute.Limits) Amounts {
-	return Amounts{Steps: l.Steps, ToolCalls: l.ToolCalls, Writes: l.Writes, RuntimeMS: l.Runtime.Milliseconds(),
-		GasWei: l.GasWei}
+	a := Amounts{Steps: l.Steps, ToolCalls: l.ToolCalls, Writes: l.Writes, RuntimeMS: l.Runtime.Milliseconds(),
+		GasWei: l.GasWei, Tokens: l.Tokens}
+	if l.Cost > 0 {
+		a.CostUSD = l.Cost.String()
+	}
+	return a
 }

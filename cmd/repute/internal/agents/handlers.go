@@ -2,6 +2,7 @@ package agents
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"repute/agent/capability"
 	agentconfig "repute/agent/config"
 	"repute/agent/handler"
+	"repute/agent/llm/oafagent"
 )
 
 // work is a handler of a capability, which is its member. The operator's own servers may be private.
@@ -26,6 +28,8 @@ func (b *builder) work(c *agentconfig.Capability, h *agentconfig.Handler, member
 		return b.tool(h, field+".mcp")
 	case h.Task != nil:
 		return b.task(c, h.Task, field+".task")
+	case h.OAF != nil:
+		return b.oaf(h.OAF, field+".oaf")
 	}
 	return &handler.Exec{Path: h.Exec[0], Args: h.Exec[1:], Dir: h.Dir, Env: environment(h.Env), Log: b.log,
 		Memory: uint64(h.Memory) << 20, CPU: h.CPU.Duration(), Wall: capability.MaxTimeout}, nil
@@ -85,6 +89,32 @@ func (b *builder) tool(h *agentconfig.Handler, field string) (agent.Handler, err
 		b.closers = append(b.closers, func() { _ = server.Close() }) // its exit status tells nothing at the end
 	}
 	return &handler.MCP{Server: server, Tool: m.Tool, Log: b.log}, nil
+}
+
+// oaf is an agent of the Open Agent Format.
+func (b *builder) oaf(h *agentconfig.OAF, field string) (agent.Handler, error) {
+	budget, err := h.Budget(field)
+	if err != nil {
+		return nil, err
+	}
+	def, err := oafagent.Read(h.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", field, err)
+	}
+	o := oafagent.Options{Models: &b.config.Models, Getenv: os.Getenv, Env: h.Env, Programs: h.Programs,
+		Client: ownClient(), Log: b.log}
+	if b.db != nil {
+		o.Memory = oafagent.Stored{DB: b.db}
+	}
+	a, err := oafagent.New(context.Background(), def, o) // it outlives the start
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", field, err)
+	}
+	b.closers = append(b.closers, a.Close)
+	for _, note := range a.Notes() {
+		b.log.Warn("a part of an agent's file has no effect", "agent", def.ID(), "note", note)
+	}
+	return &oafagent.Capability{Agent: a, Budget: budget}, nil
 }
 
 // task is work that an orchestrator does.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 	"repute/cmd/repute/internal/clitest"
 	"repute/internal/httpapi"
+	"repute/internal/modeltest"
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
@@ -35,6 +37,22 @@ func TestMain(m *testing.M) {
 	}
 	serveTools()
 }
+
+// reviewerFile is an agent of the Open Agent Format.
+const reviewerFile = `---
+name: "Reviewer"
+vendorKey: "acme"
+agentKey: "reviewer"
+version: "1.0.0"
+slug: "acme/reviewer"
+description: "Reviews code for quality and best practices, with all the care that it needs."
+author: "@acme"
+license: "MIT"
+tags: ["review"]
+---
+
+You review code.
+`
 
 // serveTools answers calls of tools with their arguments and the id of the process.
 func serveTools() {
@@ -155,7 +173,10 @@ func TestConfiguredHandlers(t *testing.T) {
 	text, err := os.ReadFile(w.agentFile(t, "0", w.key, "", "http://127.0.0.1:1"))
 	ok(t, err)
 	head, _, _ := strings.Cut(string(text), "capabilities:")
-	file := head + "capabilities:\n"
+	model := httptest.NewServer(modeltest.New(modeltest.Turn{Text: `{"reviewed":true}`}))
+	t.Cleanup(model.Close)
+	reviewer := filepath.Dir(w.file(t, "AGENTS.md", reviewerFile))
+	file := head + fmt.Sprintf("models: {default: m, table: {m: {provider: openai, model: m, base_url: %q}}}\ncapabilities:\n", model.URL)
 	for name, h := range map[string]string{
 		"limits":   `{exec: [/bin/sh, -c, 'printf "[%s,%s]" "$(ulimit -v)" "$(ulimit -t)"'], env: {PATH: "/usr/bin:/bin"}, memory: 100, cpu: 7}`,
 		"shout":    fmt.Sprintf(`{mcp: {url: %q, tool: shout, token_env: TOOL_TOKEN}}`, toolServer(t)),
@@ -163,6 +184,7 @@ func TestConfiguredHandlers(t *testing.T) {
 		"program2": fmt.Sprintf(`{mcp: {command: [%q], tool: any}, env: {MCP_PROGRAM: "1"}}`, self),
 		"task": fmt.Sprintf(`{task: {url: %q, token_env: OFFICE_TOKEN, coordinator: counting, goal: count it, tags: [x],
       budget: {maxSteps: 1}}}`, office(t)),
+		"review":  fmt.Sprintf(`{oaf: {dir: %q, max_tokens: 10000}}`, reviewer),
 		"refused": fmt.Sprintf(`{task: {url: %q, token_env: TOOL_TOKEN, coordinator: counting}}`, office(t)),
 	} {
 		file += fmt.Sprintf("  - name: %s\n    version: 1.0.0\n    inputSchema: {type: object}\n    outputSchema: {}\n    handler: %s\n",
@@ -176,7 +198,7 @@ func TestConfiguredHandlers(t *testing.T) {
 		return res.StatusCode, string(raw)
 	}
 	for name, want := range map[string]string{"limits": `[102400,7]`, "shout": `{"TEXT":"HI"}`,
-		"task": `{"goal":"count it","input":{"text":"hi"},"tags":["x"]}`} {
+		"review": `{"reviewed":true}`, "task": `{"goal":"count it","input":{"text":"hi"},"tags":["x"]}`} {
 		if status, body := call(name); status != http.StatusOK || body != want {
 			t.Errorf("%s: %d %s, want %s: %s", name, status, body, want, out)
 		}

@@ -46,7 +46,7 @@ func (c *Config) checkLog() error {
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		return repute.Invalid("log_level", "unknown level "+c.LogLevel, "debug, info, warn or error")
+		return repute.Invalid("log-level", "unknown level "+c.LogLevel, "debug, info, warn or error")
 	}
 	return nil
 }

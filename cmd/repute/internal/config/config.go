@@ -54,9 +54,8 @@ type Config struct {
 	Orchestrator orchestratorConfig `yaml:"orchestrator"`
 	MCP          mcpConfig          `yaml:"mcp"`
 	LogFormat    string             `yaml:"-"` // text or json, by flag and environment alone
-	// Least level that is logged: debug (a line for each request), info, warn or error.
-	LogLevel string        `yaml:"log_level"`
-	Chains   []ChainConfig `yaml:"chains"`
+	LogLevel     string             `yaml:"-"` // debug, info, warn or error, by flag and environment alone
+	Chains       []ChainConfig      `yaml:"chains"`
 	// Lease is how long a frozen process keeps its chains from others, set by environment alone because all processes of
 	// one database do best with the same.
 	Lease       time.Duration  `yaml:"-"`

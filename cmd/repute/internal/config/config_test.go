@@ -119,7 +119,6 @@ func TestConfigRefuses(t *testing.T) {
 		{"a file of sources that is none", "trust: {sources: config_test.go}", "trust.sources", ""},
 		{"log format in the file", "log_format: json", "config", ""},
 		{"unknown role", "roles: [indexer, cook]", "roles", ""},
-		{"unknown log level", "log_level: loud", "log_level", ""},
 		{"lease in the file", "lease: 10s", "config", ""},
 		{"no directory of issuers", "documents: {issuers: config_test.go}", "documents.issuers", ""},
 		{"unknown chain", "", "chain", "--chain nowhere --rpc http://h"},

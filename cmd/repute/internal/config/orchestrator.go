@@ -38,6 +38,8 @@ type orchestratorConfig struct {
 	Wallets []walletConfig `yaml:"wallets"`
 	// Agents that repute comes with and that work here: name to chain:id, or to "" for none.
 	Agents map[string]string `yaml:"agents"`
+	// File of language models and of agents of the Open Agent Format that work here. Empty: none.
+	OAF string `yaml:"oaf"`
 	// Private hosts, host:port, that registered agents may be at; agents cannot call them.
 	AgentHosts []string `yaml:"agent_hosts"`
 	// URLs below which the validator fetches what a validation request claims; requests with
@@ -58,6 +60,9 @@ func (c orchestratorConfig) SharedHosts() []string {
 // checkOrchestrator reads the policy, and refuses what the parts would refuse that are made
 // later.
 func (c *Config) checkOrchestrator() (err error) {
+	if _, err := c.OAF(); err != nil {
+		return err
+	}
 	if all, given := c.Orchestrator.Roles[anybody]; given && len(all) > 0 && !slices.Equal(all, []string{readRole}) {
 		return repute.Invalid("orchestrator.roles."+anybody, "gives callers without a token more than read",
 			"[read], or [] for nothing")

@@ -5,19 +5,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/big"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"repute"
+	"repute/agent/llm/oafagent"
 	"repute/cmd/repute/internal/config"
 	"repute/orchestrator"
 	"repute/orchestrator/agents"
+	"repute/orchestrator/oaf"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
+	"repute/store"
 )
 
 // builtins returns the configured built-in agents.
@@ -43,6 +48,79 @@ func builtins(c *config.Config, h sender) (out []orchestrator.Module, err error)
 		out = append(out, a)
 	}
 	return out, nil
+}
+
+// formatted returns the configured agents of the Open Agent Format. close ends their programs.
+func formatted(ctx context.Context, c *config.Config, h sender, db *store.DB,
+	log *slog.Logger) (out []orchestrator.Module,
+	closeAll func(), err error) {
+	var running []*oafagent.Agent
+	closeAll = func() {
+		for _, a := range running {
+			a.Close()
+		}
+	}
+	file, err := c.OAF()
+	if err != nil {
+		return nil, closeAll, err
+	}
+	known := map[string]bool{}
+	for _, entry := range file.Agents {
+		def, err := oafagent.Read(entry.Dir)
+		if err != nil {
+			return nil, closeAll, err
+		}
+		o := oafagent.Options{Models: &file.Models, Getenv: os.Getenv, Env: entry.Env, Programs: entry.Programs,
+			Client: Outside(c, c.AllowHosts), Log: log}
+		if db != nil {
+			o.Memory = oafagent.Stored{DB: db}
+		}
+		for _, one := range oafagent.Family(def) {
+			if known[oaf.Slug(one.ID())] {
+				continue
+			}
+			known[oaf.Slug(one.ID())] = true
+			a, err := oafagent.New(ctx, one, o)
+			if err != nil {
+				return nil, closeAll, err
+			}
+			running = append(running, a)
+			m, err := formattedModule(c, h, a)
+			if err != nil {
+				return nil, closeAll, fmt.Errorf("agent %.80s: %w", one.ID(), err)
+			}
+			for _, note := range a.Notes() {
+				log.Warn("a part of an agent's file has no effect", "agent", one.ID(), "note", note)
+			}
+			out = append(out, m)
+		}
+	}
+	return out, closeAll, nil
+}
+
+// formattedModule is the module of an agent with the identity that its own file names.
+func formattedModule(c *config.Config, h sender, a *oafagent.Agent) (*oaf.Module, error) {
+	s := a.Settings()
+	text := s.Identity()
+	switch {
+	case text == "":
+	case s.Registry != "":
+		text = fmt.Sprintf("eip155:%d:%s:%s", s.Chain, s.Registry, text)
+	case s.Chain != 0:
+		text = fmt.Sprintf("%d:%s", s.Chain, text)
+	}
+	id, err := c.Identity("harnessConfig.repute", text)
+	if err != nil {
+		return nil, err
+	}
+	signer := ""
+	if h.wallet != nil {
+		if key, err := h.wallet.Identity(h.trust,
+			oaf.Slug(a.Definition().ID())); err == nil { // without a key it proves no identity
+			signer = key.Hex()
+		}
+	}
+	return oaf.New(a, id, signer)
 }
 
 // tools returns the tools of agents by name.

@@ -47,6 +47,12 @@ func (s *Service) orchestrate(ctx context.Context, h sender) error {
 	if err != nil {
 		return err
 	}
+	formats, closeAll, err := formatted(ctx, &s.Config, h, s.db, s.log)
+	defer closeAll()
+	if err != nil {
+		return err
+	}
+	o.Modules = append(o.Modules, formats...)
 	o.Metrics, o.Trace = telemetry.NewMetrics(s.registry), tracesOf(traces)
 	e, err := orchestrator.New(s.db, o)
 	if err != nil {
@@ -114,6 +120,12 @@ func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server,
 	if err != nil {
 		return err
 	}
+	formats, closeAll, err := formatted(ctx, &s.Config, h, s.db, s.log) // for their manifests: nothing is started
+	defer closeAll()
+	if err != nil {
+		return err
+	}
+	modules = append(modules, formats...)
 	c := &s.Config.Orchestrator
 	_, err = control.New(control.Options{Server: server, DB: s.db, Client: client, Policy: c.PolicyNow,
 		Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules,

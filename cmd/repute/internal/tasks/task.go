@@ -114,6 +114,8 @@ func budgetFlags(f *pflag.FlagSet, b *policy.Bounds) {
 	f.Var(countFlag{&b.ToolCalls}, "max-tool-calls", "tools, HTTP, reads and simulations")
 	f.Var(countFlag{&b.RuntimeMS}, "max-runtime-ms", "milliseconds")
 	f.Var(countFlag{&b.OnchainWrites}, "max-writes", "transactions")
+	f.Var(countFlag{&b.Tokens}, "max-tokens", "tokens that language models read and write; not given: no limit")
+	f.StringVar(&b.CostUSD, "max-cost", "", "what language models may cost, in dollars")
 	f.StringVar(&b.GasWei, "max-gas", "", "what their gas may cost, in wei")
 	f.StringVar(&b.PaymentUSD, "max-payment", "",
 		"dollars that may be paid for answers by x402; not given: maxTask of the policy's payments, which it cannot raise")

@@ -1,0 +1,273 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"repute"
+)
+
+// Tool is a tool that the model may call.
+type Tool struct {
+	ToolDef
+	// Run does the call. input is a JSON object. An error that the ledger does not end the run for is told
+	// to the model.
+	Run func(ctx context.Context, input json.RawMessage) (string, error)
+	// Before is called before the call is counted or made, for example to ask a person; nil for none. Its
+	// error is treated like one of Run.
+	Before func(ctx context.Context, input json.RawMessage) error
+	// Direct says that Run counts and journals the call itself, so that the ledger is not asked.
+	Direct bool
+}
+
+// Bounds of a conversation. What is 0 has a default.
+type Bounds struct {
+	Turns     int           // calls of the model, 20 when 0
+	ToolCalls int           // calls of tools, 50 when 0
+	ToolBytes int           // bytes of one result that the model sees, 64 KiB when 0
+	AllBytes  int           // bytes of all results, 1 MiB when 0
+	Wall      time.Duration // of the whole conversation, 5 minutes when 0
+}
+
+// Defaults of Bounds.
+const (
+	DefaultTurns     = 20
+	DefaultToolCalls = 50
+	DefaultToolBytes = 64 << 10
+	DefaultAllBytes  = 1 << 20
+	DefaultWall      = 5 * time.Minute
+	// maxCallsOfTurn bounds the calls of one message of the model; further ones are refused.
+	maxCallsOfTurn = 16
+	// maxInput bounds the input of a call, in bytes.
+	maxInput = 256 << 10
+	// maxText bounds the text of an answer, in bytes.
+	maxText = 128 << 10
+	// DefaultMaxTokens is what an answer may have where the agent does not say.
+	DefaultMaxTokens = 4096
+)
+
+// Loop is a conversation with a model that ends with an answer.
+type Loop struct {
+	Model       Model
+	ModelName   string // of the provider
+	System      string
+	Temperature *float64
+	MaxTokens   int64 // of one answer, DefaultMaxTokens when 0
+	Tools       []Tool
+	Bounds      Bounds
+	Ledger      Ledger
+	// Text receives parts of the model's text as they arrive; nil: nobody does.
+	Text func(turn int, text string)
+}
+
+// Answer is how a conversation ended.
+type Answer struct {
+	Text      string `json:"text"`
+	Turns     int    `json:"turns"`
+	ToolCalls int    `json:"toolCalls"`
+	Usage     Usage  `json:"usage"`
+	// Cut says that the model's tokens were used up before it was done.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// ErrRefused is returned when the model declines to answer.
+var ErrRefused = errors.New("the model declined to answer")
+
+// conversation is the state of a Loop that runs.
+type conversation struct {
+	*Loop
+	tools    map[string]*Tool
+	messages []Message
+	answer   Answer
+	bytes    int // of results
+}
+
+// Run has the conversation that begins with a message of the user. repute.ErrLimited: a bound or a budget
+// is used up. The Answer has the turns, calls and tokens also on an error.
+func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, or(l.Bounds.Wall, DefaultWall), errWall)
+	defer cancel()
+	c := &conversation{Loop: l, tools: make(map[string]*Tool, len(l.Tools)),
+		messages: []Message{{Role: RoleUser, Text: user}}}
+	for i := range l.Tools {
+		c.tools[l.Tools[i].Name] = &l.Tools[i]
+	}
+	for turn := 1; ; turn++ {
+		if most := or(l.Bounds.Turns, DefaultTurns); turn > most {
+			return c.answer, fmt.Errorf("turns: the model did not end after %d: %w", most, repute.ErrLimited)
+		}
+		done, err := c.turn(ctx, turn)
+		if errors.Is(context.Cause(ctx), errWall) && err != nil {
+			err = errWall
+		}
+		if done || err != nil {
+			return c.answer, err
+		}
+	}
+}
+
+// errWall is returned when the time of a conversation is used up.
+var errWall = fmt.Errorf("wall time: the conversation took too long: %w", repute.ErrLimited)
+
+// or is v, or other when v is 0.
+func or[T int | int64 | time.Duration](v, other T) T {
+	if v == 0 {
+		return other
+	}
+	return v
+}
+
+// turn asks the model once and makes the calls that it wants. done reports whether it has answered.
+func (c *conversation) turn(ctx context.Context, n int) (done bool, err error) {
+	reply, err := c.ask(ctx, n)
+	c.answer.Turns, c.answer.Usage = n, Usage{c.answer.Usage.Input + reply.Usage.Input,
+		c.answer.Usage.Output + reply.Usage.Output}
+	if err != nil {
+		return false, fmt.Errorf("model %s, turn %d: %w", c.ModelName, n, err)
+	}
+	if len(reply.Calls) == 0 {
+		c.answer.Text, c.answer.Cut = bounded(reply.Text, maxText), reply.Stop == StopLength
+		if reply.Stop == StopRefused {
+			return false, ErrRefused
+		}
+		return true, nil
+	}
+	results := make([]ToolResult, 0, len(reply.Calls))
+	for i, call := range reply.Calls {
+		result := ToolResult{ID: call.ID, Name: call.Name, Failed: true}
+		if i >= maxCallsOfTurn {
+			result.Text = fmt.Sprintf("not called: one message may call at most %d tools", maxCallsOfTurn)
+		} else if result, err = c.call(ctx, call); err != nil {
+			return false, fmt.Errorf("tool %.64q: %w", call.Name, err)
+		}
+		results = append(results, result)
+	}
+	c.messages = append(c.messages, Message{Role: RoleAssistant, Text: bounded(reply.Text, maxText),
+		Calls: sendable(reply.Calls)},
+		Message{Role: RoleTool, Results: results})
+	return false, nil
+}
+
+// sendable returns calls whose inputs can be sent back to a provider, which takes JSON objects alone.
+func sendable(calls []ToolCall) []ToolCall {
+	out := make([]ToolCall, len(calls))
+	for i, c := range calls {
+		out[i] = c
+		if _, err := object(c.Input); err != nil {
+			out[i].Input = "{}"
+		}
+	}
+	return out
+}
+
+// ask makes one call of the model.
+func (c *conversation) ask(ctx context.Context, n int) (Reply, error) {
+	r := Request{Model: c.ModelName, System: c.System, Messages: c.messages, Temperature: c.Temperature,
+		MaxTokens: or(c.MaxTokens, DefaultMaxTokens)}
+	for i := range c.Tools {
+		r.Tools = append(r.Tools, c.Tools[i].ToolDef)
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return Reply{}, repute.Invalid("request", err.Error(), "a schema of each tool that is JSON")
+	}
+	return c.Ledger.Model(ctx, ModelCall{Model: c.ModelName, Turn: n, Request: raw, Most: r.Estimate()},
+		func(ctx context.Context) (Reply, error) {
+			var text func(string)
+			if c.Text != nil {
+				text = func(s string) { c.Text(n, s) }
+			}
+			return c.Model.Turn(ctx, r, text)
+		})
+}
+
+// call makes one call of a tool. What the model can correct is a failed result; what ends the run is an
+// error.
+func (c *conversation) call(ctx context.Context, call ToolCall) (ToolResult, error) {
+	out := ToolResult{ID: call.ID, Name: call.Name}
+	if most := or(c.Bounds.ToolCalls, DefaultToolCalls); c.answer.ToolCalls >= most {
+		return out, fmt.Errorf("tool calls: %d were made: %w", most, repute.ErrLimited)
+	}
+	c.answer.ToolCalls++
+	text, err := c.run(ctx, call)
+	if err != nil {
+		if ctx.Err() != nil || c.Ledger.Ends(ctx, err) {
+			return out, err
+		}
+		out.Failed, text = true, err.Error()
+	}
+	out.Text = c.cut(text)
+	if c.bytes += len(out.Text); c.bytes > or(c.Bounds.AllBytes, DefaultAllBytes) {
+		return out, fmt.Errorf("results: the tools returned more than %d bytes: %w", or(c.Bounds.AllBytes, DefaultAllBytes),
+			repute.ErrLimited)
+	}
+	return out, nil
+}
+
+// run calls a tool through the ledger. A call that names no tool, or has no input, is counted too, so that
+// a model which repeats it uses its budget up.
+func (c *conversation) run(ctx context.Context, call ToolCall) (string, error) {
+	tool := c.tools[call.Name]
+	input, bad := object(call.Input)
+	if tool == nil {
+		bad = fmt.Errorf("there is no tool %.64q", call.Name)
+	}
+	do := func(ctx context.Context) (string, error) {
+		if bad != nil {
+			return "", bad
+		}
+		text, err := tool.Run(ctx, input)
+		return c.cut(text), err
+	}
+	if bad == nil && tool.Before != nil {
+		if err := tool.Before(ctx, input); err != nil {
+			return "", err
+		}
+	}
+	if bad == nil && tool.Direct {
+		return do(ctx)
+	}
+	return c.Ledger.Tool(ctx, bounded(call.Name, 64), input, do)
+}
+
+// cut shortens a result that is too long for the model.
+func (c *conversation) cut(text string) string {
+	most := or(c.Bounds.ToolBytes, DefaultToolBytes)
+	if len(text) <= most {
+		return bounded(text, most)
+	}
+	return bounded(text, most) + fmt.Sprintf("\n[cut: the result has %d bytes, %d are shown]", len(text), most)
+}
+
+// object returns the input of a call as a JSON object. Missing input is an empty one.
+func object(text string) (json.RawMessage, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return json.RawMessage("{}"), nil
+	}
+	var members map[string]json.RawMessage
+	if len(text) > maxInput || json.Unmarshal([]byte(text), &members) != nil || members == nil {
+		return json.RawMessage("{}"), repute.Invalid("input", "is no JSON object, or is too long",
+			"an object by the tool's schema")
+	}
+	if err := repute.CheckJSON("input", []byte(text)); err != nil {
+		return json.RawMessage("{}"), err
+	}
+	return json.RawMessage(text), nil
+}
+
+// bounded returns the beginning of a text, as UTF-8 without NUL.
+func bounded(text string, most int) string {
+	if len(text) > most {
+		text = text[:most]
+		for len(text) > 0 && !utf8.ValidString(text[max(0, len(text)-utf8.UTFMax):]) {
+			text = text[:len(text)-1]
+		}
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}

@@ -1,0 +1,149 @@
+// Package model asks language models through the official clients of their providers: Anthropic's Messages
+// API, OpenAI's Chat Completions (which many servers speak) and Google's Gemini API.
+//
+// Nothing is read from the environment but the key that the configuration names: the clients' own variables
+// have no effect, so that an operator sees in one file where prompts go.
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"repute"
+	"repute/agent/llm"
+	"repute/agent/llm/modelfile"
+)
+
+const (
+	// maxRetries is how often a client repeats a refused request before anything was answered: the budget
+	// has reserved the call once.
+	maxRetries = 2
+	// maxBody bounds one answer on the wire, in bytes.
+	maxBody = 8 << 20
+	// headerTimeout bounds the wait for the beginning of an answer.
+	headerTimeout = 2 * time.Minute
+	// maxReply bounds text and tool inputs of one answer, in bytes.
+	maxReply = 1 << 20
+)
+
+// New returns the client of a model. repute.ErrInvalid: its key cannot be read.
+func New(ctx context.Context, e modelfile.Entry, getenv func(string) string) (llm.Model, error) {
+	key, err := e.Secret(getenv)
+	if err != nil {
+		return nil, err
+	}
+	hc := client()
+	var m llm.Model
+	switch e.Provider {
+	case modelfile.Anthropic:
+		m = newAnthropic(e, key, hc)
+	case modelfile.OpenAI:
+		m = newOpenAI(e, key, hc)
+	case modelfile.Google:
+		m, err = newGoogle(ctx, e, key, hc)
+	default:
+		return nil, repute.Invalid("provider", fmt.Sprintf("%.40q has no client", e.Provider), "anthropic, openai, google")
+	}
+	return m, err
+}
+
+// client returns an HTTP client that bounds answers and follows no redirects, which would carry the key to
+// another host.
+func client() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own type
+	t.ResponseHeaderTimeout = headerTimeout
+	return &http.Client{Transport: &bounded{next: t}, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+}
+
+// bounded ends answers that are too long.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(r)
+	if err == nil {
+		resp.Body = &body{resp.Body, maxBody}
+	}
+	return resp, err
+}
+
+// body is a body that fails beyond its bound.
+type body struct {
+	io.ReadCloser
+	left int64
+}
+
+var errTooLong = errors.New("the model's answer is too long")
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errTooLong
+	}
+	return n, err
+}
+
+// failed is the error of a request. status is 0 where no server answered; text is the server's own words.
+func failed(ctx context.Context, status int, text string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, errTooLong):
+		return fmt.Errorf("%w: at most %d bytes: %w", errTooLong, maxBody, repute.ErrInvalid)
+	case status == http.StatusTooManyRequests:
+		return fmt.Errorf("the provider refuses for now (429): %.300s: %w", text, repute.ErrUnavailable)
+	case status == http.StatusRequestTimeout, status >= 500:
+		return fmt.Errorf("the provider failed (%d): %.300s: %w", status, text, repute.ErrUnavailable)
+	case status != 0 && status/100 != 2:
+		return fmt.Errorf("the provider refused the request (%d): %.300s: %w", status, text, repute.ErrInvalid)
+	}
+	return fmt.Errorf("the answer broke off, or is malformed: %.300s: %w", err.Error(), repute.ErrUnavailable)
+}
+
+// errCut is the error of a stream that ended before the model did.
+var errCut = errors.New("the stream ended early")
+
+// tooMuch refuses an answer whose parts are together too long to be stored.
+func tooMuch(r *llm.Reply) error {
+	size := len(r.Text)
+	for _, c := range r.Calls {
+		size += len(c.Input) + len(c.Name) + len(c.ID) + len(c.Signature)
+	}
+	if size > maxReply {
+		return fmt.Errorf("the model's answer has %d bytes, at most %d are taken: %w", size, maxReply, repute.ErrInvalid)
+	}
+	return nil
+}
+
+// broken returns the reply of a turn that failed: only its usage, at least what its text must have used.
+func broken(r llm.Reply) llm.Reply {
+	written := len(r.Text)
+	for _, c := range r.Calls {
+		written += len(c.Input)
+	}
+	r.Usage.Output = max(r.Usage.Output, int64(written/3))
+	return llm.Reply{Usage: r.Usage}
+}
+
+// say passes a part of the text on.
+func say(to func(string), text string) {
+	if to != nil && text != "" {
+		to(text)
+	}
+}
+
+// tokens is what an answer may have by the request and by the table.
+func tokens(r *llm.Request, e *modelfile.Entry) int64 {
+	if e.MaxTokens == 0 {
+		return r.MaxTokens
+	}
+	return min(cmp.Or(r.MaxTokens, e.MaxTokens), e.MaxTokens)
+}

@@ -1,0 +1,143 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"repute"
+	"repute/agent/llm"
+	"repute/agent/llm/modelfile"
+)
+
+// openaiModel asks a server of Chat Completions.
+type openaiModel struct {
+	chat  openai.ChatService
+	entry modelfile.Entry
+}
+
+func newOpenAI(e modelfile.Entry, key string, hc *http.Client) *openaiModel {
+	opts := []option.RequestOption{option.WithEnvironmentProduction(), option.WithHTTPClient(hc),
+		option.WithMaxRetries(maxRetries)}
+	if key == "" {
+		key = "none" // the client wants a key, and a server of its own ignores it
+	}
+	opts = append(opts, option.WithAPIKey(key))
+	if e.BaseURL != "" {
+		opts = append(opts, option.WithBaseURL(e.BaseURL))
+	}
+	return &openaiModel{openai.NewChatService(opts...), e} // NewClient would read variables of the environment
+}
+
+// Turn implements llm.Model.
+func (m *openaiModel) Turn(ctx context.Context, r llm.Request, text func(string)) (llm.Reply, error) {
+	params, err := m.params(&r)
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	stream := m.chat.Completions.NewStreaming(ctx, params)
+	defer stream.Close()
+	var got openai.ChatCompletionAccumulator
+	for stream.Next() {
+		chunk := stream.Current()
+		if !got.AddChunk(chunk) {
+			return broken(replyOfOpenAI(&got)), failed(ctx, 0, "", errors.New("a part of the answer fits no other"))
+		}
+		if len(chunk.Choices) > 0 {
+			say(text, chunk.Choices[0].Delta.Content)
+		}
+	}
+	reply := replyOfOpenAI(&got)
+	if err := stream.Err(); err != nil {
+		var refused *openai.Error
+		if errors.As(err, &refused) {
+			return broken(reply), failed(ctx, refused.StatusCode, refused.Message, err)
+		}
+		return broken(reply), failed(ctx, 0, "", err)
+	}
+	if len(got.Choices) == 0 || got.Choices[0].FinishReason == "" {
+		return broken(reply), failed(ctx, 0, "", errCut)
+	}
+	return reply, tooMuch(&reply)
+}
+
+// params is the request in OpenAI's form. max_tokens is the older name, which all servers of this API know
+// but OpenAI's own reasoning models, which want the newer one.
+func (m *openaiModel) params(r *llm.Request) (p openai.ChatCompletionNewParams, err error) {
+	p = openai.ChatCompletionNewParams{Model: r.Model,
+		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)}}
+	if most := param.NewOpt(tokens(r, &m.entry)); m.entry.BaseURL == "" {
+		p.MaxCompletionTokens = most
+	} else {
+		p.MaxTokens = most
+	}
+	if r.Temperature != nil {
+		p.Temperature = param.NewOpt(*r.Temperature)
+	}
+	if r.System != "" {
+		p.Messages = append(p.Messages, openai.SystemMessage(r.System))
+	}
+	for _, msg := range r.Messages {
+		p.Messages = append(p.Messages, openaiMessages(msg)...)
+	}
+	for _, t := range r.Tools {
+		var schema map[string]any
+		if err := json.Unmarshal(t.Schema, &schema); err != nil {
+			return p, repute.Invalid("tools."+t.Name, "has a schema that is no object", "JSON Schema")
+		}
+		p.Tools = append(p.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{Name: t.Name,
+			Description: param.NewOpt(t.Description), Parameters: schema}))
+	}
+	return p, nil
+}
+
+// openaiMessages is a message in OpenAI's form, in which each result is a message.
+func openaiMessages(m llm.Message) (out []openai.ChatCompletionMessageParamUnion) {
+	switch m.Role {
+	case llm.RoleTool:
+		for _, t := range m.Results {
+			out = append(out, openai.ToolMessage(t.Text, t.ID))
+		}
+		return out
+	case llm.RoleUser:
+		return append(out, openai.UserMessage(m.Text))
+	}
+	msg := &openai.ChatCompletionAssistantMessageParam{}
+	if m.Text != "" {
+		msg.Content.OfString = param.NewOpt(m.Text)
+	}
+	for _, c := range m.Calls {
+		msg.ToolCalls = append(msg.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
+			OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{ID: c.ID,
+				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: c.Input}}})
+	}
+	return append(out, openai.ChatCompletionMessageParamUnion{OfAssistant: msg})
+}
+
+// replyOfOpenAI reads an answer.
+func replyOfOpenAI(c *openai.ChatCompletionAccumulator) llm.Reply {
+	out := llm.Reply{Stop: llm.StopEnd, Usage: llm.Usage{Input: c.Usage.PromptTokens, Output: c.Usage.CompletionTokens}}
+	if len(c.Choices) == 0 {
+		return out
+	}
+	choice := c.Choices[0]
+	out.Text = choice.Message.Content
+	for _, t := range choice.Message.ToolCalls {
+		out.Calls = append(out.Calls, llm.ToolCall{ID: t.ID, Name: t.Function.Name, Input: t.Function.Arguments})
+	}
+	switch choice.FinishReason {
+	case "tool_calls":
+		out.Stop = llm.StopTools
+	case "length":
+		out.Stop = llm.StopLength
+	case "content_filter":
+		out.Stop = llm.StopRefused
+	}
+	return out
+}

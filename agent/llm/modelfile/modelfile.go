@@ -1,0 +1,206 @@
+// Package modelfile reads the table of language models: which provider, model, address, key and price a
+// name such as sonnet stands for. It opens no connection.
+package modelfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"repute"
+	"repute/internal/strictjson"
+	"repute/orchestrator/wallet/keys"
+)
+
+// Table names the models that agents may use.
+type Table struct {
+	Default string           `json:"default" doc:"name of the model of agents that name none"`
+	Table   map[string]Entry `json:"table" doc:"models by name: sonnet, opus, haiku, or any other"`
+}
+
+// Entry is one model.
+type Entry struct {
+	Provider  string `json:"provider" doc:"anthropic (Messages), openai (Chat Completions, also of other servers) or google (Gemini)"`
+	Model     string `json:"model" doc:"the provider's name of the model"`
+	BaseURL   string `json:"base_url" doc:"address of the API, http or https; the provider's own. A server of its own is asked without a key if none is given"`
+	Key       string `json:"key" doc:"secret: env:NAME or file:PATH"`
+	InputUSD  Price  `json:"input_usd" doc:"dollars for a million tokens that the model reads; counts against maxCostUsd"`
+	OutputUSD Price  `json:"output_usd" doc:"dollars for a million tokens that the model writes"`
+	// MaxTokens bounds one answer where the agent asks for more; 0 for no bound.
+	MaxTokens int64 `json:"max_tokens" doc:"bound of the tokens of one answer, whatever the agent asks for; 0: none"`
+}
+
+// Providers whose API a client exists for.
+const (
+	Anthropic = "anthropic"
+	OpenAI    = "openai"
+	Google    = "google"
+)
+
+const (
+	maxFile   = 256 << 10 // bytes
+	maxModels = 200
+	maxKey    = 8 << 10 // bytes of a secret
+	// perMillion is the number of tokens that a Price is for.
+	perMillion = 1_000_000
+)
+
+// Read reads a file of a table as YAML or JSON. repute.ErrInvalid names the member that is wrong.
+func Read(path string) (*Table, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, repute.Invalid("models", err.Error(), "a readable YAML file")
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil || len(text) > maxFile {
+		return nil, repute.Invalid("models", "cannot be read, or is larger than 256 KiB", "a readable YAML file")
+	}
+	return Parse(text)
+}
+
+// Parse is Read of a text.
+func Parse(text []byte) (*Table, error) {
+	var tree any
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		return nil, repute.Invalid("models", fmt.Sprintf("%.300s", err.Error()), "YAML")
+	}
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return nil, repute.Invalid("models", "is no YAML of texts, numbers, lists and objects", "default and table")
+	}
+	t := &Table{}
+	document := strictjson.Document{Name: "models", Unknown: "is not known",
+		Hint: "default, table; docs/reference/agent.md"}
+	if err := document.Decode(raw, t); err != nil {
+		return nil, err
+	}
+	return t, t.Check("models")
+}
+
+// Check refuses a table that cannot be used. field is the table's place in its file.
+func (t *Table) Check(field string) error {
+	if len(t.Table) > maxModels {
+		return repute.Invalid(field+".table", fmt.Sprintf("has %d models", len(t.Table)), fmt.Sprintf("at most %d",
+			maxModels))
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Table)) {
+		e := t.Table[name]
+		if err := e.check(field + ".table." + name); err != nil {
+			return err
+		}
+	}
+	if _, ok := t.Table[t.Default]; !ok && t.Default != "" {
+		return repute.Invalid(field+".default", fmt.Sprintf("%.80q is not in the table", t.Default), t.names())
+	}
+	return nil
+}
+
+// names lists the names of the table for errors.
+func (t *Table) names() string {
+	if len(t.Table) == 0 {
+		return "add models to the table"
+	}
+	return "one of " + strings.Join(slices.Sorted(maps.Keys(t.Table)), ", ")
+}
+
+// check refuses an entry that no client can use. The error never repeats a key.
+func (e *Entry) check(field string) error {
+	switch e.Provider {
+	case Anthropic, OpenAI, Google:
+	default:
+		return repute.Invalid(field+".provider", fmt.Sprintf("%.40q has no client", e.Provider),
+			strings.Join([]string{Anthropic, OpenAI, Google}, ", "))
+	}
+	if e.Model == "" {
+		return repute.Invalid(field+".model", "is missing", "the provider's name of the model")
+	}
+	if e.MaxTokens < 0 {
+		return repute.Invalid(field+".max_tokens", "is negative", "0 or more")
+	}
+	if kind, rest, _ := strings.Cut(e.Key, ":"); e.Key != "" && (kind != "env" && kind != "file" || rest == "") {
+		return repute.Invalid(field+".key", "is no reference to a secret", "env:NAME or file:PATH")
+	}
+	if e.BaseURL == "" {
+		if e.Key == "" {
+			return repute.Invalid(field+".key", "is missing",
+				"env:NAME or file:PATH, or the base_url of a server that needs none")
+		}
+		return nil
+	}
+	u, err := url.Parse(e.BaseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
+		return repute.Invalid(field+".base_url", "is no address of an API", "https://host/path without a password or a query")
+	}
+	return nil
+}
+
+// Find returns the model that an agent names: by a name of the table, or by provider and model. Empty names
+// are the default. repute.ErrNotFound: the table has no such model; the error lists the names.
+func (t *Table) Find(provider, name string) (Entry, error) {
+	if name == "" && provider == "" {
+		name = t.Default
+	}
+	if e, ok := t.Table[name]; ok && (provider == "" || provider == e.Provider) {
+		return e, nil
+	}
+	for _, known := range slices.Sorted(maps.Keys(t.Table)) {
+		if e := t.Table[known]; e.Model == name && (provider == "" || provider == e.Provider) {
+			return e, nil
+		}
+	}
+	if name == "" {
+		return Entry{}, fmt.Errorf("the agent names no model and the table of models has no default: %w", repute.ErrNotFound)
+	}
+	return Entry{}, fmt.Errorf("the table of models has no %.80q: %s: %w", name, t.names(), repute.ErrNotFound)
+}
+
+// Secret reads the key; empty where the entry names none. The error never has the key's text.
+func (e *Entry) Secret(getenv func(string) string) (string, error) {
+	kind, rest, _ := strings.Cut(e.Key, ":")
+	switch kind {
+	case "env":
+		if v := getenv(rest); v != "" {
+			return v, nil
+		}
+		return "", repute.Invalid("key", fmt.Sprintf("the variable %.80s of the environment is empty", rest),
+			"the provider's key")
+	case "file":
+		raw, err := keys.SecretFile("key", rest, maxKey)
+		return strings.TrimSpace(string(raw)), err
+	}
+	return "", nil
+}
+
+// Cost is what tokens cost, rounded up. It never decreases with more tokens.
+func (e *Entry) Cost(input, output int64) repute.Micros {
+	input, output = min(max(input, 0), maxTokens), min(max(output, 0), maxTokens)
+	return repute.Micros((input*int64(e.InputUSD) + output*int64(e.OutputUSD) + perMillion - 1) / perMillion)
+}
+
+// maxTokens keeps a cost within 64 bits at the highest price.
+const maxTokens = 1 << 31
+
+// Price is what a million tokens cost.
+type Price repute.Micros
+
+// maxPrice is the highest price, 1,000 dollars.
+const maxPrice = 1_000_000_000
+
+// UnmarshalJSON reads a number of dollars, or a text of one, with at most six decimals.
+func (p *Price) UnmarshalJSON(raw []byte) error {
+	v, err := repute.ParseDollars("price", strings.Trim(string(raw), `"`))
+	if err != nil || v > maxPrice {
+		return repute.Invalid("price", fmt.Sprintf("%.40q is no price", raw),
+			"dollars from 0 to 1000 with at most six decimals")
+	}
+	*p = Price(v)
+	return nil
+}

@@ -1,0 +1,79 @@
+package oafagent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"repute"
+	"repute/manifest/oaf"
+	"repute/manifest/oaf/problem"
+	"repute/store"
+	"repute/store/agentdb"
+)
+
+// Read reads the agent in a directory, with the sub-agents beside it. Nothing outside of the directory's parent is
+// read. repute.ErrInvalid: the first problem that is an error.
+func Read(dir string) (*oaf.Agent, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, repute.Invalid("oaf", err.Error(), "a directory with an AGENTS.md")
+	}
+	root, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return nil, repute.Invalid("oaf", fmt.Sprintf("%.300s", err.Error()), "a directory with an AGENTS.md")
+	}
+	defer root.Close()
+	a, problems := oaf.Load(root.FS(), filepath.Base(dir), problem.Lenient)
+	if p, bad := problem.FirstError(problems); bad || a == nil {
+		return nil, repute.Invalid("oaf", fmt.Sprintf("%.200s cannot be used: %s:%d: %s", dir, p.File, p.Line, p.Message),
+			"repute oaf check shows all problems")
+	}
+	return a, nil
+}
+
+// Family returns an agent and all its local sub-agents, each once, the agent first.
+func Family(a *oaf.Agent) (out []*oaf.Agent) {
+	seen := map[string]bool{}
+	for todo := []*oaf.Agent{a}; len(todo) > 0; todo = todo[1:] {
+		if seen[todo[0].ID()] {
+			continue
+		}
+		seen[todo[0].ID()] = true
+		out = append(out, todo[0])
+		for _, ref := range todo[0].Agents {
+			if ref.Local != nil {
+				todo = append(todo, ref.Local)
+			}
+		}
+	}
+	return out
+}
+
+// Stored is a Memory in the database.
+type Stored struct{ DB *store.DB }
+
+// Blocks implements Memory.
+func (s Stored) Blocks(ctx context.Context, agent, session string) ([]Block, error) {
+	list, err := agentdb.Memory(ctx, s.DB, agent, session)
+	return blocks(list), err
+}
+
+// Put implements Memory.
+func (s Stored) Put(ctx context.Context, agent, session string, b Block) error {
+	return agentdb.PutMemory(ctx, s.DB, agent, agentdb.MemoryBlock{Session: session, Label: b.Label, Text: b.Text})
+}
+
+// Search implements Memory.
+func (s Stored) Search(ctx context.Context, agent, scope, query string, most int) ([]Block, error) {
+	list, err := agentdb.SearchMemory(ctx, s.DB, agent, scope, query, most)
+	return blocks(list), err
+}
+
+func blocks(list []agentdb.MemoryBlock) (out []Block) {
+	for _, b := range list {
+		out = append(out, Block{Label: b.Label, Text: b.Text, Session: b.Session})
+	}
+	return out
+}
