@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"repute/api/answers"
+	"repute/api/feed"
 	"repute/api/graph"
 	"repute/api/ipfs"
 	"repute/internal/httpapi"
@@ -46,6 +47,11 @@ type Options struct {
 	Signer *statement.Signer
 	// Intents finds the intents of manifests. Nil: by their words.
 	Intents answers.IntentFinder
+	// Done ends streams when it is closed, so that a server can stop. Nil: never.
+	Done <-chan struct{}
+	// Streams is how many streams one caller may follow at the same time: 8. AllStreams is how many all callers may:
+	// 4000.
+	Streams, AllStreams int
 	// QueryDepth is the deepest nesting of a GraphQL query: 16, so that the
 	// introspection query of common tools fits.
 	QueryDepth int
@@ -61,6 +67,9 @@ type API struct {
 	readiness readiness
 	log       *slog.Logger
 	restarts  func() (n int, last time.Time)
+	feed      *feed.Feed
+	streams   httpapi.StreamLimit
+	done      <-chan struct{}
 }
 
 // New adds the routes of the index to the server of o. It makes no request, so that it succeeds
@@ -68,7 +77,11 @@ type API struct {
 func New(o Options) (*API, error) {
 	httpapi.Fill(&o.QueryDepth, 16)
 	httpapi.Fill(&o.QueryCost, 10_000)
-	a := &API{server: o.Server, ready: o.Ready, log: o.Server.Log, restarts: o.Restarts}
+	httpapi.Fill(&o.Streams, 8)
+	httpapi.Fill(&o.AllStreams, 4000)
+	a := &API{server: o.Server, ready: o.Ready, log: o.Server.Log, restarts: o.Restarts, done: o.Done,
+		feed:    feed.New(o.DB, o.Server.Log),
+		streams: httpapi.StreamLimit{Caller: o.Streams, All: o.AllStreams}}
 	if err := a.server.Registry.Register(newIndexCollector(o.DB, a.log)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -81,6 +94,7 @@ func New(o Options) (*API, error) {
 	a.server.Rewrite(oneForm)
 	a.mount()
 	a.mountPlain()
+	a.mountChanges()
 	if err := graph.Mount(o.Server, a.Index, graph.Options{Depth: o.QueryDepth, Cost: o.QueryCost}); err != nil {
 		return nil, err
 	}

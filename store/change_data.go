@@ -47,7 +47,23 @@ const (
 	// KindRepaired says that an agent, or the whole chain where none is named, was
 	// rebuilt from its events: read the state.
 	KindRepaired = "repaired"
+
+	// KindDocument says that the document of an agent was read, or could not be.
+	KindDocument = "document.updated"
+	// KindProof says that what a domain proves of an agent changed.
+	KindProof = "proof.updated"
+	// KindManifest says that what the agent.json of a domain says of an agent changed.
+	KindManifest = "manifest.updated"
+	// KindPayment says that a payment that a rating claims was looked up.
+	KindPayment = "payment.checked"
 )
+
+// ChangeKinds returns all kinds of change.
+func ChangeKinds() []string {
+	return []string{KindTransferred, KindRegistered, KindURI, KindWallet, KindMetadata, KindApproval, KindOperator,
+		KindFeedback, KindRevoked, KindResponse, KindRequested, KindResponded, KindBackfilled, KindRewound, KindRetracted,
+		KindRepaired, KindDocument, KindProof, KindManifest, KindPayment}
+}
 
 // Marshal returns the JSON of the data of a change. It does not fail: the JSON of a value that cannot be
 // marshaled is an object with the error.

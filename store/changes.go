@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,9 +44,9 @@ func (c ChangeCursor) Before(d ChangeCursor) bool {
 	return c.XID < d.XID || c.XID == d.XID && c.Seq < d.Seq
 }
 
-// parseChangeCursor parses the text that String returns. The empty text is the position before the
+// ParseChangeCursor parses the text that String returns. The empty text is the position before the
 // first change.
-func parseChangeCursor(s string) (c ChangeCursor, err error) {
+func ParseChangeCursor(s string) (c ChangeCursor, err error) {
 	xid, seq, ok := strings.Cut(s, "-")
 	if c.XID, err = strconv.ParseUint(xid, 10, 64); err == nil {
 		c.Seq, err = strconv.ParseInt(seq, 10, 64)
@@ -57,48 +58,108 @@ func parseChangeCursor(s string) (c ChangeCursor, err error) {
 	return c, nil
 }
 
-// Changes returns up to limit changes after the cursor since; an empty since is the oldest change
-// that is kept.
+// ChangeFilter selects changes of the feed. The zero value selects all.
+type ChangeFilter struct {
+	ChainID uint64          // 0: of every chain
+	TokenID *repute.TokenID // of one agent of ChainID; nil: of all, and those that concern no single agent
+	Kinds   []string        // empty: all kinds
+	// Final leaves out what a reorganization could still undo, and what one undid: the changes are those of final
+	// blocks, and none is retracted later. A chain that makes no block final holds the changes after its own.
+	Final bool
+}
+
+// Selects reports whether the filter selects a change, apart from Final.
+func (f *ChangeFilter) Selects(c *Change) bool {
+	return (f.ChainID == 0 || f.ChainID == c.ChainID) &&
+		(f.TokenID == nil || c.TokenID != nil && *f.TokenID == *c.TokenID) &&
+		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, c.Kind))
+}
+
+// changeWindow is how many changes one call of Changes looks at: a filter that selects little costs no more.
+const changeWindow = 5000
+
+// Changes returns up to limit changes after the cursor since that f selects; an empty since is the oldest change that
+// is kept. next is where to continue. It may be later than the last change returned, also where none is, and equals
+// since when nothing follows yet.
 //
 // A change is returned once every transaction that began writing before its own has ended. So a
-// reader that continues from the last cursor it saw misses nothing, even changes that commit late,
+// reader that continues from next misses nothing, even changes that commit late,
 // and no change is returned while an older write is open.
 //
 // repute.ErrInvalid for a malformed since, repute.ErrGone when the change it names is no longer
 // kept: changes after it may be lost, and the reader must read the state again.
-func (db *DB) Changes(ctx context.Context, since string, limit int) ([]Change, error) {
+func (db *DB) Changes(ctx context.Context, since string, limit int, f ChangeFilter) (list []Change, next string,
+	err error) {
 	var after ChangeCursor
 	if since != "" {
-		var err error
-		if after, err = parseChangeCursor(since); err != nil {
-			return nil, err
+		if after, err = ParseChangeCursor(since); err != nil {
+			return nil, "", err
 		}
 		if err := db.changeKept(ctx, after); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	rows, err := db.readers.Query(ctx, `
-		select c.xid::text, c.seq, c.chain_id, c.kind, c.block, c.log_index, c.token_id::text, c.data, c.created_at,
-			u.xid::text, u.seq
-		from changes c left join changes u on u.seq = c.retracts
-		where c.xid < pg_snapshot_xmin(pg_current_snapshot()) and (c.xid, c.seq) > ($1::text::xid8, $2::bigint)
-		order by c.xid, c.seq limit $3`, strconv.FormatUint(after.XID, 10), after.Seq, limit)
-	if err != nil {
-		return nil, Failed("read changes", err)
+	window := limit
+	if f.ChainID != 0 || len(f.Kinds) > 0 {
+		window = changeWindow
 	}
-	changes, err := pgx.CollectRows(rows, scanChange)
-	return changes, Failed("read changes", err)
+	rows, err := db.readers.Query(ctx, `
+		with looked as materialized (
+			select c.*, u.xid as undone_xid,
+				$7 and exists (select from chains h where h.chain_id = c.chain_id
+					and c.block > least(h.finalized_block, h.cursor_block)) as open,
+				$7 and (c.kind in ('retracted', 'rewound') or exists (
+					select from changes r where r.chain_id = c.chain_id and r.block = c.block and r.retracts = c.seq)) as undone
+			from changes c left join changes u on u.seq = c.retracts
+			where c.xid < pg_snapshot_xmin(pg_current_snapshot()) and (c.xid, c.seq) > ($1::text::xid8, $2::bigint)
+			order by c.xid, c.seq limit $8),
+		held as (
+			select xid, seq from looked where open and not undone and ($4::bigint = 0 or chain_id = $4)
+			order by xid, seq limit 1),
+		seen as (
+			select *, ($4 = 0 or chain_id = $4) and ($5::numeric is null or token_id = $5)
+				and (coalesce(cardinality($6::text[]), 0) = 0 or kind = any($6)) and not undone as selected
+			from looked l where not exists (select from held h where (l.xid, l.seq) >= (h.xid, h.seq))),
+		last as (select xid, seq from seen order by xid desc, seq desc limit 1)
+		select s.xid::text, s.seq, s.chain_id, s.kind, s.block, s.log_index, s.token_id::text, s.data, s.created_at,
+			s.undone_xid::text, s.retracts, s.selected
+		from seen s cross join last where s.selected or s.seq = last.seq
+		order by s.xid, s.seq limit $3`, strconv.FormatUint(after.XID, 10), after.Seq, limit, int64(f.ChainID),
+		(*TokenNum)(f.TokenID), f.Kinds, f.Final, window)
+	if err != nil {
+		return nil, "", Failed("read changes", err)
+	}
+	defer rows.Close()
+	next = since
+	for rows.Next() {
+		c, selected, err := scanChange(rows)
+		if err != nil {
+			return nil, "", Failed("read changes", err)
+		}
+		if next = c.Cursor; selected {
+			list = append(list, c)
+		}
+	}
+	return list, next, Failed("read changes", rows.Err())
 }
 
-// scanChange reads a row of the statement in Changes.
-func scanChange(row pgx.CollectableRow) (c Change, err error) {
+// NewestChange returns the cursor of the newest change that Changes returns, "" when there is none.
+func (db *DB) NewestChange(ctx context.Context) (cursor string, err error) {
+	err = db.readers.QueryRow(ctx, `
+		select coalesce((select xid::text || '-' || seq from changes
+			where xid < pg_snapshot_xmin(pg_current_snapshot()) order by xid desc, seq desc limit 1), '')`).Scan(&cursor)
+	return cursor, Failed("newest change", err)
+}
+
+// scanChange reads a row of the statement in Changes, and whether the filter selects it.
+func scanChange(row pgx.Rows) (c Change, selected bool, err error) {
 	var at ChangeCursor
 	var xid string
 	var token, undoneXid *string
 	var undoneSeq *int64
 	if err := row.Scan(&xid, &at.Seq, &c.ChainID, &c.Kind, &c.Block, &c.LogIndex, &token, &c.Data, &c.At, &undoneXid,
-		&undoneSeq); err != nil {
-		return c, err
+		&undoneSeq, &selected); err != nil {
+		return c, false, err
 	}
 	c.At = c.At.UTC()
 	c.Cursor = fmt.Sprintf("%s-%d", xid, at.Seq)
@@ -109,7 +170,7 @@ func scanChange(row pgx.CollectableRow) (c Change, err error) {
 		c.TokenID = new(repute.TokenID)
 		err = c.TokenID.SetFromDecimal(*token)
 	}
-	return c, err
+	return c, selected, err
 }
 
 // NewestChange returns the cursor after all changes that Changes returns now; empty when there are none.

@@ -28,7 +28,7 @@ func TestChangesSurviveAnotherCluster(t *testing.T) {
 	before := readChanges(t, ctx, db, "")
 	cursor := before[len(before)-1].Cursor
 	ok(t, store.Migrate(ctx, url)) // the same cluster: nothing happens
-	if _, err := db.Changes(ctx, cursor, 10); err != nil {
+	if _, _, err := db.Changes(ctx, cursor, 10, store.ChangeFilter{}); err != nil {
 		t.Fatal(err)
 	}
 	// As a restored dump looks: rows of a cluster whose counter was far ahead.
@@ -36,7 +36,7 @@ func TestChangesSurviveAnotherCluster(t *testing.T) {
 	ok(t, err)
 	_, err = db.Pool().Exec(ctx, `update changes set xid = (xid::text::bigint + 1000000000000)::text::xid8`)
 	ok(t, err)
-	if hidden, err := db.Changes(ctx, "", 10); err != nil || len(hidden) != 0 {
+	if hidden, _, err := db.Changes(ctx, "", 10, store.ChangeFilter{}); err != nil || len(hidden) != 0 {
 		t.Fatalf("the test is none: %v %v", hidden, err)
 	}
 	ok(t, store.Migrate(ctx, url))
@@ -44,7 +44,7 @@ func TestChangesSurviveAnotherCluster(t *testing.T) {
 	if !slices.Equal(kinds(before), kinds(after)) || len(before) < 3 {
 		t.Errorf("got %v, want %v", kinds(after), kinds(before))
 	}
-	if _, err := db.Changes(ctx, cursor, 10); !errors.Is(err, repute.ErrGone) {
+	if _, _, err := db.Changes(ctx, cursor, 10, store.ChangeFilter{}); !errors.Is(err, repute.ErrGone) {
 		t.Errorf("a cursor of the other cluster: %v", err)
 	}
 	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.blocks[1].Block, l.blocks[2:3])))

@@ -148,7 +148,7 @@ func readChanges(t failer, ctx context.Context, db *store.DB, since string) (all
 	t.Helper()
 	newest := newestChange(t, ctx, db)
 	for since != newest {
-		some, err := db.Changes(ctx, since, 97)
+		some, _, err := db.Changes(ctx, since, 97, store.ChangeFilter{})
 		ok(t, err)
 		if len(some) == 0 {
 			time.Sleep(time.Millisecond)

@@ -120,7 +120,7 @@ func TestDomainProofsAreRead(t *testing.T) {
 	turned.Store(true)
 	eventually(t, "the domain has turned", func() bool { return proof(0).Result == repute.DomainRefused })
 	eventually(t, "that is told", func() bool {
-		changes, err := db.Changes(t.Context(), "", 1000)
+		changes, _, err := db.Changes(t.Context(), "", 1000, store.ChangeFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}

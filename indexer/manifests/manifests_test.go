@@ -278,7 +278,7 @@ func TestLinks(t *testing.T) {
 		t.Errorf("%+v, %v", of, err)
 	}
 	eventually(t, "the change is told", func() bool { // once no older transaction of the server is open
-		changes, err := db.Changes(t.Context(), "", 1000)
+		changes, _, err := db.Changes(t.Context(), "", 1000, store.ChangeFilter{})
 		return err == nil && slices.ContainsFunc(changes, func(c store.Change) bool { return c.Kind == "manifest.updated" })
 	})
 }

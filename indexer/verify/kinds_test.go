@@ -50,7 +50,7 @@ func only(lost ...types.Log) func(types.Log) bool {
 // repairs counts the changes that say so.
 func repairs(t *testing.T, db *store.DB) (n int) {
 	t.Helper()
-	changes, err := db.Changes(t.Context(), "", 10_000)
+	changes, _, err := db.Changes(t.Context(), "", 10_000, store.ChangeFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ type Control struct {
 	log      *slog.Logger
 	router   *rest.Router
 	treasury *treasury.Service
-	streams  streams
+	streams  httpapi.StreamLimit
 	replays  chan struct{} // bounds how many scores are replayed at the same time
 }
 
@@ -99,7 +99,7 @@ func New(o Options) (*Control, error) {
 	httpapi.Fill(&o.AllStreams, 256)
 	c := &Control{o: o, db: o.DB, client: o.Client, server: o.Server, log: o.Server.Log,
 		router: rest.New(o.Server, o.PrivateReads), replays: make(chan struct{}, 2)}
-	c.streams.most, c.streams.all = o.Streams, o.AllStreams
+	c.streams.Caller, c.streams.All = o.Streams, o.AllStreams
 	c.server.Protect(c.neededFor, IsPrivate)
 	c.mount()
 	c.treasury = treasury.Mount(c.router, c.db, o.Operator)

@@ -3,10 +3,8 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
-	"sync"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -18,44 +16,9 @@ import (
 
 // Limits and intervals of streams.
 const (
-	pollEvery    = 250 * time.Millisecond
-	heartbeat    = 15 * time.Second
-	writeTimeout = 30 * time.Second // a reader that accepts no data for this long is disconnected
-	eventPage    = 200
+	pollEvery = 250 * time.Millisecond
+	eventPage = 200
 )
-
-// streams counts the open streams by caller.
-type streams struct {
-	most, all int
-	mu        sync.Mutex
-	now       int
-	callers   map[string]int
-}
-
-// enter counts a new stream, or returns an error if the caller or all callers have too many.
-func (s *streams) enter(caller string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.callers == nil {
-		s.callers = map[string]int{}
-	}
-	if s.callers[caller] >= s.most || s.now >= s.all {
-		return fmt.Errorf("too many streams of events at once, at most %d per caller: %w", s.most, repute.ErrLimited)
-	}
-	s.now++
-	s.callers[caller]++
-	return nil
-}
-
-// leave frees the stream of a caller.
-func (s *streams) leave(caller string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now--
-	if s.callers[caller]--; s.callers[caller] == 0 {
-		delete(s.callers, caller)
-	}
-}
 
 // event is the data of one event of a stream.
 type event struct {
@@ -82,18 +45,17 @@ func (c *Control) follow(e echo.Context) error {
 		return err
 	}
 	caller := httpapi.CallerOf(ctx)
-	if err := c.streams.enter(caller); err != nil {
+	if err := c.streams.Enter(caller); err != nil {
 		return err
 	}
-	defer c.streams.leave(caller)
-	s := stream{c: c, run: run, after: after, over: run.Status.Ended(), out: e.Response(),
-		control: http.NewResponseController(e.Response())}
-	if err := s.follow(ctx); err != nil && !s.begun {
+	defer c.streams.Leave(caller)
+	s := stream{c: c, run: run, after: after, over: run.Status.Ended(), out: httpapi.NewEventStream(e.Response())}
+	if err := s.follow(ctx); err != nil && !s.out.Begun() {
 		return err
 	} else if err != nil && ctx.Err() == nil {
 		c.log.WarnContext(ctx, "a stream of events was cut off", "run", run.ID, "error", err)
 	}
-	if !s.begun {
+	if !s.out.Begun() {
 		return e.NoContent(http.StatusNoContent)
 	}
 	return nil
@@ -101,18 +63,16 @@ func (c *Control) follow(e echo.Context) error {
 
 // stream is one caller's view of a run's events.
 type stream struct {
-	c       *Control
-	run     repute.Run
-	after   int64
-	over    bool // the run had ended when last looked at
-	begun   bool
-	out     http.ResponseWriter
-	control *http.ResponseController
+	c     *Control
+	run   repute.Run
+	after int64
+	over  bool // the run had ended when last looked at
+	out   *httpapi.EventStream
 }
 
 // follow sends events until the run is over.
 func (s *stream) follow(ctx context.Context) error {
-	poll, beat := time.NewTicker(pollEvery), time.NewTicker(heartbeat)
+	poll, beat := time.NewTicker(pollEvery), time.NewTicker(httpapi.Heartbeat)
 	defer poll.Stop()
 	defer beat.Stop()
 	for {
@@ -129,11 +89,11 @@ func (s *stream) follow(ctx context.Context) error {
 		case <-s.c.o.Done:
 			return nil
 		case <-beat.C:
-			if err := s.write(": still here\n\n"); err != nil {
+			if err := s.out.Beat(); err != nil {
 				return err
 			}
 		case <-poll.C:
-			if err := s.begin(); err != nil {
+			if err := s.out.Begin(); err != nil {
 				return err
 			}
 		}
@@ -165,7 +125,7 @@ func (s *stream) one(ctx context.Context, ev repute.RunEvent) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := s.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", ev.Number, ev.Kind, b)); err != nil {
+		if err := s.out.Send(strconv.FormatInt(ev.Number, 10), ev.Kind, b); err != nil {
 			return err
 		}
 	}
@@ -176,33 +136,4 @@ func (s *stream) one(ctx context.Context, ev repute.RunEvent) (err error) {
 		}
 	}
 	return err
-}
-
-// begin sends the head of the answer, once.
-func (s *stream) begin() error {
-	if s.begun {
-		return nil
-	}
-	return s.write("retry: 1000\n\n")
-}
-
-// write sends text of the stream, and the headers before the first text.
-func (s *stream) write(text string) error {
-	if !s.begun {
-		s.begun = true
-		h := s.out.Header()
-		h.Set("Content-Type", "text/event-stream")
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Accel-Buffering", "no") // proxies would buffer events otherwise
-		s.out.WriteHeader(http.StatusOK)
-	}
-	// The server's own deadline is for answers that end.
-	if err := s.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil &&
-		!errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	if _, err := s.out.Write([]byte(text)); err != nil {
-		return err
-	}
-	return s.control.Flush()
 }

@@ -349,11 +349,7 @@ func saveOutcome(ctx context.Context, tx pgx.Tx, c Claim, v Outcome) error {
 	return err
 }
 
-// kindPayment is the kind of a change of the amount that counts as paid for a rating. It belongs to
-// no block, because a rewind does not undo what is final.
-const kindPayment = "payment.checked"
-
-// paymentData is the data of a change of kindPayment.
+// paymentData is the data of a change of kind store.KindPayment.
 type paymentData struct {
 	Client  store.Eip55 `json:"client"`
 	Index   uint64      `json:"index"`
@@ -383,7 +379,7 @@ func announcePayment(ctx context.Context, tx pgx.Tx, r RatingID) error {
 	said.Tx, said.Paid = common.BytesToHash(hash), repute.Micros(paid).String()
 	_, err = tx.Exec(ctx,
 		"insert into changes (chain_id, kind, block, log_index, token_id, data) values ($1, $2, 0, 0, $3, $4)",
-		r.Agent.ChainID, kindPayment, store.TokenNum(r.Agent.TokenID),
+		r.Agent.ChainID, store.KindPayment, store.TokenNum(r.Agent.TokenID),
 		store.Marshal(paymentData{store.Eip55(r.Client), r.Index, said}))
 	if err != nil {
 		return err

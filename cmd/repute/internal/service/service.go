@@ -181,7 +181,7 @@ func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, to
 	if err != nil {
 		return nil, err
 	}
-	return server, errors.Join(s.api(server, tools, intents), s.control(ctx, h, server, tools))
+	return server, errors.Join(s.api(ctx, server, tools, intents), s.control(ctx, h, server, tools))
 }
 
 // changesKept is how long the change feed is kept: a reader that was away for longer reads the
@@ -313,14 +313,15 @@ func shared(c *config.Config) (*redis.Client, error) {
 }
 
 // api adds the routes of the index to a server.
-func (s *Service) api(server *httpapi.Server, tools *mcp.Server, intents *finder.Finder) error {
+func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Server, intents *finder.Finder) error {
 	reader, err := s.Config.Trust.Reader()
 	if err != nil {
 		return err
 	}
 	reader.Graphs = &s.graphs
 	o := api.Options{Server: server, DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain,
-		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts}
+		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts,
+		Done: ctx.Done()}
 	if intents != nil { // an interface that holds a nil pointer is not nil
 		o.Intents = intents
 	}
