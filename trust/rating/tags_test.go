@@ -32,8 +32,8 @@ part of the score (` + "`other-channel`" + `), and a value outside the range (` 
 most frequent tags that do not count. Reviewed platforms can have [rules of their own](../how-to/roots.md#writers).
 
 The column *other scales end at* lists further scales on which raters write the tag, such as 5 for stars. The
-[scale of each rater](../explanation/trust.md#parameters) is inferred. ` + "`go test ./trust/rating -run TagReference -update`" + `
-makes this page.
+[scale of each rater](../explanation/trust.md#parameters) is inferred.
+` + "`go test ./trust/rating -run TagReference -update`" + ` makes this page.
 
 | tag1 | channel, its use | unit | better | range | weight | other scales end at | reason |
 |---|---|---|---|---|---|---|---|
