@@ -22,8 +22,8 @@ type Bounds struct {
 	OnchainWrites *int64 `yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty" minimum:"0" maximum:"2147483647"`
 	GasWei        string `yaml:"maxGasWei" json:"maxGasWei,omitempty" pattern:"^[0-9]{1,78}$"`
 	// Tokens and CostUSD bound language models; absent: no limit.
-	Tokens  *int64 `yaml:"maxTokens" json:"maxTokens,omitempty" minimum:"1" maximum:"2147483647" doc:"tokens that language models read and write; absent: no limit"`
-	CostUSD string `yaml:"maxCostUsd" json:"maxCostUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$" doc:"dollars that language models cost; absent: no limit"`
+	Tokens  *int64 `yaml:"maxTokens" json:"maxTokens,omitempty" minimum:"1"`
+	CostUSD string `yaml:"maxCostUsd" json:"maxCostUsd,omitempty"`
 }
 
 // Or is the budget that has the bounds, and what is absent from another.
