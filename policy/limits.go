@@ -24,8 +24,8 @@ type Bounds struct {
 	// PaymentUSD lowers what a task may pay for answers. Policies bound that by payments.maxTask.
 	PaymentUSD string `yaml:"maxPaymentUsd" json:"maxPaymentUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$" doc:"dollars for answers that are paid by x402; absent: maxTask of the policy's payments, which it cannot raise"`
 	// Tokens and CostUSD bound language models; absent: no limit.
-	Tokens  *int64 `yaml:"maxTokens" json:"maxTokens,omitempty" minimum:"1" maximum:"2147483647" doc:"tokens that language models read and write; absent: no limit"`
-	CostUSD string `yaml:"maxCostUsd" json:"maxCostUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$" doc:"dollars that language models cost; absent: no limit"`
+	Tokens  *int64 `yaml:"maxTokens" json:"maxTokens,omitempty" minimum:"1"`
+	CostUSD string `yaml:"maxCostUsd" json:"maxCostUsd,omitempty"`
 }
 
 // Or is the budget that has the bounds, and what is absent from another.
