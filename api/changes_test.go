@@ -162,7 +162,7 @@ func TestChangesStream(t *testing.T) {
 	whole := streamed(t, s, "/changes", before[2].Cursor)
 	ratings := streamed(t, s, "/changes?kinds=feedback.given", before[0].Cursor)
 	for round := range 3 {
-		l.add(rating(0, 40, uint64(round+1), 77, 0, "quality", ""))
+		l.add(ratingOf(0, 40, uint64(round+1), 77, 0, "quality", ""))
 	}
 	all := wholeFeed(t, s, l, "")
 	added := all[len(before):]
@@ -218,7 +218,7 @@ func TestFinalChangesStream(t *testing.T) {
 	all := wholeFeed(t, s, l, "")
 	last := all[len(all)-1].Cursor
 	ids := streamed(t, s, "/changes?finality=finalized", last)
-	l.add(rating(0, 41, 1, 80, 0, "quality", ""))
+	l.add(ratingOf(0, 41, 1, 80, 0, "quality", ""))
 	added := wholeFeed(t, s, l, last)
 	if early := changesFrom(t, s, last, "finality", string(repute.Finalized)); len(added) == 0 || len(early) != 0 {
 		t.Fatalf("%d changes, %d of them final", len(added), len(early))

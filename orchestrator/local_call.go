@@ -10,7 +10,7 @@ import (
 	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store/rundb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // Amount is what a call of a language model uses.
@@ -71,7 +71,7 @@ func (c *Context) Confirm(ctx context.Context, name, text string) error {
 	p := c.w.e.o.Policy()
 	d := policy.Decision{Effect: policy.RequireApproval, Reasons: []policy.Reason{{ID: "agent.requireConfirmation",
 		Effect: policy.RequireApproval, Text: journal.Shorten(text)}}}
-	if _, err := trustdb.KeepInput(ctx, c.w.e.db, p.Text()); err != nil {
+	if _, err := scoredb.KeepInput(ctx, c.w.e.db, p.Text()); err != nil {
 		return c.w.lost(err)
 	}
 	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall,

@@ -18,7 +18,7 @@ import (
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // Payer asks servers and pays for their answers by x402 (package payer). It MUST make at most one
@@ -126,7 +126,7 @@ func (w *work) purchase(ctx context.Context, r *repute.Receipt, q outbound.PaidR
 func (w *work) paymentAllowed(ctx context.Context, p *policy.Policy, call string, asked *policy.Payment) error {
 	in := w.paymentInput(p, asked)
 	d := p.Decide(ctx, &in)
-	if _, err := trustdb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
+	if _, err := scoredb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
 		return w.lost(err)
 	}
 	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall,

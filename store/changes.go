@@ -173,14 +173,6 @@ func scanChange(row pgx.Rows) (c Change, selected bool, err error) {
 	return c, selected, err
 }
 
-// NewestChange returns the cursor after all changes that Changes returns now; empty when there are none.
-func (db *DB) NewestChange(ctx context.Context) (cursor string, err error) {
-	err = db.readers.QueryRow(ctx, `select coalesce((
-		select xid::text || '-' || seq from changes where xid < pg_snapshot_xmin(pg_current_snapshot())
-		order by xid desc, seq desc limit 1), '')`).Scan(&cursor)
-	return cursor, Failed("find newest change", err)
-}
-
 // changeKept returns repute.ErrGone when the change that a reader saw last was pruned. Pruning
 // removes the oldest changes first, so if this one exists, all later ones do.
 func (db *DB) changeKept(ctx context.Context, at ChangeCursor) error {

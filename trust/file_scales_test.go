@@ -64,16 +64,16 @@ func TestFilesStateScales(t *testing.T) {
 		for _, v := range append(slices.Clone(c.wrote), c.value) {
 			rows = append(rows, amountRow(0, "starred", v))
 		}
-		scales := scalesWith(w.params, []rating.FileScale{{address(0), "starred", c.top}}, rows...)
+		scales := scalesWith(w.params, []rating.FileScale{{Rater: address(0), Tag: "starred", Top: c.top}}, rows...)
 		if got := readingOf(w, scales, rows[len(rows)-1]); got != c.want {
 			t.Errorf("scale of %d, wrote %v, %d: %s, want %s", c.top, c.wrote, c.value, got, c.want)
 		}
 	}
-	later := scalesWith(w.params, []rating.FileScale{{address(0), "starred", 5}}, amountRow(0, "starred", 4000))
+	later := scalesWith(w.params, []rating.FileScale{{Rater: address(0), Tag: "starred", Top: 5}}, amountRow(0, "starred", 4000))
 	if got := readingOf(w, later, amountRow(0, "starred", 80_000)); got != "scale" {
 		t.Errorf("beyond the stated scale, after the epoch: %s", got)
 	}
-	other := scalesWith(w.params, []rating.FileScale{{address(0), "uptime", 5}, {address(0), "nobody's", 5}}, amountRow(0, "uptime", 4000))
+	other := scalesWith(w.params, []rating.FileScale{{Rater: address(0), Tag: "uptime", Top: 5}, {Rater: address(0), Tag: "nobody's", Top: 5}}, amountRow(0, "uptime", 4000))
 	if other.Size() != 0 {
 		t.Errorf("tags without several scales: %+v", other)
 	}
@@ -93,7 +93,7 @@ func TestFilesDoNotChangeOtherRaters(t *testing.T) {
 		var files []rating.FileScale
 		for _, tag := range []string{"starred", "successRate"} {
 			if rapid.Bool().Draw(t, "states "+tag) {
-				files = append(files, rating.FileScale{address(0), tag, rapid.SampledFrom([]int{0, 1, 5, 10, 20, 100}).Draw(t, "top")})
+				files = append(files, rating.FileScale{Rater: address(0), Tag: tag, Top: rapid.SampledFrom([]int{0, 1, 5, 10, 20, 100}).Draw(t, "top")})
 			}
 		}
 		before, after := scalesWith(w.params, nil, rows...), scalesWith(w.params, files, rows...)

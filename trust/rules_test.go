@@ -14,7 +14,7 @@ func TestRulesOfWriters(t *testing.T) {
 	t.Parallel()
 	own := []rating.WriterRules{{Address: address(0), Tags: []rating.TagRule{{Tags: []string{"starred", "grade"}, Channel: "quality",
 		Unit: "school grade", Better: rating.LowerBetter, Range: []fixed.Fixed{fixed.One, fixed.Int(6)}, Weight: fixed.One,
-		Curve: []rating.Corner{{fixed.One, fixed.One}, {fixed.Int(6), -fixed.One}}, Reason: "a school"}}}}
+		Curve: []rating.Corner{{X: fixed.One, Y: fixed.One}, {X: fixed.Int(6), Y: -fixed.One}}, Reason: "a school"}}}}
 	w := newWorld()
 	p, err := w.params.WithWriters(own)
 	if err != nil {

@@ -71,7 +71,7 @@ func (w *world) busy(agents int, held ...graph.RaterCredit) *world {
 				Amount: repute.Amount{Value: bigInt(90)}})
 		}
 	}
-	w.weights = reader.Credited(w.walk(), &graph.Credits{testRules, 20, 90, held})
+	w.weights = reader.Credited(w.walk(), &graph.Credits{Rules: testRules, Agents: 20, Days: 90, Raters: held})
 	return w
 }
 

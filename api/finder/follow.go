@@ -191,12 +191,13 @@ func (x *Finder) readDocuments(ctx context.Context, at *progress) (err error) {
 // read again.
 func (x *Finder) followDocuments(ctx context.Context, at *progress) error {
 	for {
-		changes, err := x.db.Changes(ctx, at.change, mostChanges)
+		changes, next, err := x.db.Changes(ctx, at.change, mostChanges, store.ChangeFilter{Kinds: []string{
+			store.KindDocument, store.KindURI, store.KindRegistered, store.KindRepaired}})
 		if errors.Is(err, repute.ErrGone) {
 			at.complete, at.documents = false, common.Hash{}
 			return nil
 		}
-		if err != nil || len(changes) == 0 {
+		if err != nil || next == at.change {
 			return err
 		}
 		named := map[store.AgentKey]bool{}
@@ -215,7 +216,7 @@ func (x *Finder) followDocuments(ctx context.Context, at *progress) error {
 		if err := x.addOffers(ctx, documents); err != nil {
 			return err
 		}
-		at.change = changes[len(changes)-1].Cursor
+		at.change = next
 	}
 }
 

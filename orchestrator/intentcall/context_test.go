@@ -17,6 +17,7 @@ import (
 	"repute/orchestrator/outbound"
 	"repute/orchestrator/payer"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/resolver"
 	"repute/resolver/wellknown"
@@ -114,7 +115,7 @@ func (m *market) engine(t *testing.T, b buyer) (stop func()) {
 // submit gives the buyer its task, once it is installed.
 func (m *market) submit(t *testing.T, list []outbound.IntentRequest) repute.Task {
 	t.Helper()
-	client, err := orchestrator.NewClient(m.db)
+	client, err := tasks.NewClient(m.db)
 	ok(t, err)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := rundb.Module(t.Context(), m.db, "buyer"); err == nil {

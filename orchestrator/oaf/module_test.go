@@ -18,6 +18,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/oaf"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -27,7 +28,7 @@ import (
 type house struct {
 	t      *testing.T
 	db     *store.DB
-	client *orchestrator.Client
+	client *tasks.Client
 	models *modelfile.Table
 }
 
@@ -43,7 +44,7 @@ func newHouse(t *testing.T, s *modeltest.Server) *house {
 	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
 	ok(t, err)
 	t.Cleanup(db.Close)
-	client, err := orchestrator.NewClient(db)
+	client, err := tasks.NewClient(db)
 	ok(t, err)
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)

@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/scoredb"
+	"repute/store/trustdb"
 	"repute/trust/engine"
 )
 
