@@ -58,8 +58,6 @@ require (
 )
 
 require (
-	github.com/Masterminds/semver/v3 v3.5.0
-	github.com/github/go-spdx/v2 v2.3.3
 	cloud.google.com/go v0.116.0 // indirect
 	cloud.google.com/go/auth v0.18.2 // indirect
 	cloud.google.com/go/compute/metadata v0.9.0 // indirect
