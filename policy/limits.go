@@ -16,10 +16,10 @@ func DefaultBudget() Budget {
 // Bounds are a budget as a request, a manifest or a policy states it. A bound that is nil,
 // or gas that is empty, is absent and gets a default; a bound of 0 allows none.
 type Bounds struct {
-	Steps         *int64 `yaml:"maxSteps" json:"maxSteps,omitempty" minimum:"0" maximum:"2147483647" doc:"0 allows none; absent: the default"`
-	ToolCalls     *int64 `yaml:"maxToolCalls" json:"maxToolCalls,omitempty" minimum:"0" maximum:"2147483647"`
-	RuntimeMS     *int64 `yaml:"maxRuntimeMs" json:"maxRuntimeMs,omitempty" minimum:"0" maximum:"2147483647"`
-	OnchainWrites *int64 `yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty" minimum:"0" maximum:"2147483647"`
+	Steps         *int64 `yaml:"maxSteps" json:"maxSteps,omitempty" minimum:"0" doc:"0 allows none; absent: the default"`
+	ToolCalls     *int64 `yaml:"maxToolCalls" json:"maxToolCalls,omitempty" minimum:"0"`
+	RuntimeMS     *int64 `yaml:"maxRuntimeMs" json:"maxRuntimeMs,omitempty" minimum:"0"`
+	OnchainWrites *int64 `yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty" minimum:"0"`
 	GasWei        string `yaml:"maxGasWei" json:"maxGasWei,omitempty" pattern:"^[0-9]{1,78}$"`
 	// PaymentUSD lowers what a task may pay for answers. Policies bound that by payments.maxTask.
 	PaymentUSD string `yaml:"maxPaymentUsd" json:"maxPaymentUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$" doc:"dollars for answers that are paid by x402; absent: maxTask of the policy's payments, which it cannot raise"`
