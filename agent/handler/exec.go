@@ -100,7 +100,7 @@ func (e *Exec) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 	end, err := p.run(ctx)
 	if err != nil {
 		logger(e.Log).ErrorContext(ctx, "program not started", "path", e.Path, "error", err)
-		return nil, ended(ctx, fmt.Errorf("%w: the handler's program cannot be started", repute.ErrUnavailable))
+		return nil, handlerError(ctx, fmt.Errorf("%w: the handler's program cannot be started", repute.ErrUnavailable))
 	}
 	out, failure := result(ctx, stdout, &end)
 	e.logEnd(ctx, call, failure, &end, stderr.text())
@@ -136,7 +136,7 @@ func result(ctx context.Context, out *answer, end *outcome) (json.RawMessage, er
 	case end.ok:
 		return checked(out.bytes())
 	case ctx.Err() != nil:
-		return nil, ended(ctx, ctx.Err())
+		return nil, handlerError(ctx, ctx.Err())
 	case end.overCPU:
 		return nil, fmt.Errorf("%w: it used up its CPU time", ErrTimeout)
 	}
