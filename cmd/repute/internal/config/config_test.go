@@ -146,6 +146,8 @@ func TestConfigMistakes(t *testing.T) {
 		"chains:\n  - rpc: {a: b}":       "line 2: chains[0].rpc is a group of keys, wanted is a list",
 		"rate: x\nlease: y":              "line 1: rate is text, wanted is a number; line 2: lease is text, wanted is a duration such as 10s",
 		"chains:\n  - validations: some": "any, listed nor a list",
+
+		"orchestrator: {wallets: [{identities: [a]}]}": "wallets[0].identities is a list, wanted is a group of keys",
 	} {
 		_, err := loadWith(t, file)
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) ||
