@@ -63,6 +63,10 @@ func TestAgent(t *testing.T) {
 	}
 	_, err = open(t, w, 0, broken.URL+"/secret").Agent(t.Context())
 	host := strings.TrimPrefix(broken.URL, "http://")
+	if !errors.Is(err, repute.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v", err)
+	}
+	_, err = open(t, w, 0, broken.URL+"/secret").ChainID(t.Context())
 	if !errors.Is(err, repute.ErrUnavailable) || strings.Contains(err.Error(), "secret") ||
 		!strings.HasPrefix(err.Error(), "chain 31337: agent.rpc: node 1 of 1 ("+host+") does not answer") {
 		t.Errorf("%v", err)

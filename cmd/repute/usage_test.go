@@ -36,7 +36,7 @@ func TestUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"serv":                            `repute: command line: unknown command "serv", did you mean serve? (repute; see repute --help)`,
 		"task aprove x":                   `repute: task: unknown command "aprove", did you mean approve? (`,
-		"chains --jsn":                    "repute: chains: unknown flag: --jsn, did you mean --json? (",
+		"status --jsn":                    "repute: status: unknown flag: --jsn, did you mean --json? (",
 		"manifest new x":                  "repute: domain: is missing (--domain HOST",
 		"manifest did":                    "repute: domain: is missing (--domain HOST",
 		"manifest did example.com":        "repute: manifest did: takes no argument, give --domain HOST (",
