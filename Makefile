@@ -89,6 +89,7 @@ soak:
 	REPUTE_TEST_HISTORIES=60 $(GO) test -count=1 -timeout 1h -v -run TestEnginesConverge ./trust/engine
 
 lint:
+	@echo "golangci-lint runs: the first time it prints nothing for some minutes"
 	$(GO) tool -modfile=scripts/golangci.mod golangci-lint run ./...
 	@$(MAKE) --no-print-directory links
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"repute"
@@ -81,6 +82,10 @@ func problemOf(err error) *Problem {
 
 // badInput is for input that the capability's schema refuses.
 func badInput(err error) *Problem {
+	text := err.Error()
+	if !strings.HasPrefix(text, "input") { // the field of a wrong value begins with it
+		text = "input: " + text
+	}
 	return &Problem{Status: http.StatusBadRequest, Code: "invalid",
-		Message: fmt.Sprintf("input: %.500s", err.Error()), Hint: "see the capability's inputSchema"}
+		Message: fmt.Sprintf("%.500s", text), Hint: "see the capability's inputSchema"}
 }

@@ -67,8 +67,8 @@ func (t *terms) paid(s agentdb.Settlement) paid {
 	return out
 }
 
-// charge returns what a payment is settled for, of terms that name the most: an output of the scheme upto says
-// how much less it is.
+// charge returns the requirements to settle. For the scheme upto the amount is read from the output at
+// ChargeFrom, and MUST NOT exceed the maximum that the terms name.
 func (t *terms) charge(output json.RawMessage) (x402.Requirements, error) {
 	r := t.Requirements
 	if r.Scheme != x402.SchemeUpto || t.ChargeFrom == "" {

@@ -60,6 +60,9 @@ type Upkeep struct {
 	Sync, Beat, Watch, Confirm time.Duration
 
 	watching following
+	// uriProblems are the URI that was checked last and what was wrong with it. Only one check runs at a
+	// time.
+	uriProblems [3]string
 }
 
 // Times of section 3, and between questions for events.
@@ -119,18 +122,38 @@ func (u *Upkeep) sync(ctx context.Context) error {
 			"a key of the owner or the wallet (AGENT_PRIVATE_KEY)")
 	}
 	u.Router.registered.Store(&a)
-	log := u.Router.o.Log
-	if u.MetadataURI != "" && u.MetadataURI != a.URI {
-		log.WarnContext(ctx, "agent.metadata_uri (AGENT_METADATA_URI) is not what the chain says; the chain wins",
-			"configured", u.MetadataURI, "chain", a.URI)
-	}
-	if u.Resolver == nil {
-		return nil
-	}
-	if err := u.Resolver.Resolves(ctx, a.URI); err != nil {
-		log.WarnContext(ctx, "the agent's metadata URI does not resolve", "uri", a.URI, "error", err)
-	}
+	u.checkURI(ctx, a.URI)
 	return nil
+}
+
+// checkURI logs what is wrong with the URI that the chain has for the agent. The same problem is logged
+// once, although Start and Run both check.
+func (u *Upkeep) checkURI(ctx context.Context, uri string) {
+	var problem string
+	var about []any
+	switch {
+	case uri == "":
+		problem = "the agent has no URI onchain: call setAgentURI with the URL of the registration file"
+	case u.Resolver != nil:
+		if err := u.Resolver.Resolves(ctx, uri); err != nil {
+			problem, about = "the agent's metadata URI does not resolve", []any{"uri", uri, "error", err}
+		}
+	}
+	configured := ""
+	if u.MetadataURI != "" && u.MetadataURI != uri {
+		configured = "agent.metadata_uri (AGENT_METADATA_URI) is not what the chain says; the chain wins"
+	}
+	known := u.uriProblems
+	u.uriProblems = [3]string{uri, problem, configured}
+	if u.uriProblems == known {
+		return
+	}
+	if configured != "" {
+		u.Router.o.Log.WarnContext(ctx, configured, "configured", u.MetadataURI, "chain", uri)
+	}
+	if problem != "" {
+		u.Router.o.Log.WarnContext(ctx, problem, about...)
+	}
 }
 
 // Run keeps the agent up to date until ctx ends. It returns an error where the agent MUST NOT be served

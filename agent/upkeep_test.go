@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,6 +104,12 @@ func (nothing) Run(context.Context, capability.Call) (json.RawMessage, error) {
 
 func upkeep(t *testing.T, o *outside) (*agent.Upkeep, *store.DB) {
 	t.Helper()
+	return upkeepLogging(t, o, nil)
+}
+
+// upkeepLogging is upkeep with a log of its own.
+func upkeepLogging(t *testing.T, o *outside, log *slog.Logger) (*agent.Upkeep, *store.DB) {
+	t.Helper()
 	db, err := store.Open(context.WithoutCancel(t.Context()), pgtest.New(t), store.Options{})
 	ok(t, err)
 	t.Cleanup(db.Close)
@@ -113,7 +120,7 @@ func upkeep(t *testing.T, o *outside) (*agent.Upkeep, *store.DB) {
 	ok(t, err)
 	signer := keys.Local{Key: key}
 	o.agent = agent.Registered{Owner: common.Address{1}, Wallet: signer.Address(), URI: "https://a.example/"}
-	router, err := agent.NewRouter(db, agent.Options{Signer: signer, Governor: byScore{}, Version: "1.0.0",
+	router, err := agent.NewRouter(db, agent.Options{Signer: signer, Governor: byScore{}, Version: "1.0.0", Log: log,
 		Services: []*agent.Service{{Capability: c, Handler: nothing{}}}})
 	ok(t, err)
 	return &agent.Upkeep{Router: router, Registry: o, Reputation: o, Sync: 50 * time.Millisecond, Beat: 50 * time.Millisecond,
@@ -133,6 +140,70 @@ func await(t *testing.T, u *agent.Upkeep, want agent.Mode) {
 		}
 	}
 }
+
+// uris resolves the URIs of a test.
+type uris struct{}
+
+// Resolves implements agent.Resolver.
+func (uris) Resolves(_ context.Context, uri string) error {
+	if uri == "https://a.example/" {
+		return nil
+	}
+	return errors.New("it cannot be read: " + uri)
+}
+
+// TestURIWarnings: what is wrong with the URI onchain is logged once, and again when it changes; an empty
+// URI is never read.
+func TestURIWarnings(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var out strings.Builder
+	written := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return out.String()
+	}
+	o := &outside{score: agent.Score{Value: 80}}
+	u, _ := upkeepLogging(t, o, slog.New(slog.NewTextHandler(writerFunc(func(b []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return out.Write(b)
+	}), nil)))
+	u.Resolver = uris{}
+	o.set(func() { o.agent.URI = "" })
+	ok(t, u.Start(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- u.Run(ctx) }()
+	reads := func() int {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.reads
+	}
+	wait := func(done func() bool) {
+		for end := time.Now().Add(30 * time.Second); !done() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		}
+	}
+	wait(func() bool { return reads() >= 4 })
+	o.set(func() { o.agent.URI = "https://b.example/" })
+	wait(func() bool { return strings.Contains(written(), "does not resolve") })
+	after := reads()
+	wait(func() bool { return reads() >= after+3 })
+	cancel()
+	ok(t, <-ended)
+	for text, want := range map[string]int{"the agent has no URI onchain: call setAgentURI": 1, "does not resolve": 1,
+		"it cannot be read: https://b.example/": 1} {
+		if got := strings.Count(written(), text); got != want {
+			t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, written())
+		}
+	}
+}
+
+// writerFunc is a function as an io.Writer.
+type writerFunc func([]byte) (int, error)
+
+// Write implements io.Writer.
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // TestUpkeep: the mode follows the own score; without index or chain the last score counts with its
 // age; events are stored; a transferred agent is not served any more.

@@ -140,7 +140,7 @@ func (u *Upkeep) take(ctx context.Context, events []repute.Record) error {
 
 // keep stores how far events are known. What is read again after a crash has no effect.
 func (u *Upkeep) keep(ctx context.Context) {
-	err := agentdb.AddWatched(ctx, u.Router.db, u.Router.o.ID.String(), u.watching.next)
+	err := agentdb.SaveFollowedTo(ctx, u.Router.db, u.Router.o.ID.String(), u.watching.next)
 	u.failed(ctx, "store watched events", err)
 	if err == nil {
 		u.watching.kept = time.Now()

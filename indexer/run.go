@@ -36,7 +36,7 @@ func (f *Follower) Run(ctx context.Context) error {
 			f.status.setError(nil) // standing by is fine
 			repute.Pause(ctx, min(f.opts.TTL/4, standByMost))
 		case errors.Is(err, repute.ErrFenced):
-			f.log.Warn("lease lost")
+			f.log.Info("another process took the lease of this chain; waiting for it")
 		default:
 			f.log.Warn("cannot follow the chain", "error", err)
 			f.status.setError(err)

@@ -43,12 +43,12 @@ func NewVector(model string, x []float32) (Vector, error) {
 	for i, value := range x {
 		v.Values[i] = int8(math.RoundToEven(float64(value) / most * 127))
 	}
-	v.Scale = float32(1 / v.size())
+	v.Scale = float32(1 / v.norm())
 	return v, nil
 }
 
-// size returns the length of the quantized values.
-func (v Vector) size() float64 {
+// norm returns the Euclidean norm of the quantized values.
+func (v Vector) norm() float64 {
 	sum := 0
 	for _, value := range v.Values {
 		sum += int(value) * int(value)
@@ -94,7 +94,7 @@ func (v *Vector) UnmarshalBinary(b []byte) error {
 // check returns an error unless the vector has length 1 or is zero. Another length would give it a
 // wrong rank.
 func (v Vector) check() error {
-	length := float64(v.Scale) * v.size()
+	length := float64(v.Scale) * v.norm()
 	if length == 0 && v.Scale == 0 || math.Abs(length-1) < 1e-3 {
 		return nil
 	}

@@ -78,14 +78,14 @@ func (w *work) checkTrust(ctx context.Context) outcome {
 		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
 	w.gateDecision = v
-	return w.ruled(ctx, v.Stored(repute.PhaseTrust, repute.DecisionTrust, "trust"+w.whom(v.Decision.Effect)),
+	return w.ruled(ctx, v.Stored(repute.PhaseTrust, repute.DecisionTrust, "trust"+w.programSuffix(v.Decision.Effect)),
 		v.Decision, v)
 }
 
-// whom returns the suffix of an approval's subject that identifies the agent's program: its URL and
+// programSuffix returns the suffix of an approval's subject that identifies the agent's program: its URL and
 // the proof of its identity. An answer then does not apply to another program that registers under
 // the same slug. It is empty if nobody is asked.
-func (w *work) whom(e policy.Effect) string {
+func (w *work) programSuffix(e policy.Effect) string {
 	if e != policy.RequireApproval {
 		return ""
 	}
@@ -163,7 +163,7 @@ func (w *work) policySubject(e policy.Effect) string {
 	if w.module.URL == "" {
 		return "policy"
 	}
-	return "policy" + w.whom(e)
+	return "policy" + w.programSuffix(e)
 }
 
 // bound sets the limits that the task left open to those of the policy, unless the policy denies
@@ -322,7 +322,7 @@ func (w *work) execute(ctx context.Context) (o outcome) {
 	var r executed
 	if w.regated() || !again.Same(&w.gateDecision) {
 		r.Regate = &again
-		subject := w.gateDecision.Subject(&again) + w.whom(again.Decision.Effect)
+		subject := w.gateDecision.Subject(&again) + w.programSuffix(again.Decision.Effect)
 		o = w.ruled(ctx, again.Stored(repute.PhaseExecute, repute.DecisionTrust, subject), again.Decision, r)
 		if o.status != "" || o.waits != nil || o.err != nil {
 			return o

@@ -45,7 +45,7 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 	if v.Decision.Effect == policy.Allow || v.Same(&x.gateDecision) {
 		return nil // an approved agent that has not changed
 	}
-	subject := x.gateDecision.Subject(&v) + x.whom(v.Decision.Effect)
+	subject := x.gateDecision.Subject(&v) + x.programSuffix(v.Decision.Effect)
 	stored := v.Stored(repute.PhaseExecute, repute.DecisionStanding, subject)
 	if v.Decision.Effect == policy.Deny {
 		return errors.Join(&transaction.DeniedError{Reasons: v.Decision.Reasons},

@@ -76,7 +76,8 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
 	if err != nil {
 		return err
 	}
-	stored := v.Stored(repute.PhaseExecute, repute.DecisionValue, subject+" "+shown.Hash()+x.whom(v.Decision.Effect))
+	stored := v.Stored(repute.PhaseExecute, repute.DecisionValue,
+		subject+" "+shown.Hash()+x.programSuffix(v.Decision.Effect))
 	stored.Input = journal.JSON(asked{Decision: &v, Shown: shown})
 	if v.Decision.Effect == policy.RequireApproval {
 		return w.approved(ctx, stored, v.Decision, shown)

@@ -147,7 +147,7 @@ func TestCheckInputNamesFieldAndCorrection(t *testing.T) {
 		"url":{"format":"uri"},"list":{"type":"array","items":{"type":"object","properties":{"a/b":{"const":1}}}}}}`)
 	tests := []struct{ input, want string }{
 		{`{"code":"x","lang":"go","n":9,"url":"https://a.example/","list":[{"a/b":1}]}`, ""},
-		{`{}`, "input: lacks code (add the members)"},
+		{`{}`, `input: "code" is missing (add what the schema requires)`},
 		{`{"code":7}`, "input/code: is of type number (string)"},
 		{`{"code":"` + strings.Repeat("secret ", 3) + `"}`, "input/code: maxLength: got 21, want 20"},
 		{`{"code":"SECRET"}`, "input/code: does not match the pattern (^[a-z ]*$)"},
@@ -155,7 +155,7 @@ func TestCheckInputNamesFieldAndCorrection(t *testing.T) {
 		{`{"code":"x","n":10}`, "input/n: maximum: got 10, want 9"},
 		{`{"code":"x","url":":secret"}`, "input/url: is no uri (a text of format uri)"},
 		{`{"code":"x","list":[{},{"a/b":2}]}`, "input/list/1/a~1b: is not the allowed value (1)"},
-		{`{"code":"x","more":1}`, "input: has 1 unknown members: more (remove them)"},
+		{`{"code":"x","more":1}`, `input: "more" is not a member (remove or rename it)`},
 		{`[`, "input: is no JSON"},
 		{`{"code":"x","code":"y"}`, "a member is given twice"},
 		{`{"code":"x","n":9007199254740993}`, "input/n: the integer has too many digits"},

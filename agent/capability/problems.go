@@ -2,6 +2,7 @@ package capability
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -88,16 +89,28 @@ func explain(k jsonschema.ErrorKind) (reason, hint string) {
 	case *kind.Pattern:
 		return "does not match the pattern", k.Want
 	case *kind.Required:
-		return "lacks " + strings.Join(k.Missing, ", "), "add the members"
+		return quoted(k.Missing, "is missing", "are missing"), "add what the schema requires"
 	case *kind.AdditionalProperties:
-		return fmt.Sprintf("has %d unknown members: %s", len(k.Properties), short(strings.Join(k.Properties, ", "))),
-			"remove them"
+		return quoted(k.Properties, "is not a member", "are not members"), "remove or rename it"
 	case *kind.PropertyNames:
 		return "has a member whose name is not allowed", "the names that the schema allows"
 	case *kind.FalseSchema:
 		return "is not allowed here", "remove it"
 	}
 	return "", ""
+}
+
+// quoted returns a sentence about members of an object. The names are cut if they are long, because a
+// caller may have chosen them.
+func quoted(names []string, one, several string) string {
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = strconv.Quote(name)
+	}
+	if len(names) > 1 {
+		one = several
+	}
+	return short(strings.Join(texts, ", ")) + " " + one
 }
 
 // list shows allowed values of a schema.

@@ -14,7 +14,7 @@ import (
 	"repute/agent/signed"
 )
 
-// checkHeaders looks for the three headers on every answer.
+// checkHeaders checks that every answer has X-Agent-ID, X-Agent-Signature and X-Agent-Version.
 func (s *suite) checkHeaders(context.Context) (string, error) {
 	if len(s.seen) == 0 {
 		return "", skip("nothing was answered")
@@ -124,6 +124,8 @@ func (s *suite) checkMetadata(ctx context.Context) (string, error) {
 		return "", skip("it needs the chain: " + err.Error())
 	case s.o.MetadataURI != "" && s.o.MetadataURI != r.URI:
 		return "", fmt.Errorf("the chain has the URI %.200q, configured is %.200q", r.URI, s.o.MetadataURI)
+	case r.URI == "":
+		return "", errors.New("the agent has no URI onchain: call setAgentURI with the URL of the registration file")
 	case s.o.Documents == nil:
 		return "", skip("documents are not read")
 	}

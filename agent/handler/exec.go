@@ -103,7 +103,7 @@ func (e *Exec) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 	end, err := p.run(ctx)
 	if err != nil {
 		logger(e.Log).ErrorContext(ctx, "program not started", "path", e.Path, "error", err)
-		return nil, ended(ctx, fmt.Errorf("%w: the handler's program cannot be started", repute.ErrUnavailable))
+		return nil, handlerError(ctx, fmt.Errorf("%w: the handler's program cannot be started", repute.ErrUnavailable))
 	}
 	out, failure := result(ctx, stdout, &end, e.Text)
 	e.logEnd(ctx, call, failure, &end, stderr.text())
@@ -141,7 +141,7 @@ func result(ctx context.Context, out *answer, end *outcome, text bool) (json.Raw
 	case end.ok:
 		return checked(out.bytes())
 	case ctx.Err() != nil:
-		return nil, ended(ctx, ctx.Err())
+		return nil, handlerError(ctx, ctx.Err())
 	case end.overCPU:
 		return nil, fmt.Errorf("%w: it used up its CPU time", ErrTimeout)
 	}

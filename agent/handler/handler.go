@@ -30,9 +30,10 @@ var (
 // DefaultMaxAnswer bounds an answer, in bytes.
 const DefaultMaxAnswer = 10 << 20
 
-// ended turns the failure of work under ctx into an error of a Handler: what ends because the time is
-// up is ErrTimeout, whatever the work says.
-func ended(ctx context.Context, err error) error {
+// handlerError converts the failure of work under ctx to an error of a Handler: ErrTimeout at the deadline,
+// the cause if ctx was canceled, and repute.ErrUnavailable and ErrFailed unchanged. Any other error is
+// ErrFailed without its text, so that clients do not see it.
+func handlerError(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, context.DeadlineExceeded), errors.Is(err, ErrTimeout),
 		cause == nil && errors.Is(err, context.DeadlineExceeded):

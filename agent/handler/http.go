@@ -44,7 +44,7 @@ func (h *HTTP) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 	resp, err := h.Client.Do(req)
 	if err != nil {
 		logger(h.Log).WarnContext(ctx, "handler not reached", "capability", call.Capability, "error", err)
-		return nil, ended(ctx, fmt.Errorf("%w: the handler cannot be reached", repute.ErrUnavailable))
+		return nil, handlerError(ctx, fmt.Errorf("%w: the handler cannot be reached", repute.ErrUnavailable))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
@@ -55,7 +55,7 @@ func (h *HTTP) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 	switch {
 	case err != nil:
 		logger(h.Log).WarnContext(ctx, "handler's answer broke off", "capability", call.Capability, "error", err)
-		return nil, ended(ctx, fmt.Errorf("%w: the handler's answer broke off", repute.ErrUnavailable))
+		return nil, handlerError(ctx, fmt.Errorf("%w: the handler's answer broke off", repute.ErrUnavailable))
 	case int64(len(body)) > most:
 		return nil, fmt.Errorf("%w: its answer has more than %d bytes", ErrFailed, most)
 	}
@@ -104,5 +104,5 @@ func (h *HTTP) refused(ctx context.Context, call capability.Call, resp *http.Res
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable:
 		return fmt.Errorf("%w: the handler has no capacity now", repute.ErrUnavailable)
 	}
-	return ended(ctx, fmt.Errorf("%w: it answered with status %d", ErrFailed, resp.StatusCode))
+	return handlerError(ctx, fmt.Errorf("%w: it answered with status %d", ErrFailed, resp.StatusCode))
 }

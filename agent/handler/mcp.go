@@ -43,14 +43,14 @@ func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, e
 	session, done, err := m.Server.Session(ctx)
 	if err != nil {
 		logger(m.Log).WarnContext(ctx, "MCP server not reached", "tool", m.Tool, "error", err)
-		return nil, ended(ctx, fmt.Errorf("%w: the handler's MCP server cannot be reached", repute.ErrUnavailable))
+		return nil, handlerError(ctx, fmt.Errorf("%w: the handler's MCP server cannot be reached", repute.ErrUnavailable))
 	}
 	defer done()
 	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: m.Tool, Arguments: call.Input, Meta: metaOf(ctx, call)})
 	switch {
 	case err != nil:
 		logger(m.Log).WarnContext(ctx, "tool not called", "tool", m.Tool, "error", err)
-		return nil, ended(ctx, fmt.Errorf("%w: its MCP server did not run the tool", ErrFailed))
+		return nil, handlerError(ctx, fmt.Errorf("%w: its MCP server did not run the tool", ErrFailed))
 	case result.IsError:
 		logger(m.Log).WarnContext(ctx, "tool failed", "tool", m.Tool, "text", fmt.Sprintf("%.4096s", Text(result)))
 		return nil, fmt.Errorf("%w: its tool ended with an error", ErrFailed)

@@ -64,7 +64,7 @@ type taskView struct {
 }
 
 // ended reports whether a task does not change any more.
-func (t *taskView) ended() bool {
+func (t *taskView) handlerError() bool {
 	switch t.Status {
 	case repute.TaskCompleted, repute.TaskFailed, repute.TaskCancelled, repute.TaskRejected:
 		return true
@@ -107,14 +107,14 @@ func (t *Task) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 // orchestrator continues the task without its client.
 func (t *Task) await(ctx context.Context, call capability.Call, task *taskView) error {
 	told := ""
-	for !task.ended() {
+	for !task.handlerError() {
 		if task.Awaiting != told && task.Awaiting != "" {
 			logger(t.Log).WarnContext(ctx, "task waits for a person", "task", task.ID, "awaiting", task.Awaiting)
 		}
 		told = task.Awaiting
 		select {
 		case <-ctx.Done():
-			return ended(ctx, ctx.Err())
+			return handlerError(ctx, ctx.Err())
 		case <-time.After(cmp.Or(t.Poll, DefaultPoll)):
 		}
 		err := t.ask(ctx, call, http.MethodGet, "/v1/tasks/"+url.PathEscape(task.ID), nil, task)
@@ -190,7 +190,7 @@ func (t *Task) ask(ctx context.Context, call capability.Call, method, path strin
 	res, err := t.Client.Do(req)
 	if err != nil {
 		logger(t.Log).WarnContext(ctx, "orchestrator not reached", "error", err)
-		return ended(ctx, fmt.Errorf("%w: the handler's orchestrator cannot be reached", repute.ErrUnavailable))
+		return handlerError(ctx, fmt.Errorf("%w: the handler's orchestrator cannot be reached", repute.ErrUnavailable))
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
@@ -200,7 +200,7 @@ func (t *Task) ask(ctx context.Context, call capability.Call, method, path strin
 	text, err := io.ReadAll(io.LimitReader(res.Body, most+1))
 	switch {
 	case err != nil:
-		return ended(ctx, fmt.Errorf("%w: the orchestrator's answer broke off", repute.ErrUnavailable))
+		return handlerError(ctx, fmt.Errorf("%w: the orchestrator's answer broke off", repute.ErrUnavailable))
 	case int64(len(text)) > most:
 		return fmt.Errorf("%w: its answer has more than %d bytes", ErrFailed, most)
 	case json.Unmarshal(text, into) != nil:
@@ -219,5 +219,5 @@ func (t *Task) refused(ctx context.Context, path string, res *http.Response) err
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return fmt.Errorf("%w: the orchestrator has no capacity now", repute.ErrUnavailable)
 	}
-	return ended(ctx, fmt.Errorf("%w: its orchestrator answered with status %d", ErrFailed, res.StatusCode))
+	return handlerError(ctx, fmt.Errorf("%w: its orchestrator answered with status %d", ErrFailed, res.StatusCode))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -39,6 +40,7 @@ type Registry struct {
 	nodes []*ethclient.Client
 	// validator is the account as which the agent validates work of others; zero for none.
 	validator common.Address
+	hosts     []string      // of the nodes, for errors: a path may contain a secret
 	head      atomic.Uint64 // newest block that a majority of nodes had; see maxLag
 }
 
@@ -48,13 +50,18 @@ func Open(o Options) (*Registry, error) {
 		o.Timeout = 10 * time.Second
 	}
 	r := &Registry{o: o}
-	for _, url := range o.RPC {
-		c, err := rpc.DialOptions(context.Background(), url, rpc.WithHTTPClient(&http.Client{Timeout: o.Timeout}))
+	for _, address := range o.RPC {
+		c, err := rpc.DialOptions(context.Background(), address, rpc.WithHTTPClient(&http.Client{Timeout: o.Timeout}))
 		if err != nil {
 			r.Close()
 			return nil, repute.Invalid("agent.rpc", "one is no URL of a node", "http or https URLs (RPC_URL)")
 		}
 		r.nodes = append(r.nodes, ethclient.NewClient(c))
+		host := ""
+		if u, err := url.Parse(address); err == nil {
+			host = u.Host
+		}
+		r.hosts = append(r.hosts, host)
 	}
 	if len(r.nodes) == 0 {
 		return nil, repute.Invalid("agent.rpc", "is empty", "a URL (RPC_URL)")
@@ -77,9 +84,10 @@ func (r *Registry) Close() {
 }
 
 // ask asks the nodes in order until one answers. repute.ErrUnavailable where none does. What a
-// contract refuses is an answer. The error has no URL, which may contain a secret.
+// contract refuses is an answer. The error names the hosts of the nodes without their paths, which may
+// contain a secret.
 func (r *Registry) ask(ctx context.Context, question func(context.Context, *ethclient.Client) error) error {
-	failed := []error{}
+	var failed []string
 	for i, n := range r.nodes {
 		ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 		err := question(ctx, n)
@@ -87,9 +95,13 @@ func (r *Registry) ask(ctx context.Context, question func(context.Context, *ethc
 		if err == nil || reverted(err) {
 			return err
 		}
-		failed = append(failed, fmt.Errorf("node %d does not answer", i+1))
+		failed = append(failed, fmt.Sprintf("node %d of %d (%s) does not answer", i+1, len(r.nodes), r.hosts[i]))
 	}
-	return fmt.Errorf("chain %d: %w: %w", r.o.ID.ChainID, repute.ErrUnavailable, errors.Join(failed...))
+	err := fmt.Errorf("agent.rpc: %s: %w", strings.Join(failed, ", "), repute.ErrUnavailable)
+	if r.o.ID.ChainID != 0 {
+		return fmt.Errorf("chain %d: %w", r.o.ID.ChainID, err)
+	}
+	return err
 }
 
 // reverted reports whether a contract refused a call.
@@ -127,8 +139,9 @@ func (r *Registry) Call(ctx context.Context, chainID uint64, from, to common.Add
 	return out, err
 }
 
-// Events implements agent.Registry: what happened to the agent from a block on. next is where to go
-// on; of a beginning of 0 it is the block after the newest one.
+// Events implements agent.Registry. It returns the agent's events from block from on, of at most
+// agent.EventBlocks blocks. next is the block to start at the next time. With from == 0 it returns no
+// events, and next is the block after the newest one.
 func (r *Registry) Events(ctx context.Context, from uint64) (out []repute.Record, next uint64, err error) {
 	err = r.ask(ctx, func(ctx context.Context, n *ethclient.Client) error {
 		out = nil

@@ -62,8 +62,21 @@ func TestAgent(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_, err = open(t, w, 0, broken.URL+"/secret").Agent(t.Context())
+	host := strings.TrimPrefix(broken.URL, "http://")
 	if !errors.Is(err, repute.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
+	}
+	_, err = open(t, w, 0, broken.URL+"/secret").ChainID(t.Context())
+	if !errors.Is(err, repute.ErrUnavailable) || strings.Contains(err.Error(), "secret") ||
+		!strings.HasPrefix(err.Error(), "chain 31337: agent.rpc: node 1 of 1 ("+host+") does not answer") {
+		t.Errorf("%v", err)
+	}
+	unknown, err := registry.Open(registry.Options{RPC: []string{broken.URL + "/secret"}})
+	ok(t, err)
+	defer unknown.Close()
+	if _, err := unknown.ChainID(t.Context()); err == nil ||
+		!strings.HasPrefix(err.Error(), "agent.rpc: node 1 of 1 ("+host+")") {
+		t.Errorf("the chain is not known: %v", err)
 	}
 	none, next, err := r.Events(t.Context(), 0)
 	ok(t, err)

@@ -118,7 +118,7 @@ func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackC
 	}
 	return &feedbackConnection{
 		Nodes: n.feedbackNodes(page.Items), PageInfo: pageInfo{page.Next != "", wire.OrNull(page.Next)},
-		AsOf: onlyAsOf(page.AsOf),
+		AsOf: firstAsOf(page.AsOf),
 	}, nil
 }
 
@@ -178,7 +178,7 @@ func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*vali
 	}
 	return &validationConnection{
 		Nodes: n.validationNodes(page.Items), PageInfo: pageInfo{page.Next != "", wire.OrNull(page.Next)},
-		AsOf: onlyAsOf(page.AsOf),
+		AsOf: firstAsOf(page.AsOf),
 	}, nil
 }
 
@@ -315,7 +315,8 @@ func (n *agentNode) Explain(ctx context.Context, args explainArgs) (*wire.Explai
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-func onlyAsOf(all []repute.AsOf) *wire.AsOf {
+// firstAsOf returns the first view, nil for an empty list.
+func firstAsOf(all []repute.AsOf) *wire.AsOf {
 	if len(all) == 0 {
 		return nil
 	}

@@ -34,7 +34,7 @@ func (n *agentNode) Documents(ctx context.Context, args struct {
 		return nil, renameCursor(err)
 	}
 	return &documentConnection{wire.EncodeVersions(n.key, page.Items), pageInfo{page.Next != "", wire.OrNull(page.Next)},
-		onlyAsOf(page.AsOf)}, nil
+		firstAsOf(page.AsOf)}, nil
 }
 
 // postKey marks the context of a query that was posted.

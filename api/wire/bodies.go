@@ -61,7 +61,7 @@ type (
 	StatusAnswer struct {
 		Version string `json:"version"`
 		Status  string `json:"status" enum:"ok,degraded" doc:"degraded: a chain is halted, stalled, failing or incomplete"`
-		Redis   string `json:"redis,omitempty" enum:"ok,away" doc:"away: processes count their callers each alone; absent where none is configured"`
+		Redis   string `json:"redis,omitempty" enum:"ok,away" doc:"away: Redis is down, each process limits callers by itself; absent where none is configured"`
 		// Documents is as FetchState says.
 		Documents string `json:"documents,omitempty" enum:"unfetched,late" doc:"unfetched: documents wait and no process with the role documents runs; late: they wait for a quarter of an hour; absent while they are fetched in time"`
 		// Database is absent where this process keeps no Postgres of its own.

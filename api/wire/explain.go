@@ -26,14 +26,14 @@ type (
 	}
 	// Contribution is one part of a score.
 	Contribution struct {
-		Kind      string    `json:"kind" enum:"opinion,rest,prior,unrated,guard,age" doc:"opinion: of raters that count as one; rest: all that are not listed; prior: the agent's own vouching; unrated: takes away what cannot be relied on; guard: another agent of the same party; age: what age changed since the earlier epoch that the score was kept from, less than 0.1"`
+		Kind      string    `json:"kind" enum:"opinion,rest,prior,unrated,guard,age" doc:"opinion: of raters that count as one; rest: sum of the contributions not listed; prior: starting value of an agent from its own weight; unrated: subtraction that sets an unrated agent to 0; guard: another agent of the same identity; age: what age changed since the earlier epoch that the score was kept from, less than 0.1"`
 		Points    float64   `json:"points"`
 		Channel   *string   `json:"channel"`
 		Raters    []Address `json:"raters" doc:"no more than ten"`
 		Weight    float64   `json:"weight" doc:"of the strongest rater, 0 to 1"`
 		Opinion   float64   `json:"opinion" doc:"-1 to 1"`
 		Evidence  float64   `json:"evidence" doc:"units after all bounds: one full-weight opinion is one"`
-		Unvouched float64   `json:"unvouched" doc:"the part of evidence that nobody vouches for"`
+		Unvouched float64   `json:"unvouched" doc:"part of evidence from raters without weight"`
 		Sourced   float64   `json:"sourced" doc:"the part of evidence that sources give"`
 		Sources   []string  `json:"sources" doc:"ids of the sources that give the raters weight"`
 		Path      []Address `json:"path" doc:"from a root to the strongest rater; empty when there is none"`

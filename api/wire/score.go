@@ -22,11 +22,11 @@ import (
 type (
 	// Standing is how far an agent can be trusted, in short.
 	Standing struct {
-		Score      float64 `json:"score" doc:"-100 to 100; 0 while unrated, so that whoever asks for a minimum refuses"`
+		Score      float64 `json:"score" doc:"-100 to 100; 0 while unrated. Compare a minimum with low, not with score"`
 		Low        float64 `json:"low" doc:"one standard deviation below; gates that admit read it"`
 		High       float64 `json:"high" doc:"one standard deviation above; gates that refuse read it"`
 		Confidence float64 `json:"confidence" doc:"0 to 1: how much of the score is evidence"`
-		Status     string  `json:"status" enum:"rated,thin,unrated" doc:"thin: few trusted raters, so that the score is near 0, its interval wide, and no gate of the score passed; unrated: next to nothing that is vouched for; score is 0 and says nothing"`
+		Status     string  `json:"status" enum:"rated,thin,unrated" doc:"rated: two or more independent raters with weight; thin: one; unrated: none. The score of an unrated agent means nothing"`
 		Tier       int32   `json:"tier" doc:"0 unrated or to be rejected, 1 thin, to 4"`
 	}
 	// Scored is a score with what it follows from.
@@ -34,7 +34,7 @@ type (
 		Standing
 		Sentence string  `json:"sentence" example:"27.9: 8 trusted clients, on average lukewarm; their weight comes from roots; full service needs about 10 more trusted clients" doc:"what the score says, and on what it rests, in words"`
 		Reason   *string `json:"reason" doc:"why the agent is thin or unrated, and what limits it; null when it is rated and nothing does"`
-		Guard    *Guard  `json:"guard" doc:"an agent that was surely bad when somebody had it who is behind this one: it is no better, or loses the part of share; null without"`
+		Guard    *Guard  `json:"guard" doc:"related agent whose bad score limits this one, and by how much; null without"`
 		// Sourced is what facts about raters give.
 		Sourced    *Sourced      `json:"sourced" doc:"the part of the evidence that sources give, by facts about raters that are costly to forge; null where they give nothing"`
 		Sources    []SourceState `json:"sources" doc:"of the epoch whose weights count: the sources that were off or not read completely; empty where all were, or none is read"`
@@ -52,7 +52,7 @@ type (
 	// OwnRoots counts roots of the caller.
 	OwnRoots struct {
 		Given   Long `json:"given" doc:"that have not expired"`
-		Known   Long `json:"known" doc:"of these, whose party rated any agent of the chain, well or badly, in terms that count, up to the newest epoch: the others have no say"`
+		Known   Long `json:"known" doc:"of these, whose identity rated any agent of the chain, well or badly, in terms that count, up to the newest epoch: the others have no say"`
 		Sourced bool `json:"sourced" doc:"the chain's sources give raters weight too, because sources=default asked for that"`
 	}
 	// Sourced is the part of a score that sources give.
@@ -76,11 +76,11 @@ type (
 	// Guard is an agent that limits another one, which somebody is behind who had the first.
 	Guard struct {
 		Agent  ID      `json:"agent" doc:"agent id"`
-		Score  float64 `json:"score" doc:"by what was said while the holder had it; where share is 1 no lower and upper bound is above this, nor above 0"`
+		Score  float64 `json:"score" doc:"score of that agent from ratings while holder owned it; where share is 1 the bounds of the limited agent are not above this, nor above 0"`
 		Tier   int32   `json:"tier" doc:"where share is 1 no tier is above this"`
-		Holder Address `json:"holder" doc:"who had it then, whoever has it since"`
+		Holder Address `json:"holder" doc:"owner or wallet at that time"`
 		Role   string  `json:"role" enum:"owner,wallet,registrar" doc:"what the holder, or one it is linked to, is to the agent that is limited"`
-		Share  float64 `json:"share" doc:"how far it limits, 0 to 1: 1 where a quarter or more of the party's known agents are that bad, in proportion less where fewer are; the limited agent loses this part of what it has above score, or above 0"`
+		Share  float64 `json:"share" doc:"how far it limits, 0 to 1: 1 where a quarter or more of the identity's known agents are that bad, in proportion less where fewer are; the limited agent loses this part of what it has above score, or above 0"`
 		Roots  string  `json:"roots" enum:"default" doc:"by whose roots the other agent was judged: always the chain's own, also where roots= is given"`
 	}
 	// ScoredAt is a block.
@@ -109,17 +109,17 @@ type (
 	}
 	// Lacking is one thing missing.
 	Lacking struct {
-		What  string   `json:"what" enum:"rated,low,high,tier,paths,evidence,recentRaters,registrationResolves,walletDeclared,domainsProven,checked" doc:"checked: nobody looked who the agent is, as it has no score"`
+		What  string   `json:"what" enum:"rated,low,high,tier,paths,evidence,recentRaters,registrationResolves,walletDeclared,domainsProven,checked" doc:"checked: the agent has no score, so its identity was not checked"`
 		Have  float64  `json:"have"`
-		Must  string   `json:"must" enum:"atLeast,below" doc:"how have must stand to need: below for high alone, of gates that refuse"`
+		Must  string   `json:"must" enum:"atLeast,below" doc:"atLeast: have must be need or more; below: have must be less (high of gates that keep out)"`
 		Need  float64  `json:"need"`
-		Units *float64 `json:"units,omitempty" doc:"of low, in an explanation alone: so many full-weight opinions of +1 would do"`
+		Units *float64 `json:"units,omitempty" doc:"only in explanations: full-weight ratings of +1 that are missing for low"`
 	}
 	// Independence says how far raters look like different people.
 	Independence struct {
 		Ratings       Long    `json:"ratings" doc:"looked at: the newest live ones, no more than a thousand"`
 		Raters        Long    `json:"raters" doc:"distinct clients of these"`
-		Clusters      Long    `json:"clusters" doc:"parties they seem to be: raters count as one that own, or are the wallet of, agents of one owner, or whose first of these ratings came in one block with equal value, tags and URI"`
+		Clusters      Long    `json:"clusters" doc:"identities they seem to be: raters count as one that own, or are the wallet of, agents of one owner, or whose first of these ratings came in one block with equal value, tags and URI"`
 		OneAgentShare float64 `json:"oneAgentShare" doc:"part of the raters without a live rating of another agent, 0 to 1"`
 		Burstiness    float64 `json:"burstiness" doc:"part of the ratings that came within the busiest 24 hours, 0 to 1"`
 	}

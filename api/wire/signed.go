@@ -9,7 +9,7 @@ import (
 // SignedScore is a statement as package statement writes it.
 type SignedScore struct{ statement.Signed }
 
-// Schema keeps the schema from being guessed out of Go's fields.
+// Schema returns an object with any members: package statement defines the JSON.
 func (SignedScore) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }

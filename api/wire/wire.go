@@ -331,14 +331,14 @@ type ChainScores struct {
 	WalkedAt   *Time         `json:"walkedAt" doc:"when those weights were found" format:"date-time"`
 	Final      bool          `json:"final" doc:"all final scores of the epoch are stored"`
 	Roots      Long          `json:"roots" doc:"the chain's own roots of trust that have not expired; without any only sources give raters weight"`
-	Stale      Long          `json:"stale" doc:"agents whose scores must be looked at"`
+	Stale      Long          `json:"stale" doc:"agents whose scores are to be recomputed"`
 	StaleSince *Time         `json:"staleSince" doc:"since when the first of them waits" format:"date-time"`
-	LookedAt   *Time         `json:"lookedAt" doc:"when some process last looked for changes that move scores, to about ten seconds" format:"date-time"`
+	LookedAt   *Time         `json:"lookedAt" doc:"when a process last checked for changes, to about ten seconds" format:"date-time"`
 	Verified   bool          `json:"verified" doc:"every block that the newest final scores follow from is proven to be indexed completely"`
 	VerifiedTo *Long         `json:"verifiedTo" doc:"block up to which every block from the start on was proven when they were made; null for none"`
 	Sources    []SourceState `json:"sources" doc:"how the sources of raters' first weight were read for them; empty where none is read"`
 	Coverage   Coverage      `json:"coverage" doc:"of the newest epoch that was closed; all 0 before the first"`
-	Late       bool          `json:"late" doc:"for more than a minute nobody has looked, or an agent has waited for the effect of an event; before the first epoch: there could be scores"`
+	Late       bool          `json:"late" doc:"true when no process checked for a minute, or a change has waited that long; before the first epoch: when there could be scores"`
 }
 
 // Coverage tells how much of what was said of a chain's agents counts in scores.
@@ -346,13 +346,13 @@ type Coverage struct {
 	Records  Counted       `json:"records" doc:"live ratings, and latest answers of validation contracts on the allow-list; one counts if the table of tags can read it and its rater has weight"`
 	Raters   Counted       `json:"raters" doc:"addresses that rated; those count of which a record does"`
 	Agents   Counted       `json:"agents" doc:"that have records; those count of which a record does"`
-	Several  Long          `json:"several" doc:"agents of which three distinct raters or more spoke, whatever they weigh"`
+	Several  Long          `json:"several" doc:"agents that three or more distinct raters rated, of any weight"`
 	ByRoots  Long          `json:"byRoots" doc:"of the records that count, those by roots themselves"`
 	Rated    Long          `json:"rated" doc:"agents with that status when the epoch was closed"`
 	Thin     Long          `json:"thin" doc:"agents with that status when the epoch was closed"`
 	BySource []SourceCount `json:"bySource" doc:"of the records that count, those whose rater has weight by a source, by several sources more than once; the most frequent first"`
 	ToFifty  *LiftPrice    `json:"toFifty" doc:"what it costs to lift a new agent to a score of 50 by credentials alone; null where no source is read"`
-	Left     []ReasonCount `json:"left" doc:"the records that do not count by reason, the most frequent first: those of explanations, and no-weight, whose rater nobody who is trusted praised, or too few"`
+	Left     []ReasonCount `json:"left" doc:"the records that do not count by reason, the most frequent first: those of explanations, and no-weight: the rater has no weight"`
 	Tags     []UnreadTag   `json:"tags" doc:"the ten most frequent tags of the records that are left out because of their tag"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"repute/devnet"
 	"repute/internal/pgtest"
 	"strings"
@@ -75,6 +76,7 @@ func TestDemoOnce(t *testing.T) {
 		"rated agents": wantRated, "score that a ring bought": 1,
 		"task for an agent that is rated well": 1, "task for an agent that a ring praises": 1,
 		"task that buys a forecast": 1, "units that the seller has": 1, "payment that proves the rating": 1,
+		"decision of the tutorial":    len(tutorialSteps()),
 		"posted ratings in the index": 1, "payment": 1, "roles that set caps": 4, "score that a report lifted": 1} {
 		if summary.Checked[kind] < atLeast {
 			t.Errorf("only %d comparisons of %s", summary.Checked[kind], kind)
@@ -83,6 +85,40 @@ func TestDemoOnce(t *testing.T) {
 	if !summary.OK || summary.Documents["ok"] < 30 || summary.Documents["failed"] == 0 ||
 		summary.Documents["pending"] > 0 {
 		t.Errorf("got %s", fmt.Sprint(summary))
+	}
+}
+
+// The decisions that demo --once checks are those of the tutorial: no more and no less.
+func TestTutorialSteps(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/tutorials/gate-a-payment.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{}
+	for _, m := range regexp.MustCompile(`/agents/\d+/decision\?minScore=\d+`).FindAllString(string(page), -1) {
+		want[m] = true
+	}
+	// The second decision of the page is shown without its URL, which the sentence before it describes.
+	want["/agents/5/decision?minScore=20"] = strings.Contains(string(page), "Ask the same about agent 5")
+	for _, m := range regexp.MustCompile(`(?m)^pay_if_trusted (\d+) (\d+)$`).FindAllStringSubmatch(string(page), -1) {
+		query := fmt.Sprintf("/agents/%s/decision?valueAtRisk=%s", m[1], m[2])
+		want[query] = true
+		denied := strings.Contains(string(page), "\nagent "+m[1]+" is not paid\n")
+		for _, step := range tutorialSteps() {
+			if step.query == query && (step.want == "deny") != denied {
+				t.Errorf("%s: the page shows a denial: %v, the demo checks %s", query, denied, step.want)
+			}
+		}
+	}
+	for _, step := range tutorialSteps() {
+		if !want[step.query] {
+			t.Errorf("the page does not ask %s", step.query)
+		}
+		delete(want, step.query)
+	}
+	if len(want) > 0 {
+		t.Errorf("not checked: %v", want)
 	}
 }
 

@@ -65,7 +65,7 @@ func knownCommand(root *cobra.Command, args []string) error {
 	cmd, rest, err := root.Find(args)
 	if err == nil && cmd == root && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") &&
 		!strings.HasPrefix(rest[0], cobra.ShellCompRequestCmd) {
-		return misused(cmd, fmt.Errorf("unknown command %q", rest[0]))
+		return misused(cmd, unknownCommand(cmd, rest[0]))
 	}
 	return nil
 }
@@ -160,12 +160,43 @@ func misused(cmd *cobra.Command, err error) error {
 		field = "command line"
 	}
 	reason := err.Error()
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		reason += similarFlags(cmd, unknown.GetSpecifiedName())
+	}
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) { // the text of package strconv is for programmers
 		reason = fmt.Sprintf("--%s: %.60q is no %s", wrong.GetFlag().Name, wrong.GetValue(),
 			kindOf(wrong.GetFlag().Value.Type()))
 	}
 	return repute.Invalid(field, reason, cmd.UseLine()+"; see "+cmd.CommandPath()+" --help")
+}
+
+// unknownCommand returns the error for a name that no subcommand has. It suggests similar names.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	return fmt.Errorf("unknown command %q%s", name, suggestion(cmd, name, ""))
+}
+
+// suggestion returns the part of an error that suggests the commands below cmd with names that are similar
+// to a misspelled one; empty if there is none.
+func suggestion(cmd *cobra.Command, name, prefix string) string {
+	cmd.SuggestionsMinimumDistance = 2 // edits between the names; cobra's own default
+	similar := cmd.SuggestionsFor(name)
+	if len(similar) == 0 {
+		return ""
+	}
+	return ", did you mean " + prefix + strings.Join(similar, " or "+prefix) + "?"
+}
+
+// similarFlags is suggestion for a flag of cmd.
+func similarFlags(cmd *cobra.Command, name string) string {
+	flags := &cobra.Command{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	return suggestion(flags, name, "--")
 }
 
 // kindOf describes the values of a flag type.
@@ -198,7 +229,7 @@ func strict(cmd *cobra.Command) {
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = func(cmd *cobra.Command, given []string) error {
 			if len(given) > 0 {
-				return misused(cmd, fmt.Errorf("unknown command %q", given[0]))
+				return misused(cmd, unknownCommand(cmd, given[0]))
 			}
 			return cmd.Help()
 		}

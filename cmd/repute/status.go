@@ -60,7 +60,9 @@ func status(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool) erro
 		s.Documents = answers.FetchState(fetching, time.Now())
 		return p.PrintJSON(s)
 	}
-	if err := printStatus(p, chains); err != nil {
+	if len(chains) == 0 {
+		fmt.Fprintln(p.Stdout, "no chain is indexed yet: repute serve --chain NAME --rpc URL")
+	} else if err := printStatus(p, chains); err != nil {
 		return err
 	}
 	printFetching(p.Stdout, fetching, time.Now())

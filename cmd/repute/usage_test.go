@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -33,7 +34,12 @@ func TestWrongUsage(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"serv":                            `repute: command line: unknown command "serv" (repute; see repute --help)`,
+		"serv":                            `repute: command line: unknown command "serv", did you mean serve? (repute; see repute --help)`,
+		"task aprove x":                   `repute: task: unknown command "aprove", did you mean approve? (`,
+		"status --jsn":                    "repute: status: unknown flag: --jsn, did you mean --json? (",
+		"manifest new x":                  "repute: domain: is missing (--domain HOST",
+		"manifest did":                    "repute: domain: is missing (--domain HOST",
+		"manifest did example.com":        "repute: manifest did: takes no argument, give --domain HOST (",
 		"task submit":                     "repute: task submit: accepts 1 arg(s), received 0 (repute task submit GOAL [flags]; see",
 		"task show":                       `repute: task: unknown command "show" (`,
 		"score replay 1:2 --at finalized": `repute: score replay: --at: "finalized" is no whole number from 0 on (`,
@@ -46,6 +52,60 @@ func TestUsageErrors(t *testing.T) {
 			!strings.HasPrefix(said.String(), want) {
 			t.Errorf("%s: exit code %d, says %q, want %q", line, code, said.String(), want)
 		}
+	}
+}
+
+// A root without a chain is refused before a database is made.
+func TestRootsAddMakesNoDatabase(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "none")
+	for flag, want := range map[string]string{"--set=default": "chain: exactly one is needed", "--set=No": "set"} {
+		var said bytes.Buffer
+		args := []string{"roots", "add", "0x" + strings.Repeat("1", 40), "--reason", "x", flag, "--data-dir", dir}
+		code := run(t.Context(), args, io.Discard, &said)
+		if code != 2 || !strings.Contains(said.String(), want) {
+			t.Errorf("%s: exit code %d, says %q", flag, code, said.String())
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%s: made %s", flag, dir)
+		}
+	}
+}
+
+// Commands that list say what to do where nothing is stored; their JSON stays a list or object.
+func TestEmptyDatabase(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	for line, want := range map[string]string{"status": "no chain is indexed yet: repute serve --chain NAME --rpc URL\n",
+		"pay list": "no payments yet\n", "agent list": "no agents are registered\n"} {
+		args := append(strings.Fields(line), "--database-url", url)
+		var out, asJSON, said bytes.Buffer
+		if code := run(t.Context(), args, &out, &said); code != 0 || out.String() != want {
+			t.Errorf("%s: exit code %d, prints %q, says %q", line, code, &out, &said)
+		}
+		if code := run(t.Context(), append(args, "--json"), &asJSON, &said); code != 0 || !json.Valid(asJSON.Bytes()) {
+			t.Errorf("%s --json: exit code %d, prints %q", line, code, &asJSON)
+		}
+	}
+}
+
+// The next step that agent new prints can be done, and a directory that exists is named.
+func TestAgentNewSaysWhatIsNext(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "my-agent")
+	var out, said bytes.Buffer
+	if code := run(t.Context(), []string{"agent", "new", dir, "--runtime"}, &out, &said); code != 0 ||
+		!strings.Contains(out.String(), "Register the agent first: see "+filepath.Join(dir, "README.md")) {
+		t.Errorf("exit code %d, prints %q, says %q", code, &out, &said)
+	}
+	readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil || !strings.Contains(string(readme), `"register(string)" METADATA_URI`) {
+		t.Errorf("the README does not say how to register: %v\n%s", err, readme)
+	}
+	said.Reset()
+	if code := run(t.Context(), []string{"agent", "new", dir}, &out, &said); code != 2 ||
+		!strings.Contains(said.String(), "exists (name a new directory)") {
+		t.Errorf("exit code %d, says %q", code, &said)
 	}
 }
 

@@ -96,7 +96,7 @@ func beforeDeployment(c repute.Chain, block uint64) string {
 	}
 	text := fmt.Sprintf("block %d is before block %d, in which the identity registry was deployed on %s", block,
 		all[own].StartBlock, all[own].Name)
-	if fits := fitting(c, all, block); fits != "" {
+	if fits := networksText(c, all, block); fits != "" {
 		return text + "; the block fits " + fits
 	}
 	return text
@@ -105,9 +105,9 @@ func beforeDeployment(c repute.Chain, block uint64) string {
 // mostFitting is how many networks an error names.
 const mostFitting = 3
 
-// fitting returns the networks that have the same registry at a block, most recent deployment
-// first.
-func fitting(c repute.Chain, all []contracts.Deployment, block uint64) string {
+// networksText returns, for an error, the names of at most three networks that have the same registry at
+// a block, with the most recent deployment first.
+func networksText(c repute.Chain, all []contracts.Deployment, block uint64) string {
 	all = slices.DeleteFunc(all, func(d contracts.Deployment) bool {
 		return d.Identity != c.Identity ||
 			d.StartBlock > block

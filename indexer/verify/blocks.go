@@ -157,9 +157,9 @@ func (v *Verifier) admits(b types.Bloom) bool {
 // judgedAtOnce is how many blocks' receipts are asked for at the same time.
 const judgedAtOnce = 4
 
-// blockResult is the judgement of one of several blocks, or why there is none.
+// blockResult is the judgment of one of several blocks, or why there is none.
 type blockResult struct {
-	judgement
+	judgment
 	number uint64
 	err    error
 	why    error // why its receipts prove nothing, nil when that is not known
@@ -173,7 +173,7 @@ func (v *Verifier) judgeSome(ctx context.Context, numbers []uint64) []blockResul
 	for i, number := range numbers {
 		work.Go(func() error {
 			j, err := v.judge(ctx, number)
-			out[i] = blockResult{judgement: j, number: number, err: err}
+			out[i] = blockResult{judgment: j, number: number, err: err}
 			return nil
 		})
 	}
@@ -181,10 +181,10 @@ func (v *Verifier) judgeSome(ctx context.Context, numbers []uint64) []blockResul
 	return out
 }
 
-// act stores what a judgement shows to be missing, and deletes from a final block whose receipts
+// act stores what a judgment shows to be missing, and deletes from a final block whose receipts
 // are proven what is not on the chain. What stays wrong is published as a gap. listed is false
 // when something stays wrong and there is no room for its gap.
-func (v *Verifier) act(ctx context.Context, l store.Lease, at verifydb.Standing, j judgement) (listed bool, err error) {
+func (v *Verifier) act(ctx context.Context, l store.Lease, at verifydb.Standing, j judgment) (listed bool, err error) {
 	if j.settled() {
 		return true, nil
 	}
@@ -197,7 +197,7 @@ func (v *Verifier) act(ctx context.Context, l store.Lease, at verifydb.Standing,
 			return false, err
 		}
 	} else if len(j.absent) > 0 && j.block.Number <= at.Cursor {
-		if err := v.repair(ctx, l, at, []judgement{j}); err != nil {
+		if err := v.repair(ctx, l, at, []judgment{j}); err != nil {
 			return false, err
 		}
 	}
@@ -213,8 +213,8 @@ func (v *Verifier) act(ctx context.Context, l store.Lease, at verifydb.Standing,
 	return true, nil
 }
 
-// blockGaps returns the gaps that a judgement shows, by kind.
-func (v *Verifier) blockGaps(j judgement) []gap {
+// blockGaps returns the gaps that a judgment shows, by kind.
+func (v *Verifier) blockGaps(j judgment) []gap {
 	var gaps []gap
 	add := func(l types.Log, what string) {
 		event, ours := v.decoder.Decode(l)
@@ -282,7 +282,7 @@ func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, er
 // reread looks for more of what a node left out of a range: it asks for all logs in short pieces,
 // reads the headers unless their blooms are dense, and asks again for the blocks that hold stored
 // logs. It returns the blocks in which logs are missing.
-func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]judgement, error) {
+func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]judgment, error) {
 	var suspects []uint64
 	if !v.dense {
 		for from := r.From; from <= r.To; from += v.opts.Window {

@@ -171,7 +171,7 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 // errDense is returned when the blooms admit everything, or exclude stored events.
 var errDense = errors.New("the headers' blooms do not tell which blocks hold events; read the receipts of all blocks")
 
-// block records the judgement of one block.
+// block records the judgment of one block.
 func (c *check) block(ctx context.Context, j blockResult) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -184,21 +184,21 @@ func (c *check) block(ctx context.Context, j blockResult) error {
 	if !j.proven {
 		c.result.Unproven++
 	}
-	c.differ(c.v.blockGaps(j.judgement))
-	if err := c.time(ctx, j.judgement); err != nil {
+	c.differ(c.v.blockGaps(j.judgment))
+	if err := c.time(ctx, j.judgment); err != nil {
 		return err
 	}
 	if !c.o.Repair || len(j.absent) == 0 {
 		return nil
 	}
-	stored, err := c.v.storeMissing(ctx, c.o.Lease, c.at, []judgement{j.judgement})
+	stored, err := c.v.storeMissing(ctx, c.o.Lease, c.at, []judgment{j.judgment})
 	c.result.Repaired += stored
 	return err
 }
 
 // time compares a stored block's time with that of its header, which the block's hash
 // authenticates, and corrects it when Repair is set. An unknown time is not a difference.
-func (c *check) time(ctx context.Context, j judgement) error {
+func (c *check) time(ctx context.Context, j judgment) error {
 	known, err := verifydb.Headers(ctx, c.v.db, c.v.chain.ID, []uint64{j.block.Number})
 	stored := known[j.block.Number]
 	if err != nil || !j.proven || stored.Time.IsZero() || stored.Time.Equal(j.block.Time) {

@@ -12,7 +12,7 @@ import (
 )
 
 // amend replaces the stored events of a block by those that its proven receipts show.
-func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgement) error {
+func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgment) error {
 	if err := node.CheckTime(j.block.Block); err != nil {
 		return err
 	}
@@ -32,10 +32,10 @@ func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgement) error 
 
 // correctHash judges a final block that is stored with a hash that no endpoint has, as the block
 // that the endpoints have, and stores it under the hash of that one once it is proven.
-func (v *Verifier) correctHash(ctx context.Context, l store.Lease, number uint64) (judgement, error) {
+func (v *Verifier) correctHash(ctx context.Context, l store.Lease, number uint64) (judgment, error) {
 	stored, _, err := verifydb.Logs(ctx, v.db, v.chain.ID, repute.BlockRange{From: number, To: number}, 1)
 	if err != nil {
-		return judgement{}, err
+		return judgment{}, err
 	}
 	h := inquiry{v: v, nodes: v.witnesses.Nodes(), number: number, stored: stored}
 	j, err := h.judge(ctx)
@@ -43,10 +43,10 @@ func (v *Verifier) correctHash(ctx context.Context, l store.Lease, number uint64
 		return j, err
 	}
 	if !j.proven {
-		return judgement{}, fmt.Errorf("block %d: %w", number, node.ErrMoved)
+		return judgment{}, fmt.Errorf("block %d: %w", number, node.ErrMoved)
 	}
 	if err := v.amend(ctx, l, j); err != nil {
-		return judgement{}, err
+		return judgment{}, err
 	}
 	j.absent, j.extra = nil, nil
 	return j, nil

@@ -12,8 +12,8 @@
 //   - sweepBlocks goes through the final blocks. A block is proven by receipts whose root its
 //     header names, by a bloom that excludes our events, or by the logs that two hosts show.
 //
-// An inquiry asks the witnesses about one block, and its judgement says which logs are missing,
-// which are stored in error and how sure that is. Nothing is repaired without a judgement.
+// An inquiry asks the witnesses about one block, and its judgment says which logs are missing,
+// which are stored in error and how sure that is. Nothing is repaired without a judgment.
 // storeMissing puts missing events in their place, and amend replaces those of a block. What is
 // not found stays published as a gap, and blocks that nothing proves as unproven.
 //

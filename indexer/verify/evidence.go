@@ -53,7 +53,7 @@ func (v *Verifier) judgeConnected(ctx context.Context, blocks []node.Sealed,
 			}
 			why := out[i].err
 			j, err := h.judge(ctx)
-			out[i] = blockResult{judgement: j, number: blocks[i].Number, err: err, why: why}
+			out[i] = blockResult{judgment: j, number: blocks[i].Number, err: err, why: why}
 			return nil
 		})
 	}
@@ -83,7 +83,7 @@ func (v *Verifier) byReceipts(ctx context.Context, blocks []node.Sealed, stored 
 			for i := range part {
 				r := blockResult{number: part[i].Number, err: err}
 				if err == nil {
-					r.judgement, r.err = v.weigh(evidence[i], stored[r.number]), errs[i]
+					r.judgment, r.err = v.weigh(evidence[i], stored[r.number]), errs[i]
 				}
 				out[from+i] = r
 			}
@@ -147,7 +147,7 @@ func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map
 	}
 	for i, place := range open {
 		if len(showing[i]) > 1 && !others[i] && !v.needsReceipts(&blocks[place], stored[blocks[place].Number]) {
-			out[place] = blockResult{judgement: judgement{block: blocks[place], agreed: true}, number: blocks[place].Number}
+			out[place] = blockResult{judgment: judgment{block: blocks[place], agreed: true}, number: blocks[place].Number}
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (v *Verifier) needsReceipts(s *node.Sealed, stored []types.Log) bool {
 	return len(stored) == 0 && s.Recomputed && (v.bloomless || v.admits(s.Bloom))
 }
 
-// unsure returns why a judgement proves nothing.
+// unsure returns why a judgment proves nothing.
 func (r *blockResult) unsure() error {
 	switch {
 	case r.err != nil:
@@ -168,8 +168,8 @@ func (r *blockResult) unsure() error {
 		return errEmpty
 	case r.why != nil:
 		return r.why
-	case r.judgement.why != nil:
-		return r.judgement.why
+	case r.judgment.why != nil:
+		return r.judgment.why
 	case r.block.Hash != (common.Hash{}) && !r.block.Recomputed:
 		return errForeign
 	case r.rooted:

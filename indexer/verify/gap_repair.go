@@ -140,7 +140,7 @@ func (v *Verifier) stillMissing(ctx context.Context, at verifydb.Standing, h gap
 
 // repair puts logs in their place and looks for more where they were lost: a node
 // that dropped one of a range has likely dropped others.
-func (v *Verifier) repair(ctx context.Context, l store.Lease, at verifydb.Standing, lacking []judgement) error {
+func (v *Verifier) repair(ctx context.Context, l store.Lease, at verifydb.Standing, lacking []judgment) error {
 	if _, err := v.storeMissing(ctx, l, at, lacking); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (v *Verifier) widen(ctx context.Context, l store.Lease, at verifydb.Standin
 }
 
 // storeMissing stores the missing events of judged blocks, and returns how many there were.
-func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at verifydb.Standing, lacking []judgement) (int,
+func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at verifydb.Standing, lacking []judgment) (int,
 	error) {
 	records, blocks, err := v.records(at, lacking)
 	if err != nil || len(records) == 0 {
@@ -190,7 +190,7 @@ func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at verifydb.
 }
 
 // records decodes the missing logs of judged blocks.
-func (v *Verifier) records(at verifydb.Standing, lacking []judgement) (records []repute.Record, blocks []repute.Block,
+func (v *Verifier) records(at verifydb.Standing, lacking []judgment) (records []repute.Record, blocks []repute.Block,
 	err error) {
 	for _, j := range lacking {
 		if j.block.Number > at.Cursor ||

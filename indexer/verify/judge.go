@@ -16,9 +16,9 @@ import (
 	"repute/store/verifydb"
 )
 
-// judgement compares the stored logs of a block with what witnesses show of it. Nothing is
+// judgment compares the stored logs of a block with what witnesses show of it. Nothing is
 // repaired without one.
-type judgement struct {
+type judgment struct {
 	block   node.Sealed
 	logs    []types.Log // of followed contracts, as the block has them
 	absent  []types.Log // in the block and not stored
@@ -31,11 +31,11 @@ type judgement struct {
 	why     error       // why a witness gave no receipts, nil when all gave some or it is proven
 }
 
-// sure reports whether the judgement rests on more than one host.
-func (j *judgement) sure() bool { return j.proven || j.agreed }
+// sure reports whether the judgment rests on more than one host.
+func (j *judgment) sure() bool { return j.proven || j.agreed }
 
 // settled reports whether exactly the logs of the block are stored.
-func (j judgement) settled() bool {
+func (j judgment) settled() bool {
 	return len(j.absent) == 0 && len(j.extra) == 0 && len(j.claimed) == 0
 }
 
@@ -44,14 +44,14 @@ func (j judgement) settled() bool {
 // proven, a log counts that two hosts show, or the only host there is. It is an
 // error when the stored block is another one, and when the witnesses do not agree
 // which block is the chain's.
-func (v *Verifier) judge(ctx context.Context, number uint64) (judgement, error) {
+func (v *Verifier) judge(ctx context.Context, number uint64) (judgment, error) {
 	stored, _, err := verifydb.Logs(ctx, v.db, v.chain.ID, repute.BlockRange{From: number, To: number}, 1)
 	if err != nil {
-		return judgement{}, err
+		return judgment{}, err
 	}
 	known, err := verifydb.Headers(ctx, v.db, v.chain.ID, []uint64{number})
 	if err != nil {
-		return judgement{}, err
+		return judgment{}, err
 	}
 	h := inquiry{v: v, nodes: v.witnesses.Nodes(), number: number, block: known[number], stored: stored}
 	return h.judge(ctx)
@@ -70,12 +70,12 @@ type inquiry struct {
 
 // judge compares the receipts of one witness after another with the stored logs until the result is
 // certain.
-func (h *inquiry) judge(ctx context.Context) (judgement, error) {
+func (h *inquiry) judge(ctx context.Context) (judgment, error) {
 	block := h.block
 	if block.Hash == (common.Hash{}) {
 		agreed, err := h.canonical(ctx)
 		if err != nil {
-			return judgement{}, err
+			return judgment{}, err
 		}
 		block = agreed.Block
 	}
@@ -89,7 +89,7 @@ func (h *inquiry) judge(ctx context.Context) (judgement, error) {
 		}
 		if err != nil {
 			if last = err; ctx.Err() != nil {
-				return judgement{}, err
+				return judgment{}, err
 			}
 			continue
 		}
@@ -112,7 +112,7 @@ func (h *inquiry) judge(ctx context.Context) (judgement, error) {
 		words = append(words, answer{e, n.Host()})
 	}
 	if len(words) == 0 {
-		return judgement{}, last
+		return judgment{}, last
 	}
 	j := h.unproven(words)
 	j.agreed, j.why = len(agreeing) > 1 && j.settled(), h.why
@@ -121,7 +121,7 @@ func (h *inquiry) judge(ctx context.Context) (judgement, error) {
 	}
 	header, err := h.canonical(ctx)
 	if err != nil {
-		return judgement{}, err
+		return judgment{}, err
 	}
 	if j.bare = h.v.needsReceipts(header, nil); j.bare {
 		j.agreed = false
@@ -236,7 +236,7 @@ type answer struct {
 
 // unproven combines the evidence of witnesses of which none can prove it. A single host is
 // believed, as it is when the chain is followed: everything that any of its ports shows.
-func (h *inquiry) unproven(words []answer) judgement {
+func (h *inquiry) unproven(words []answer) judgment {
 	anyone, shared := words[0].Evidence, words[0].Evidence
 	anyone.Logs, shared.Logs = nil, nil
 	for i, w := range words {
@@ -281,8 +281,8 @@ func showing(words []answer, l *types.Log) (by []string) {
 }
 
 // weigh compares a block's evidence with what is stored of it.
-func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgement {
-	j := judgement{block: e.Sealed, proven: e.Proven, rooted: e.Rooted}
+func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgment {
+	j := judgment{block: e.Sealed, proven: e.Proven, rooted: e.Rooted}
 	byIndex := make(map[uint]*types.Log, len(stored))
 	for i := range stored {
 		byIndex[stored[i].Index] = &stored[i]
@@ -311,7 +311,7 @@ func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgement {
 // judgePlaces judges the blocks of logs that are not stored, at most so many that were not looked at before, and returns
 // those in which logs are missing or claimed to be. The error is that of a block that could not be judged.
 func (v *Verifier) judgePlaces(ctx context.Context, logs []types.Log, most int,
-	looked map[uint64]bool) (out []judgement, err error) {
+	looked map[uint64]bool) (out []judgment, err error) {
 	unknown, err := verifydb.UnknownLogs(ctx, v.db, v.chain.ID, logs)
 	if err != nil {
 		return nil, err
@@ -336,7 +336,7 @@ func (v *Verifier) judgePlaces(ctx context.Context, logs []types.Log, most int,
 	return out, err
 }
 
-// lacking returns the judgements that show missing logs.
-func lacking(all []judgement) []judgement {
-	return slices.DeleteFunc(all, func(j judgement) bool { return len(j.absent) == 0 })
+// lacking returns the judgments that show missing logs.
+func lacking(all []judgment) []judgment {
+	return slices.DeleteFunc(all, func(j judgment) bool { return len(j.absent) == 0 })
 }

@@ -121,7 +121,7 @@ func (p *proving) run(ctx context.Context, headers, suspects []node.Sealed) erro
 // settle acts on one result, and notes the block when it is not proven.
 func (p *proving) settle(ctx context.Context, j blockResult) error {
 	if p.otherHash[j.number] && j.err == nil && j.proven {
-		if err := p.v.amend(ctx, p.lease, j.judgement); err != nil {
+		if err := p.v.amend(ctx, p.lease, j.judgment); err != nil {
 			return err
 		}
 		j.absent, j.extra = nil, nil
@@ -205,7 +205,7 @@ func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at verifydb.S
 	if j.proven && !v.bloomless && !within(bloomOf(j.logs), j.block.Bloom) {
 		v.wrongBlooms[j.number] = true
 	}
-	listed, err := v.act(ctx, l, at, j.judgement)
+	listed, err := v.act(ctx, l, at, j.judgment)
 	switch {
 	case ofEndpoints(ctx, err) && !node.WaitingHelps(err):
 		v.log.Warn("block not proven", "block", j.number, "error", err)
@@ -215,7 +215,7 @@ func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at verifydb.S
 	}
 	if !j.settled() && !j.proven { // the repair is as good as the evidence was
 		again, err := v.judge(ctx, j.number)
-		j.judgement, j.err = again, err
+		j.judgment, j.err = again, err
 	}
 	if j.err == nil && j.sure() && listed {
 		return true, nil, nil

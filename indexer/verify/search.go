@@ -32,7 +32,7 @@ func effort[T int | uint64](first, least T, tries int) T { return max(first>>min
 // for the very agent, over the whole range and then over shorter ones; the block
 // where the state changed; the blooms of the headers. What is found are the blocks
 // that lack logs by their receipts, which judge.
-func (v *Verifier) locate(ctx context.Context, at verifydb.Standing, h gap) ([]judgement, error) {
+func (v *Verifier) locate(ctx context.Context, at verifydb.Standing, h gap) ([]judgment, error) {
 	r := h.Blocks
 	r.From, r.To = max(r.From, v.chain.StartBlock), min(max(r.To, r.From), at.Cursor)
 	if r.To < r.From {
@@ -54,7 +54,7 @@ func (v *Verifier) locate(ctx context.Context, at verifydb.Standing, h gap) ([]j
 
 // query asks every witness for the agent's logs, over the whole range and over a
 // sixteenth of it at a time, and judges the blocks of those that are not stored.
-func (v *Verifier) query(ctx context.Context, h gap, r repute.BlockRange) ([]judgement, error) {
+func (v *Verifier) query(ctx context.Context, h gap, r repute.BlockRange) ([]judgment, error) {
 	var last error
 	looked := map[uint64]bool{}
 	for _, n := range v.witnesses.Nodes() {
@@ -156,7 +156,7 @@ func scanned(r repute.BlockRange, tries int) repute.BlockRange {
 
 // scan examines the headers of a range from its end, within the effort that the gap is worth, and
 // judges the blocks whose bloom admits one of its logs.
-func (v *Verifier) scan(ctx context.Context, h gap, r repute.BlockRange) ([]judgement, error) {
+func (v *Verifier) scan(ctx context.Context, h gap, r repute.BlockRange) ([]judgment, error) {
 	filters := missing.Searches(v.chain, h)
 	judged, most := 0, effort(judgedBlocks, leastJudged, h.Tries)
 	r = scanned(r, h.Tries)
@@ -177,7 +177,7 @@ func (v *Verifier) scan(ctx context.Context, h gap, r repute.BlockRange) ([]judg
 				return nil, err
 			}
 			if len(j.absent) > 0 {
-				return []judgement{j}, nil
+				return []judgment{j}, nil
 			}
 		}
 		if from == low || judged >= most {

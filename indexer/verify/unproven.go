@@ -109,14 +109,14 @@ func (s *blockSweep) settle(ctx context.Context, j blockResult) (proven bool, wh
 		return false, why, err
 	}
 	if j.proven {
-		if err := s.v.correctTimeOf(ctx, s.lease, j.judgement); err != nil {
+		if err := s.v.correctTimeOf(ctx, s.lease, j.judgment); err != nil {
 			return false, nil, err
 		}
 	}
 	if !slices.ContainsFunc(s.proofs, func(p verifydb.BlockProof) bool { return p.Loose == j.number }) {
 		return true, nil, nil
 	}
-	connectedHeaders, err := s.v.reconnect(ctx, s.lease, j.judgement)
+	connectedHeaders, err := s.v.reconnect(ctx, s.lease, j.judgment)
 	return connectedHeaders, errForeign, err
 }
 
@@ -137,7 +137,7 @@ func newestUnproven(proofs []verifydb.BlockProof, below uint64, most int) (out [
 
 // reconnect connects the blocks below a block, whose header was not authenticated, with its true
 // header, once that is authenticated. It reports whether it is.
-func (v *Verifier) reconnect(ctx context.Context, l store.Lease, j judgement) (bool, error) {
+func (v *Verifier) reconnect(ctx context.Context, l store.Lease, j judgment) (bool, error) {
 	header := j.block
 	if !j.proven {
 		shown, by, err := v.witnesses.Headers(ctx, []uint64{j.block.Number})
@@ -154,7 +154,7 @@ func (v *Verifier) reconnect(ctx context.Context, l store.Lease, j judgement) (b
 }
 
 // correctTimeOf corrects the stored time of a proven block.
-func (v *Verifier) correctTimeOf(ctx context.Context, l store.Lease, j judgement) error {
+func (v *Verifier) correctTimeOf(ctx context.Context, l store.Lease, j judgment) error {
 	known, err := verifydb.Headers(ctx, v.db, v.chain.ID, []uint64{j.block.Number})
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ const ProblemType = "application/problem+json"
 // ErrUnauthorized is returned when a route needs a token and the request has none that is known.
 var ErrUnauthorized = errors.New("a bearer token is needed")
 
-// ErrForbidden is returned when the token of the caller has not the role that a route needs.
+// ErrForbidden is returned when the token of the caller lacks the role that a route needs.
 var ErrForbidden = errors.New("not for this caller")
 
 // refusal is an error about a caller without the needed rights, with a hint. Its kind is

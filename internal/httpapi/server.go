@@ -178,7 +178,7 @@ func (s *Server) Fail(ctx context.Context, err error) *ErrorBody { return Report
 // Problems documents the answers that are no success, once for every operation.
 func (s *Server) Problems() *huma.Response {
 	return &huma.Response{Description: "What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer " +
-		"token is missing or wrong, 403 the token has not the role, 404 nothing of that name, 409 what is stored forbids it, " +
+		"token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, " +
 		"429 too many requests, 503 a dependency is away (see Retry-After).",
 		Content: map[string]*huma.MediaType{ProblemType: {
 			Schema: s.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[ErrorBody](), true, "")}}}

@@ -90,7 +90,7 @@ func readRoles(tokens []Token, roles map[string][]string) error {
 func (t *Token) May(needed ...Role) error {
 	for _, r := range needed {
 		if t.roles != nil && r != RoleRead && !slices.Contains(t.roles, r) {
-			return &refusal{ErrForbidden, fmt.Sprintf("the token of %s has not the role %q", t.Name, r),
+			return &refusal{ErrForbidden, fmt.Sprintf("the token %q lacks the role %q", t.Name, r),
 				"ask with a token that has it, or add it under orchestrator.roles"}
 		}
 	}

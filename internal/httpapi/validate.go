@@ -31,13 +31,13 @@ func checkValue(p *huma.Param, text string) error {
 func notAllowed(s *huma.Schema) string {
 	switch s.Type {
 	case huma.TypeInteger:
-		return "is not such an integer"
+		return "is not an integer in the allowed range"
 	case huma.TypeNumber:
-		return "is not such a number"
+		return "is not a number in the allowed range"
 	case huma.TypeBoolean:
 		return "is not a boolean"
 	}
-	return "is not such a value"
+	return "is not an allowed value"
 }
 
 // missing is how the library's message about an absent member begins.

@@ -194,10 +194,10 @@ func (h *History) Events() int {
 // below the finalized block.
 func (h *History) Head() uint64 { return h.meta.Blocks - 1 }
 
-// Safe and Finalized are what the tags of the same names stand for.
+// Safe returns the block of the tag "safe".
 func (h *History) Safe() uint64 { return h.meta.LastEvent + safeAbove }
 
-// Finalized is the newest block that cannot be reorganized.
+// Finalized returns the block of the tag "finalized".
 func (h *History) Finalized() uint64 { return h.meta.LastEvent + finalizedAbove }
 
 // LastEvent is the newest block that holds logs.

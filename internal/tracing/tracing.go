@@ -46,13 +46,13 @@ func Open(ctx context.Context, version string, ids trace.IDGenerator, log *slog.
 	return trace.NewTracerProvider(options...), nil
 }
 
-// complaints logs what the exporter cannot do, now and then.
+// complaints logs errors of the exporter, at most one a minute.
 type complaints struct {
 	log  *slog.Logger
-	next atomic.Int64 // Unix nanoseconds before which nothing is said
+	next atomic.Int64 // Unix nanoseconds before which nothing is logged
 }
 
-// Handle implements otel.ErrorHandler.
+// Handle implements otel.ErrorHandler. It logs an error of the exporter, at most one a minute.
 func (c *complaints) Handle(err error) {
 	now := time.Now()
 	if next := c.next.Load(); now.UnixNano() >= next && c.next.CompareAndSwap(next, now.Add(time.Minute).UnixNano()) {

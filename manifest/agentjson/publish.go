@@ -25,8 +25,11 @@ type Draft struct {
 const zeroAddress = "0x0000000000000000000000000000000000000000"
 
 // New makes a manifest of version 1.4 for a domain, with one intent to start from. repute.ErrInvalid: the domain is
-// none.
+// none, or the payout address is not an address.
 func New(d Draft) ([]byte, error) {
+	if d.Domain == "" {
+		return nil, repute.Invalid("domain", "is missing", "--domain HOST, without scheme, port and path")
+	}
 	origin := canonicalHost(d.Domain)
 	if origin == "" || notPublic(origin) != "" {
 		return nil, repute.Invalid("domain", fmt.Sprintf("%.80q is no public domain name", d.Domain),
@@ -35,6 +38,9 @@ func New(d Draft) ([]byte, error) {
 	payout := d.PayoutAddress
 	if payout == "" {
 		payout = zeroAddress
+	}
+	if _, err := repute.ParseAddress("payout", payout); err != nil {
+		return nil, err
 	}
 	doc := draft{Version: "1.4", Origin: origin, PayoutAddress: payout, DisplayName: d.DisplayName,
 		Description: d.Description}

@@ -37,6 +37,12 @@ func TestNew(t *testing.T) {
 			t.Errorf("%q: %v", domain, err)
 		}
 	}
+	for payout, valid := range map[string]bool{"0x12": false, "shop.eth": false, "0x" + strings.Repeat("1", 40): true} {
+		_, err := New(Draft{Domain: "a.example", PayoutAddress: payout})
+		if valid && err != nil || !valid && (!errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), "payout: ")) {
+			t.Errorf("payout %q: %v", payout, err)
+		}
+	}
 }
 
 // What is signed here verifies, everything but the signature stays as written, and signing again changes nothing.

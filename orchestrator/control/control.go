@@ -89,7 +89,8 @@ func CheckPublicURL(s string) error {
 }
 
 // New adds the routes to the server of o. It makes no request. An unusable public URL is
-// repute.ErrInvalid.
+// repute.ErrInvalid. The error for a route below /v1 without a role names the route: who may use a
+// route MUST be decided before it is served.
 func New(o Options) (*Control, error) {
 	if err := CheckPublicURL(o.PublicURL); err != nil {
 		return nil, err
@@ -107,5 +108,8 @@ func New(o Options) (*Control, error) {
 	c.mountPlain()
 	c.mountFiles()
 	c.describeStatuses()
+	if err := checkRoles(c.server.Echo.Routes()); err != nil {
+		return nil, err
+	}
 	return c, c.addTools(o.Tools)
 }

@@ -14,6 +14,8 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"repute"
@@ -212,9 +214,33 @@ func (p *Payer) choose(d *x402.PaymentRequired) (best *offer, err error) {
 		}
 	}
 	if best == nil {
-		return nil, &Refused{Reason: "no demanded way to pay has a listed coin and a configured key"}
+		return nil, &Refused{Reason: p.lacking(d)}
 	}
 	return best, nil
+}
+
+// lacking says which tokens and keys would be needed to pay a demand that the payer cannot pay.
+func (p *Payer) lacking(d *x402.PaymentRequired) string {
+	const most = 3 // a server may demand any number of tokens
+	var parts []string
+	for _, r := range d.Accepts {
+		chain, err := x402.ChainOf(r.Network)
+		if err != nil || r.Check() != nil || len(parts) == most {
+			continue
+		}
+		needed := "add a key for the chain to orchestrator.wallets[].identities"
+		if _, known := p.coin(chain, &r); !known {
+			needed = "list the token in chains[].stablecoins, and have a key for the chain in orchestrator.wallets[].identities"
+		}
+		part := fmt.Sprintf("the server demands token %s on chain %d: %s", r.Asset.Hex(), chain, needed)
+		if !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 {
+		return "the server demands no way to pay that is supported"
+	}
+	return strings.Join(parts, "; ")
 }
 
 // coin finds the listed coin that is demanded.

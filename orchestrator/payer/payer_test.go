@@ -195,8 +195,8 @@ func TestRefuses(t *testing.T) {
 	}{
 		{"nobody can be named", func() {}, w.Requirements(10), "belongs to no agent"},
 		{"over the cap of a call", func() {}, dear, "at most 0.05"},
-		{"in a token that is not listed", func() {}, foreign, "no demanded way"},
-		{"on a chain without a key", func() {}, elsewhere, "no demanded way"},
+		{"in a token that is not listed", func() {}, foreign, "list the token in chains[].stablecoins"},
+		{"on a chain without a key", func() {}, elsewhere, "on chain 1: list the token"},
 		{"a low score", func() { w.trusted("wallet", "19.9") }, w.Requirements(10), "at least 19.9, 20 are needed"},
 		{"unrated", func() {
 			w.script("/agents/eip155:31337:0xa:1/reputation", `{"score":0,"low":0,"status":"unrated"}`)

@@ -292,7 +292,7 @@ func TestChainEvents(t *testing.T) {
 		}
 	}
 	for _, block := range []uint64{8, 1 << 40} {
-		ok(t, agentdb.AddWatched(ctx, db, "a", block))
+		ok(t, agentdb.SaveFollowedTo(ctx, db, "a", block))
 		if n, err := agentdb.Watched(ctx, db, "a"); n != block || err != nil {
 			t.Errorf("%d %v", n, err)
 		}

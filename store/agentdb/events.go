@@ -68,8 +68,8 @@ func addOnce(ctx context.Context, db *store.DB, e *Entry, name, known string, ar
 // watched is the outcome of entries about the progress of following the chain.
 const watched = "watched"
 
-// AddWatched stores that all events of an agent before a block are in the log.
-func AddWatched(ctx context.Context, db *store.DB, agent string, block uint64) error {
+// SaveFollowedTo stores that all events of an agent before a block are in the log.
+func SaveFollowedTo(ctx context.Context, db *store.DB, agent string, block uint64) error {
 	return Add(ctx, db, Entry{Kind: Event, Agent: agent, Outcome: watched,
 		Detail: json.RawMessage(fmt.Sprintf(`{"block":%d}`, block))})
 }

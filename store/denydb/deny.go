@@ -79,7 +79,7 @@ func Deny(ctx context.Context, db *store.DB, d repute.Denial, drop bool) error {
 		if err != nil {
 			return err
 		}
-		return markDenied(ctx, tx, d)
+		return markScoresStale(ctx, tx, d)
 	})
 }
 
@@ -164,7 +164,7 @@ func Undeny(ctx context.Context, db *store.DB, kind repute.DenyKind, value strin
 		if _, err = docdb.Requeue(ctx, tx, docdb.RetryFilter{Reason: docdb.ReasonDenied}); err != nil {
 			return err
 		}
-		return markDenied(ctx, tx, d)
+		return markScoresStale(ctx, tx, d)
 	})
 }
 

@@ -15,9 +15,10 @@ import (
 // maxDirect is the most agents that are marked in the transaction of a denial.
 const maxDirect = 1000
 
-// markDenied marks the agents whose documents a denial covers, because scores say whether these
-// count. When they are many, all agents of all chains with registries are scored again; other chains have no agents.
-func markDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
+// markScoresStale marks for rescoring the agents whose documents a denial covers, because scores say
+// whether these count. Above maxDirect agents it marks all agents of all chains with registries; other
+// chains have no agents.
+func markScoresStale(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	var many bool
 	args := append(concernedArgs(d), maxDirect)
 	err := tx.QueryRow(ctx, `

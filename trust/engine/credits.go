@@ -42,8 +42,8 @@ func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *graph.
 }
 
 // sourcesOn returns the sources of a policy that count on the chain: those that this process can ask, and those that
-// the last run read, which another process may have asked. An engine without an endpoint of a home MUST NOT take from
-// raters at once what an engine with one found.
+// the last run read, which another process may have asked. A source of the last run stays although this process cannot
+// read it: otherwise raters would lose its weight when another process takes over.
 func (k *keeper) sourcesOn(p *source.Policy, last []source.State) []*source.Source {
 	if p == nil {
 		return nil

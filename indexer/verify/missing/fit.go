@@ -42,24 +42,25 @@ type placed struct {
 func (p placed) fits(all []placed) bool {
 	switch e := p.event.(type) {
 	case repute.URIUpdated:
-		return beside(all, p.index-1, repute.KindMetadataUpdate, e.TokenID)
+		return isEventAt(all, p.index-1, repute.KindMetadataUpdate, e.TokenID)
 	case repute.MetadataUpdate:
-		return beside(all, p.index+1, repute.KindURIUpdated, e.TokenID) ||
-			beside(all, p.index+1, repute.KindRegistered, e.TokenID)
+		return isEventAt(all, p.index+1, repute.KindURIUpdated, e.TokenID) ||
+			isEventAt(all, p.index+1, repute.KindRegistered, e.TokenID)
 	case repute.Registered:
-		return beside(all, p.index+1, repute.KindMetadataSet, e.TokenID) && p.together(all, repute.KindTransfer, e.TokenID) &&
-			(e.URI == "" || beside(all, p.index-1, repute.KindMetadataUpdate, e.TokenID))
+		return isEventAt(all, p.index+1, repute.KindMetadataSet, e.TokenID) &&
+			p.together(all, repute.KindTransfer, e.TokenID) &&
+			(e.URI == "" || isEventAt(all, p.index-1, repute.KindMetadataUpdate, e.TokenID))
 	case repute.Transfer:
 		if e.From != (common.Address{}) {
-			return beside(all, p.index-1, repute.KindMetadataSet, e.TokenID)
+			return isEventAt(all, p.index-1, repute.KindMetadataSet, e.TokenID)
 		}
 		return p.together(all, repute.KindRegistered, e.TokenID)
 	}
 	return true
 }
 
-// beside reports whether the log at an index is an event of that kind and agent.
-func beside(all []placed, index uint, kind repute.EventKind, id repute.TokenID) bool {
+// isEventAt reports whether the log at an index is an event of that kind and agent.
+func isEventAt(all []placed, index uint, kind repute.EventKind, id repute.TokenID) bool {
 	for _, p := range all {
 		if p.index == index {
 			other, ok := repute.AgentOf(p.event)

@@ -48,7 +48,8 @@ func (l *List) Add(what string, err error) {
 	}
 }
 
-// Blocks lists a range of blocks. It extends the entry before that has the same reason.
+// Blocks adds a range of blocks. An entry with the same subject and reason is widened to include it, so
+// that its range may span blocks that were checked.
 func (l *List) Blocks(what string, r repute.BlockRange, err error) {
 	why := reason(err, r)
 	for _, o := range l.list {

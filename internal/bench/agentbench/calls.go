@@ -234,7 +234,7 @@ func (x *run) payCall(ctx context.Context, again bool) error {
 		if err != nil {
 			return err
 		}
-		a, err := x.insist(ctx, text)
+		a, err := x.payUntilAnswered(ctx, text)
 		switch {
 		case err != nil:
 			return err
@@ -247,7 +247,7 @@ func (x *run) payCall(ctx context.Context, again bool) error {
 		case !again:
 			return nil
 		}
-		b, err := x.insist(ctx, text)
+		b, err := x.payUntilAnswered(ctx, text)
 		if err == nil && !bytes.Equal(a.body, b.body) {
 			x.count(&x.m.Kills.Doubled)
 		}
@@ -261,8 +261,8 @@ func (x *run) count(n *int) {
 	*n++
 }
 
-// insist sends a payment until there is an answer that is its end.
-func (x *run) insist(ctx context.Context, payment string) (answer, error) {
+// payUntilAnswered repeats a payment while the status is 503 or no answer comes.
+func (x *run) payUntilAnswered(ctx context.Context, payment string) (answer, error) {
 	for {
 		a, err := x.ask(ctx, http.MethodPost, "/capability/paid", payment)
 		if err == nil && a.status != http.StatusServiceUnavailable {

@@ -37,7 +37,7 @@ func decode(body []byte, into any) error {
 		return repute.Invalid("body", "is a "+wrong.Value, "a JSON object")
 	case err != nil && strings.HasPrefix(err.Error(), unknownField):
 		return repute.Invalid(fmt.Sprintf("%.64s", strings.Trim(strings.TrimPrefix(err.Error(), unknownField), `"`)),
-			"is no field of this request", "the fields of /openapi.json")
+			"is no field of this request", knownFields(body, err, into))
 	case err != nil:
 		return repute.Invalid("body", fmt.Sprintf("cannot be read: %.200s", err),
 			"one JSON object with the fields of /openapi.json")
@@ -46,6 +46,32 @@ func decode(body []byte, into any) error {
 		return repute.Invalid("body", "has more after the object", "one JSON object")
 	}
 	return nil
+}
+
+// knownFields lists the fields of a request, for an error about an unknown one. The decoder does not tell
+// the place of that field: where it is not in the outer object, the hint names the document.
+func knownFields(body []byte, unknown error, into any) string {
+	var members map[string]json.RawMessage
+	t := reflect.TypeOf(into).Elem()
+	name, err := strconv.Unquote(strings.TrimPrefix(unknown.Error(), unknownField))
+	if err != nil || json.Unmarshal(body, &members) != nil || members[name] == nil || t.Kind() != reflect.Struct {
+		return "the fields of /openapi.json"
+	}
+	if names := fieldNames(t); len(names) > 0 {
+		return "known are " + strings.Join(names, ", ")
+	}
+	return "the request has no fields"
+}
+
+// fieldNames returns the JSON names of the fields of a struct, also of embedded structs.
+func fieldNames(t reflect.Type) (names []string) {
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" && f.IsExported() {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // unknownField begins encoding/json's error about a field that a struct does not have. The

@@ -11,8 +11,9 @@ import (
 func TestDecodeNamesFields(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][2]string{
-		`{"goal":"g","other":1}`: {"other", "the fields of /openapi.json"},
-		`{"a\nb":1}`:             {`a\nb`, "the fields of /openapi.json"},
+		`{"goal":"g","other":1}`: {"other", "known are goal, terms"},
+		`{"a\nb":1}`:             {`a\nb`, "known are goal, terms"},
+		`{"terms":{"other":1}}`:  {"other", "the fields of /openapi.json"}, // not in the outer object
 		`{"goal":7}`:             {"goal", "a string"},
 		`{"terms":7}`:            {"terms", "an object"},
 		`7`:                      {"body", "a JSON object"},

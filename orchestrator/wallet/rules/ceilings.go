@@ -77,7 +77,7 @@ func (c Ceilings) Check(field string) error {
 }
 
 // permit checks the fees of a transaction directly before it is signed.
-func (c Ceilings) permit(tx *types.Transaction) error {
+func (c Ceilings) allowSignature(tx *types.Transaction) error {
 	for _, f := range []struct {
 		what, name string
 		is, most   *big.Int

@@ -102,7 +102,7 @@ func TestPermit(t *testing.T) {
 			types.NewTx(&types.DynamicFeeTx{ChainID: r.ChainID, To: &treasury, Data: good, AccessList: types.AccessList{{}}}),
 			false},
 	} {
-		if err := r.permit(x.by, o, x.tx); (err == nil) != x.ok {
+		if err := r.allowSignature(x.by, o, x.tx); (err == nil) != x.ok {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}

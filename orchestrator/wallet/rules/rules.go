@@ -111,11 +111,11 @@ func (r *Rules) AnswersValidation(to common.Address, data []byte) bool {
 // SetsPolicy reports whether data calls a function of the treasury that its owner signs.
 func SetsPolicy(data []byte) bool { return oneOf(ownerFunctions, data) }
 
-// permit is the last look at a transaction before it is signed: the operator's key signs
-// calls of the treasury for this agent, run and task, an agent's own key signs listed
-// functions of the registries, settlements of x402 payments and requests for validations, the
-// treasury's owner's key what sets policies, and nothing else is signed.
-func (r *Rules) permit(by Role, o transaction.Origin, tx *types.Transaction) error {
+// allowSignature checks a transaction before it is signed. It MUST carry no native coin. The operator's
+// key signs calls of the treasury for this agent, run and task. An agent's own key signs listed
+// functions of the registries, settlements of x402 payments and requests for validations. The key of
+// the treasury's owner signs functions that set policies. Nothing else is signed.
+func (r *Rules) allowSignature(by Role, o transaction.Origin, tx *types.Transaction) error {
 	switch {
 	case tx.Type() != types.DynamicFeeTxType || len(tx.AccessList()) > 0 || tx.ChainId().Cmp(r.ChainID) != 0:
 		return Refusal("is of another form or chain")
@@ -124,7 +124,7 @@ func (r *Rules) permit(by Role, o transaction.Origin, tx *types.Transaction) err
 	case tx.Value().Sign() != 0:
 		return Refusal("carries %s wei: native coin leaves by the treasury alone", tx.Value())
 	}
-	if err := r.Ceilings.permit(tx); err != nil {
+	if err := r.Ceilings.allowSignature(tx); err != nil {
 		return err
 	}
 	switch by {
@@ -184,7 +184,7 @@ func Refusal(format string, args ...any) error {
 // another transaction or sender is refused.
 func (r *Rules) Sign(ctx context.Context, by Role, s keys.Signer, o transaction.Origin,
 	tx *types.Transaction) (walletdb.IntentAttempt, error) {
-	if err := r.permit(by, o, tx); err != nil {
+	if err := r.allowSignature(by, o, tx); err != nil {
 		return walletdb.IntentAttempt{}, err
 	}
 	signed, err := s.Sign(ctx, r.ChainID, tx)

@@ -311,6 +311,14 @@ func TestRefusedStart(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// The key is checked before the network is asked: here no node answers.
+	given, err := os.ReadFile(w.agentFile(t, "0", "0x12", "", "http://127.0.0.1:1"))
+	ok(t, err)
+	file := w.file(t, "away.yaml", strings.ReplaceAll(string(given), w.RPCURL(), "http://127.0.0.1:1"))
+	if err := w.run(t.Context(), &clitest.Output{}, "serve", "--config", file, "--main-config", w.main, "--database-url",
+		w.database); err == nil || !strings.Contains(err.Error(), "agent.key") {
+		t.Errorf("a wrong key without a node: %v", err)
+	}
 }
 
 // TestComplianceCommand checks a served agent with its chain, its policy and a payment: nothing fails,
@@ -361,6 +369,15 @@ func TestComplianceCommand(t *testing.T) {
 	var exit cli.ExitError
 	if !errors.As(err, &exit) || exit.Code != cli.CodeDiffers || !strings.Contains(out.String(), "FAILED   metadata") {
 		t.Errorf("%v: %s", err, out)
+	}
+	empty, err := bindings.NewIdentityRegistry().TryPackSetAgentURI(new(big.Int), "")
+	ok(t, err)
+	w.Send(t, paytest.PayeeAccount, w.Chain().Identity, empty)
+	out = &clitest.Output{}
+	err = w.run(t.Context(), out, "verify-compliance", "--url", url, "--rpc", w.RPCURL())
+	if !errors.As(err, &exit) || exit.Code != cli.CodeDiffers ||
+		!strings.Contains(out.String(), "the agent has no URI onchain: call setAgentURI") {
+		t.Errorf("an empty URI: %v: %s", err, out)
 	}
 }
 

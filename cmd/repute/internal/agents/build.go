@@ -71,7 +71,8 @@ func (b *builder) close() {
 // build makes the agent and checks that it may be served.
 func (b *builder) build(ctx context.Context) error {
 	b.out = &process{config: b.config, log: b.log}
-	for _, step := range []func(context.Context) error{b.tracing, b.identity, b.keys, b.facilitator, b.runtime} {
+	// The key is checked before the network is asked: a mistake in the configuration is told at once.
+	for _, step := range []func(context.Context) error{b.tracing, b.keys, b.identity, b.facilitator, b.runtime} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"repute/agent"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
+	"repute/contracts"
 	"repute/store"
 )
 
@@ -35,10 +36,10 @@ owed back are kept until then, however old they are.`,
 			if err != nil {
 				return err
 			}
-			if ref.ChainID == 0 || ref.Registry == nil {
-				return repute.Invalid("AGENT", "names no chain and registry", "eip155:CHAIN:REGISTRY:ID")
+			id, err := fullID(ref)
+			if err != nil {
+				return err
 			}
-			id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
 			hash := common.HexToHash(transaction)
 			if (paid == "") != (transaction == "") || transaction != "" && !strings.EqualFold(hash.Hex(), transaction) {
 				return repute.Invalid("transaction", fmt.Sprintf("%.80q is no hash for --paid %.20q", transaction, paid),
@@ -56,6 +57,25 @@ owed back are kept until then, however old they are.`,
 	cmd.Flags().StringVar(&transaction, "transaction", "", "hash of the transaction that paid it back")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// fullID completes the id of an agent by the Identity Registry of a known chain.
+func fullID(ref repute.AgentRef) (repute.AgentID, error) {
+	id := repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID}
+	switch {
+	case ref.ChainID == 0:
+		return id, repute.Invalid("AGENT", "names no chain", "CHAIN:ID, or eip155:CHAIN:REGISTRY:ID")
+	case ref.Registry != nil:
+		id.Registry = *ref.Registry
+		return id, nil
+	}
+	d, err := contracts.FindDeployment(fmt.Sprint(ref.ChainID))
+	if err != nil {
+		return id, repute.Invalid("AGENT", fmt.Sprintf("the registry of chain %d is not known", ref.ChainID),
+			fmt.Sprintf("eip155:%d:REGISTRY:%s", ref.ChainID, ref.TokenID.Dec()))
+	}
+	id.Registry = d.Chain().Identity
+	return id, nil
 }
 
 // listRefunds prints what an agent owes.

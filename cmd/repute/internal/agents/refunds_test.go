@@ -57,6 +57,17 @@ func TestRefunds(t *testing.T) {
 	}
 	text, err := refunds()
 	ok(t, err)
+	for other, want := range map[string]string{"8453:22": "nothing is owed back", "31337:0": "eip155:31337:REGISTRY:0",
+		"0": "names no chain"} {
+		var out clitest.Output
+		says := ""
+		if err := w.run(t.Context(), &out, "refunds", other, "--database-url", w.database); err != nil {
+			says = err.Error()
+		}
+		if !strings.Contains(out.String()+says, want) {
+			t.Errorf("refunds of %s: %s%s", other, &out, says)
+		}
+	}
 	if !strings.Contains(text, "0.02 USDC") || !strings.Contains(text, w.Account(1).Address.Hex()) {
 		t.Errorf("%s", text)
 	}

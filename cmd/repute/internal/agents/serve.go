@@ -76,7 +76,7 @@ type process struct {
 	config *agentconfig.Config
 	router *agent.Router
 	upkeep *agent.Upkeep
-	work   []func(context.Context) error // what runs beside it
+	work   []func(context.Context) error // background work of parts that are configured, such as a wallet
 	server *http.Server
 	tools  *toolserver.Server
 	tasks  *a2aserver.Server
@@ -108,8 +108,8 @@ func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a 
 	return b.out.serve(ctx, l)
 }
 
-// beside runs what runs beside the surfaces.
-func (p *process) beside(ctx context.Context) (*errgroup.Group, context.Context) {
+// runBackground runs heartbeat, upkeep and transactions of the wallet, if there is one, until ctx ends.
+func (p *process) runBackground(ctx context.Context) (*errgroup.Group, context.Context) {
 	g, running := errgroup.WithContext(ctx)
 	for _, work := range append(p.work, p.upkeep.Run) {
 		g.Go(func() error {
@@ -126,7 +126,7 @@ func (p *process) beside(ctx context.Context) (*errgroup.Group, context.Context)
 func (p *process) converse(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g, running := p.beside(ctx)
+	g, running := p.runBackground(ctx)
 	g.Go(func() error {
 		defer cancel()
 		return p.tools.Stdio(running, io.NopCloser(in), nopWriteCloser{out})
@@ -146,7 +146,7 @@ func (nopWriteCloser) Close() error { return nil }
 
 // serve answers until ctx ends, then drains.
 func (p *process) serve(ctx context.Context, l net.Listener) error {
-	g, running := p.beside(ctx)
+	g, running := p.runBackground(ctx)
 	g.Go(func() error {
 		if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve: %w", err)

@@ -175,6 +175,8 @@ func TestConfigMistakes(t *testing.T) {
 		"chains:\n  - rpc: {a: b}":       "line 2: chains[0].rpc is a group of keys, wanted is a list",
 		"rate: x\ndefault_chain: y":      "line 1: rate is text, wanted is a number; line 2: default_chain is text, wanted is a whole number, 0 or more",
 		"chains:\n  - validations: some": "any, listed nor a list",
+
+		"orchestrator: {wallets: [{identities: [a]}]}": "wallets[0].identities is a list, wanted is a group of keys",
 	} {
 		_, err := loadWith(t, file)
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) ||

@@ -31,13 +31,13 @@ func readFile(path string, c *Config) error {
 		return repute.Invalid("config", err.Error(), "give a readable YAML file")
 	case len(text) > maxConfig:
 		return repute.Invalid("config", path+" is larger than 1 MiB",
-			"give the YAML file that docs/how-to/operations.md describes")
+			"give the YAML file that docs/reference/configuration.md describes")
 	}
 	dec := yaml.NewDecoder(strings.NewReader(string(text)))
 	dec.KnownFields(true)
 	if err := dec.Decode(c); err != nil && !errors.Is(err, io.EOF) {
 		return repute.Invalid("config", fmt.Sprintf("%s: %s", path, mistakes(err, string(text))),
-			"docs/how-to/operations.md lists the keys and their values")
+			"docs/reference/configuration.md lists the keys and their values")
 	}
 	return nil
 }
@@ -93,7 +93,9 @@ func wanted(name string) string {
 		return "a whole number, 0 or more"
 	case strings.HasPrefix(name, "int"), strings.HasPrefix(name, "float"):
 		return "a number"
-	case strings.HasPrefix(name, "config."):
+	case name == "time.Duration":
+		return "a duration such as 10s"
+	case strings.HasPrefix(name, "config."), strings.HasPrefix(name, "map["):
 		return "a group of keys"
 	}
 	return "text"

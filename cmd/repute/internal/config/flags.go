@@ -20,7 +20,7 @@ type Flags struct {
 	c      Config
 }
 
-// logging binds how messages are written.
+// logging adds the flags of logging and remembers set, the flags of the command that runs.
 func (f *Flags) logging(set *pflag.FlagSet) {
 	f.Set = set
 	set.StringVar(&f.c.LogFormat, "log-format", "", "text or json (REPUTE_LOG_FORMAT)")

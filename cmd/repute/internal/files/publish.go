@@ -3,6 +3,7 @@ package files
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -113,8 +114,16 @@ func manifestDIDCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "did --domain DOMAIN --key KEY",
 		Short: "print the DID document of a domain, to be served at /.well-known/did.json",
-		Args:  cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return errors.New("takes no argument, give --domain HOST")
+			}
+			return nil
+		},
 		RunE: func(*cobra.Command, []string) error {
+			if domain == "" {
+				return repute.Invalid("domain", "is missing", "--domain HOST, without scheme, port and path")
+			}
 			if !isDomain(domain) {
 				return repute.Invalid("domain", fmt.Sprintf("%.80q is no domain", domain), "the host that serves agent.json")
 			}

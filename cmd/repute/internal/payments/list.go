@@ -101,6 +101,10 @@ func payeeOf(b *walletdb.Purchase) *payer.Payee {
 
 // printPurchases writes a table. What servers and indexes say is made visible.
 func printPurchases(p *cli.Program, list []walletdb.Purchase) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(p.Stdout, "no payments yet")
+		return err
+	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "TIME\tSTATE\tDOLLARS\tHOST\tPAYEE\tAS\tBY\tID\tREASON")
 	for i := range list {

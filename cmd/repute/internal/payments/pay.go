@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -205,6 +206,9 @@ func Print(p *cli.Program, a *payer.Answer, asJSON bool) (err error) {
 func printText(p *cli.Program, a *payer.Answer) error {
 	if _, err := p.Stdout.Write(a.Body); err != nil {
 		return err
+	}
+	if a.Status >= 400 && len(a.Body) > 0 && !bytes.HasSuffix(a.Body, []byte("\n")) {
+		fmt.Fprintln(p.Stdout) // the error of the command follows on a line of its own
 	}
 	r := a.Receipt
 	if r == nil {

@@ -329,6 +329,24 @@ func (w *world) seesPaid(t *testing.T) {
 	}
 }
 
+// TestPrintEndsLines: an error status ends the body with a line break, so that the error has a line of its
+// own. An answer that is a success is printed as it is.
+func TestPrintEndsLines(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		body   string
+		want   string
+	}{{404, "none", "none\n"}, {404, "none\n", "none\n"}, {404, "", ""}, {200, "raw", "raw"}} {
+		var out bytes.Buffer
+		answer := payer.Answer{Status: c.status, Body: []byte(c.body)}
+		err := payments.Print(&cli.Program{Stdout: &out, Stderr: io.Discard}, &answer, false)
+		if (err != nil) != (c.status >= 400) || out.String() != c.want {
+			t.Errorf("%d %q: %q, %v", c.status, c.body, &out, err)
+		}
+	}
+}
+
 // TestMisuse lists command lines that are refused with the flag that is wrong.
 func TestMisuse(t *testing.T) {
 	t.Parallel()

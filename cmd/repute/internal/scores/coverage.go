@@ -17,7 +17,7 @@ import (
 
 // TrustCommand returns `repute trust` with its subcommands.
 func TrustCommand(p *cli.Program) *cobra.Command {
-	cmd := &cobra.Command{Use: "trust", Short: "tell how much of what was said of agents counts"}
+	cmd := &cobra.Command{Use: "trust", Short: "show which ratings count toward scores"}
 	cmd.AddCommand(coverageCommand(p))
 	return cmd
 }
@@ -75,7 +75,7 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 			fmt.Fprintln(w)
 		}
 		if c.Coverage.Records.All == 0 {
-			fmt.Fprintf(w, "chain %d %s: nothing was said of its agents up to an epoch that is closed\n", c.ChainID,
+			fmt.Fprintf(w, "chain %d %s: no ratings before the end of the newest closed epoch\n", c.ChainID,
 				chains[i].Name)
 			continue
 		}

@@ -46,7 +46,7 @@ func TestPrintCoverage(t *testing.T) {
   to lift a new agent to 50             $470 by published prices (agentbook)
   not counted, without published price  bab
 
-chain 1 ethereum: nothing was said of its agents up to an epoch that is closed
+chain 1 ethereum: no ratings before the end of the newest closed epoch
 `
 	if got := out.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

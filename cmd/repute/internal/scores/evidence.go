@@ -19,8 +19,8 @@ import (
 func EvidenceCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evidence",
-		Short: "tell what is known from outside the chain about who is one party",
-		Long: `Raters that are one party count as one. What the registries tell of that is known;
+		Short: "manage links between addresses of one identity",
+		Long: `Raters that are one identity count as one. What the registries tell of that is known;
 a common funder, for one, is not, and comes in by import. A change counts from the next
 epoch on. docs/how-to/roots.md describes the file.`,
 	}
@@ -49,7 +49,7 @@ func evidenceImportCommand(p *cli.Program) *cobra.Command {
 func evidenceRemoveCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove A B [--chain NAME]",
-		Short: "forget that two addresses are one party",
+		Short: "remove the link between two addresses of one identity",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := repute.ParseAddress("address", args[0])

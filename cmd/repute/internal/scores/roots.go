@@ -1,6 +1,7 @@
 package scores
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ import (
 func RootsCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roots",
-		Short: "say who is trusted without anybody's word: where scores begin",
+		Short: "manage roots: the addresses at which trust starts",
 		Long: `Scores follow the trust that flows from roots. On a chain without roots only sources give
 raters weight (docs/reference/sources.md). Named sets beside the default one are for callers who ask for them. A change
 of the default one counts from the next epoch on. docs/how-to/roots.md describes method and file.`,
@@ -62,7 +63,7 @@ func rootsAddCommand(p *cli.Program) *cobra.Command {
 			if root.Expires, err = rootfile.ParseExpiry(expires, time.Now()); err != nil {
 				return err
 			}
-			if err := rootdb.CheckRoot(root); err != nil {
+			if err := cmp.Or(rootdb.CheckRoot(root), rootdb.CheckRootSet(set), needsChain(p)); err != nil {
 				return err
 			}
 			return p.WithAnyStore(cmd.Context(), func(c config.Config, db *store.DB) error {
@@ -86,9 +87,6 @@ func rootsAddCommand(p *cli.Program) *cobra.Command {
 // addRoot adds a root, or changes the root with its address: values that were not given stay.
 func addRoot(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, set string, root repute.TrustRoot,
 	weighs, expires bool) error {
-	if err := rootdb.CheckRootSet(set); err != nil {
-		return err
-	}
 	roots, err := rootdb.Roots(ctx, db, chain, set)
 	if err != nil {
 		return err
@@ -158,6 +156,17 @@ func rootsRemoveCommand(p *cli.Program) *cobra.Command {
 	}
 	setFlag(cmd, &set)
 	return cmd
+}
+
+// needsChain refuses a command that names no chain where none can be found: without a database there is no
+// stored chain, and such a command MUST NOT create a database only to fail.
+func needsChain(p *cli.Program) error {
+	c, err := p.Flags.Load()
+	if err != nil || c.HasDatabase() {
+		return err
+	}
+	_, err = p.OneChain(c)
+	return err
 }
 
 // theChain returns the id of the chain that --chain names, the only configured one, or the only

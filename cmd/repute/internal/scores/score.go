@@ -27,7 +27,7 @@ import (
 
 // ScoreCommand returns `repute score` with its subcommands.
 func ScoreCommand(p *cli.Program) *cobra.Command {
-	cmd := &cobra.Command{Use: "score", Short: "tell what scores are made of, and make them again"}
+	cmd := &cobra.Command{Use: "score", Short: "explain and replay scores"}
 	cmd.AddCommand(scoreExplainCommand(p), scoreReplayCommand(p))
 	for _, sub := range cmd.Commands() {
 		p.Flags.Database(sub.Flags())
@@ -114,10 +114,10 @@ func scoreReplayCommand(p *cli.Program) *cobra.Command {
 	var at uint64
 	cmd := &cobra.Command{
 		Use:   "replay AGENT --at BLOCK",
-		Short: "make a final score again out of what is stored, and compare every byte",
+		Short: "recompute a final score from stored inputs and compare it",
 		Long: `Reads the inputs of the agent's final score of the last epoch up to the block: the
 chain's ratings, parameters, tags, roots, links, and the list of payments and agents of the
-same party. Fails with "input pruned" and what is missing where they do not lead to the
+same identity. Fails with "input pruned" and what is missing where they do not lead to the
 stored bytes, and where a number stored beside these is another.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -283,9 +283,9 @@ func troubleOf(s wire.SourceState) string {
 func meaning(g wire.Gate) string {
 	switch keepsOut := g.Direction == string(rating.KeepsOut); {
 	case keepsOut && g.Passed:
-		return "keeps the agent out"
+		return "excludes the agent"
 	case keepsOut:
-		return "does not keep it out"
+		return "passed: not excluded"
 	case g.Passed:
 		return "admits the agent"
 	}

@@ -14,8 +14,8 @@ func (s *Service) tools() *mcp.Server {
 	return mcp.New(mcp.Options{Version: config.Version, Logger: s.log})
 }
 
-// Speak serves all tools to one caller until its input ends.
-func (s *Service) Speak(ctx context.Context, in io.Reader, out io.Writer, token string) error {
+// ServeStdio serves all tools to one caller over a pair of streams until the input ends.
+func (s *Service) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, token string) error {
 	defer s.Close()
 	tools := s.tools()
 	ctx, stop := context.WithCancel(ctx)

@@ -217,7 +217,7 @@ func (s *Service) followAll(ctx context.Context, chains []config.Followed) error
 		}
 	}
 	if err != nil && (s.Config.Has("api") || s.Config.Has("documents")) {
-		s.log.Error("no chain is followed any more", "error", err)
+		s.log.Error("no chain is followed any more: only stored data is served", "error", err)
 		<-ctx.Done()
 		return nil
 	}

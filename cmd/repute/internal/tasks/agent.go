@@ -13,7 +13,7 @@ import (
 
 // AgentCommand returns the command that lists, writes, runs and registers agents.
 func AgentCommand(p *cli.Program) *cobra.Command {
-	cmd := &cobra.Command{Use: "agent", Short: "the agents that the orchestrator can give work to"}
+	cmd := &cobra.Command{Use: "agent", Short: "run, create, register and check agents"}
 	p.Flags.Database(cmd.PersistentFlags())
 	cmd.AddCommand(agentListCommand(p), agentRegisterCommand(p), agentNewCommand(p), agentRunCommand(p))
 	return cmd
@@ -50,6 +50,9 @@ func showAgents(p *cli.Program, list []control.TaskAgent, asJSON bool) error {
 	if asJSON {
 		return p.PrintJSON(list)
 	}
+	if len(list) == 0 {
+		fmt.Fprintln(p.Stdout, "no agents are registered")
+	}
 	for _, a := range list {
 		fmt.Fprintf(p.Stdout, "%-24s %-6s %-10s %s %s\n", cli.Visible(a.Slug), a.Kind, cli.Visible(a.Version),
 			cli.Visible(a.AgentID), cli.Visible(a.URL))
@@ -69,8 +72,8 @@ func agentRegisterCommand(p *cli.Program) *cobra.Command {
 	var keyFile string
 	cmd := &cobra.Command{
 		Use:   "register SLUG URL [AGENT]",
-		Short: "register an agent that lives elsewhere, with its onchain identity",
-		Long: `Register an agent that lives elsewhere, with its onchain identity. The agent is asked
+		Short: "register an agent that runs on another server",
+		Long: `Register an agent that runs on another server, with its onchain identity. The agent is asked
 who it is, through a guard that keeps it from private addresses
 (orchestrator.agent_hosts). Only with orchestrator.development an agent needs no identity, and none is
 proven; else the URL is of a domain that proves the identity, or --key-file signs for it.`,

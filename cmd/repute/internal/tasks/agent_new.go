@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -31,9 +32,8 @@ func agentNewCommand(p *cli.Program) *cobra.Command {
 program of its own that needs nothing but the standard library and serves the
 protocol of docs/reference/agents.md; with --remote it is a Python program. With
 --runtime it is configuration for repute agent serve, and a program for its capability.`,
-		Example: "  repute agent new my-agent && repute agent run ./my-agent\n" +
-			"  repute agent new my-agent --runtime && repute agent serve --config my-agent/agent.yaml",
-		Args: cobra.ExactArgs(1),
+		Example: "  repute agent new my-agent && repute agent run ./my-agent\n  repute agent new my-agent --runtime",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			from, next := "scaffold/go", "repute agent run "+runnable(args[0])
 			switch {
@@ -42,10 +42,15 @@ protocol of docs/reference/agents.md; with --remote it is a Python program. With
 			case python:
 				from = "scaffold/python"
 			case runtime:
-				from, next = "scaffold/runtime", "repute agent serve --config "+filepath.Join(args[0], "agent.yaml")
+				from, next = "scaffold/runtime", "" // it cannot be served before it is registered
 			}
 			if err := writeAgent(from, args[0]); err != nil {
 				return err
+			}
+			if next == "" {
+				fmt.Fprintf(p.Stdout, "%s is written. Register the agent first: see %s\n", args[0],
+					filepath.Join(args[0], "README.md"))
+				return nil
 			}
 			fmt.Fprintf(p.Stdout, "%s is written; its README.md says how to go on:\n\n  %s\n", args[0], next)
 			return nil
@@ -75,7 +80,9 @@ func writeAgent(from, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return repute.Invalid("directory", err.Error(), "one that can be made")
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o755); errors.Is(err, fs.ErrExist) {
+		return repute.Invalid("directory", fmt.Sprintf("%q exists", dir), "name a new directory")
+	} else if err != nil {
 		return repute.Invalid("directory", err.Error(), "one that is not there yet")
 	}
 	full, err := filepath.Abs(dir)

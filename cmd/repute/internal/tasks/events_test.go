@@ -6,7 +6,21 @@ import (
 
 	"repute"
 	"repute/cmd/repute/internal/cli"
+	"repute/orchestrator/control"
 )
+
+// The error of a run that did not complete is a sentence.
+func TestEndedSaysOutcome(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[repute.RunStatus]string{repute.RunFailed: "the run failed: why",
+		repute.RunCancelled: "the run was cancelled: why"} {
+		var out strings.Builder
+		err := ended(&cli.Program{Stdout: &out}, control.Run{RunLine: control.RunLine{Status: status, Error: "why"}}, true)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v", status, err)
+		}
+	}
+}
 
 // Events of a run below the root name it.
 func TestEventsNameRunsBelow(t *testing.T) {

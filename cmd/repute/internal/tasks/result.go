@@ -65,9 +65,17 @@ func ended(p *cli.Program, run control.Run, asJSON bool) error {
 		_, err = fmt.Fprint(p.Stdout, b.String())
 	}
 	if err == nil && run.Status != repute.RunCompleted {
-		return cli.ExitError{Code: 1, Text: cli.Visible(fmt.Sprintf("the run is %s: %s", run.Status, run.Error))}
+		return cli.ExitError{Code: 1, Text: cli.Visible(fmt.Sprintf("the run %s: %s", outcome(run.Status), run.Error))}
 	}
 	return err
+}
+
+// outcome is the verb for the status of a run that did not complete.
+func outcome(s repute.RunStatus) string {
+	if s == repute.RunFailed {
+		return "failed"
+	}
+	return "was " + string(s)
 }
 
 // liner writes lines of a name and a text.

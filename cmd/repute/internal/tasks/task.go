@@ -83,7 +83,7 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 	f := cmd.Flags()
 	f.StringVar(&r.Coordinator, "coordinator", "coordinator", "slug of the agent that plans it")
 	f.StringVar(&input, "input", "", "JSON for the coordinator")
-	f.StringVar(&r.Key, "key", "", "makes asking twice one task")
+	f.StringVar(&r.Key, "key", "", "requests with the same key are one task")
 	f.StringVar(&r.ValueAtRisk, "value-at-risk", "", "in wei")
 	f.StringSliceVar(&r.Tags, "tag", nil, "tags of the task, for policies")
 	f.Float64Var(&reputation, "min-reputation", 0, "lower bound of the score that agents need, -100 to 100")
@@ -281,7 +281,7 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 	var deny bool
 	cmd := &cobra.Command{
 		Use:   "approve TASK|RUN",
-		Short: "show what a run waits for, or answer it with --subject: yes, or with --deny no",
+		Short: "show what a run waits for; answer with --subject (approve) or --subject --deny (reject)",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			yes, said := !deny, map[bool]string{true: "denied", false: "approved"}[deny]
@@ -315,7 +315,7 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
-	cmd.Flags().BoolVar(&deny, "deny", false, "no instead of yes")
+	cmd.Flags().BoolVar(&deny, "deny", false, "reject instead of approve")
 	cmd.Flags().StringVar(&subject, "subject", "", "what the answer is about; without it what the run waits for is shown")
 	return cmd
 }
