@@ -22,7 +22,7 @@ type Bounds struct {
 	OnchainWrites *int64 `yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty" minimum:"0"`
 	GasWei        string `yaml:"maxGasWei" json:"maxGasWei,omitempty" pattern:"^[0-9]{1,78}$"`
 	// PaymentUSD lowers what a task may pay for answers. Policies bound that by payments.maxTask.
-	PaymentUSD string `yaml:"maxPaymentUsd" json:"maxPaymentUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$" doc:"dollars to pay for answers; absent: maxTask of the policy's payments, which it cannot raise"`
+	PaymentUSD string `yaml:"maxPaymentUsd" json:"maxPaymentUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$" doc:"dollars to pay for answers; absent: the policy's, which it cannot raise"`
 	// Tokens and CostUSD bound language models; absent: no limit.
 	Tokens  *int64 `yaml:"maxTokens" json:"maxTokens,omitempty" minimum:"1"`
 	CostUSD string `yaml:"maxCostUsd" json:"maxCostUsd,omitempty"`
