@@ -122,7 +122,7 @@ func narrows(f manifestdb.IntentFilter) bool {
 	return isPaid(f) || f.Tier != nil || f.MinScore != nil
 }
 
-// isPaid reports whether a filter has conditions that offers of agents, which have no prices, never fulfil.
+// isPaid reports whether a filter has conditions that offers of agents, which have no prices, never meet.
 func isPaid(f manifestdb.IntentFilter) bool {
 	return f.Protocol != "" || f.Network != "" || f.MaxPrice != nil
 }

@@ -33,8 +33,14 @@ func TestMain(m *testing.M) {
 // child starts the program; its output goes to the test's log when it fails.
 func child(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
+	return leasing(t, time.Second, args...)
+}
+
+// leasing is child with another time for which a frozen process keeps its chains.
+func leasing(t *testing.T, lease time.Duration, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "REPUTE_RUN_PROGRAM=1")
+	cmd.Env = append(os.Environ(), "REPUTE_RUN_PROGRAM=1", "REPUTE_LEASE="+lease.String())
 	out := new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
@@ -85,7 +91,6 @@ func configure(t *testing.T, c *rpctest.Chain, database string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "repute.yaml")
 	text := fmt.Sprintf(`database: %q
-lease: 1s
 roles: [indexer]
 chains:
   - name: busy

@@ -142,6 +142,7 @@ var faults = []fault{
 // replica is one process and its own way to the database.
 type replica struct {
 	name, config string
+	lease        time.Duration
 	link         *link
 	cmd          *exec.Cmd
 	out          *bytes.Buffer
@@ -189,16 +190,8 @@ func newTakeoverWorld(t *testing.T, lease time.Duration) *takeoverWorld {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		r := &replica{name: fmt.Sprintf("replica%d", i), link: newLink(t, database)}
+		r := &replica{name: fmt.Sprintf("replica%d", i), lease: lease, link: newLink(t, database)}
 		r.config = configure(t, w.chain, r.link.url(t, database, r.name))
-		raw, err := os.ReadFile(r.config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Replace(string(raw), "lease: 1s", "lease: "+lease.String(), 1)
-		if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
 		w.replicas = append(w.replicas, r)
 		w.start(t, r)
 	}
@@ -206,7 +199,7 @@ func newTakeoverWorld(t *testing.T, lease time.Duration) *takeoverWorld {
 }
 
 func (w *takeoverWorld) start(t *testing.T, r *replica) {
-	r.cmd, r.out = child(t, "serve", "--config", r.config)
+	r.cmd, r.out = leasing(t, r.lease, "serve", "--config", r.config)
 }
 
 // live makes blocks and short forks until the world is quiet.

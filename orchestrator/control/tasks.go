@@ -26,13 +26,13 @@ type TaskRequest struct {
 	Input       json.RawMessage `json:"input,omitempty" doc:"what the coordinator takes, as its manifest says, mostly an object; 256 KiB, 64 levels"`
 	Coordinator string          `json:"coordinatorSlug,omitempty" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"who plans it; absent: the configured agent"`
 	Terms
-	Key string `json:"idempotencyKey,omitempty" maxLength:"80" doc:"requests with the same key are one task"`
+	Key string `json:"idempotencyKey,omitempty" maxLength:"80" doc:"equal keys: one task"`
 }
 
 // Terms are the conditions of a task.
 type Terms struct {
 	Budget      policy.Bounds    `json:"budget,omitzero" doc:"of the run and all runs below it"`
-	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"minimum that agents must reach, in addition to the policy's"`
+	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"minimum for agents, added to the policy's"`
 	ValueAtRisk string           `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"in wei"`
 	Tags        []string         `json:"tags,omitempty" maxItems:"16" doc:"words for the rules of the policy"`
 }
@@ -93,7 +93,7 @@ type tasksInput struct {
 }
 
 type submitInput struct {
-	Key string `header:"Idempotency-Key" maxLength:"80" doc:"requests with the same key are one task; also idempotencyKey in the body"`
+	Key string `header:"Idempotency-Key" maxLength:"80" doc:"equal keys: one task; also idempotencyKey in the body"`
 }
 
 // check refuses a request with impossible terms, including those that only this handler can check.

@@ -24,7 +24,7 @@ import (
 	"repute/trust/rows"
 )
 
-// ReaderOptions tune a Reader. The zero value works.
+// Options tune a Reader. The zero value works.
 type Options struct {
 	// Params are those of chains on which no engine has run. Nil: DefaultParams.
 	Params *rating.Params

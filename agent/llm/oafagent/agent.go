@@ -278,17 +278,14 @@ func (r *run) confirm(t llm.Tool) llm.Tool {
 // callTime bounds one call of a tool where its server does not say.
 const callTime = 30 * time.Second
 
-// schema is a JSON Schema of an object of texts.
-func schema(required bool, names ...string) json.RawMessage {
+// schema is a JSON Schema of an object with these texts.
+func schema(names ...string) json.RawMessage {
 	properties := map[string]any{}
 	for _, n := range names {
 		properties[n] = map[string]any{"type": "string"}
 	}
-	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
-	if required {
-		s["required"] = names
-	}
-	raw, err := json.Marshal(s)
+	raw, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": names,
+		"additionalProperties": false})
 	if err != nil {
 		return json.RawMessage(`{"type":"object"}`) // not reached: texts are JSON
 	}

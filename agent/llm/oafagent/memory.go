@@ -78,11 +78,11 @@ func (r *run) memoryTools() (out []llm.Tool) {
 		return nil
 	}
 	out = append(out, llm.Tool{ToolDef: llm.ToolDef{Name: "memory_search",
-		Description: "Finds blocks of your memory, of earlier conversations too, by words.", Schema: schema(true, "query")},
+		Description: "Finds blocks of your memory, of earlier conversations too, by words.", Schema: schema("query")},
 		Run: r.search})
 	if r.def.Memory.Type != oaf.MemoryReadOnly {
 		out = append(out, llm.Tool{ToolDef: llm.ToolDef{Name: "memory_edit",
-			Description: "Replaces the text of a block of your memory: " + r.labels() + ".", Schema: schema(true, "label",
+			Description: "Replaces the text of a block of your memory: " + r.labels() + ".", Schema: schema("label",
 				"text")},
 			Run: r.edit})
 	}

@@ -34,9 +34,9 @@ func (r *run) skillTools() (out []llm.Tool) {
 	}
 	out = []llm.Tool{
 		{ToolDef: llm.ToolDef{Name: "skill", Description: "Returns the instructions of a skill and the names of its files.",
-			Schema: schema(true, "name")}, Run: r.readSkill},
+			Schema: schema("name")}, Run: r.readSkill},
 		{ToolDef: llm.ToolDef{Name: "skill_file", Description: "Returns a text file of a skill.",
-			Schema: schema(true, "name", "path")}, Run: r.readFile},
+			Schema: schema("name", "path")}, Run: r.readFile},
 	}
 	if r.o.Programs && r.hasScripts() {
 		out = append(out, r.confirm(llm.Tool{ToolDef: llm.ToolDef{Name: "skill_script",
@@ -155,7 +155,8 @@ func unpack(s *skill.Skill) (string, error) {
 	}
 	defer root.Close()
 	for _, f := range s.Files {
-		if err := root.MkdirAll(path.Dir(f.Path), 0o700); err == nil {
+		err := root.MkdirAll(path.Dir(f.Path), 0o700)
+		if err == nil {
 			err = root.WriteFile(f.Path, f.Data, 0o700)
 		}
 		if err != nil {

@@ -62,7 +62,7 @@ func (s *Service) mount() {
 type ActInput struct {
 	DryRun  httpapi.Flag `query:"dry_run" doc:"true: simulate and decide, store and send nothing"`
 	Approve httpapi.Flag `query:"approve" doc:"true: the caller approves what the policy leaves to a person"`
-	Key     string       `header:"Idempotency-Key" maxLength:"80" doc:"requests with the same key are one operator action"`
+	Key     string       `header:"Idempotency-Key" maxLength:"80" doc:"equal keys: one operator action"`
 }
 
 type slugActInput struct {

@@ -16,7 +16,7 @@ import (
 type (
 	// HowTool are the parameters of an operator action.
 	HowTool struct {
-		Key     string `json:"idempotencyKey,omitempty" maxLength:"80" doc:"requests with the same key are one operator action"`
+		Key     string `json:"idempotencyKey,omitempty" maxLength:"80" doc:"equal keys: one operator action"`
 		Approve bool   `json:"approve,omitempty" doc:"approve what the policy leaves to a person"`
 	}
 	treasuryPolicyTool struct {

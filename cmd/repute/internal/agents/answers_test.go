@@ -110,6 +110,6 @@ func TestAnswersAsValidator(t *testing.T) {
 		{registry.GetABI().Events["ValidationResponse"].ID}}})
 	ok(t, err)
 	if len(answers) != len(asked) {
-		t.Errorf("%d answers on the chain to %d requests: %+v", len(answers), len(asked), []types.Log(answers))
+		t.Errorf("%d answers on the chain to %d requests: %+v", len(answers), len(asked), answers)
 	}
 }

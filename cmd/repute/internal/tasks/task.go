@@ -83,7 +83,7 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 	f := cmd.Flags()
 	f.StringVar(&r.Coordinator, "coordinator", "coordinator", "slug of the agent that plans it")
 	f.StringVar(&input, "input", "", "JSON for the coordinator")
-	f.StringVar(&r.Key, "key", "", "requests with the same key are one task")
+	f.StringVar(&r.Key, "key", "", "equal keys: one task")
 	f.StringVar(&r.ValueAtRisk, "value-at-risk", "", "in wei")
 	f.StringSliceVar(&r.Tags, "tag", nil, "tags of the task, for policies")
 	f.Float64Var(&reputation, "min-reputation", 0, "lower bound of the score that agents need, -100 to 100")
