@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Has others judge the exports of OAF agents: the reference validator of skills, Deep Agents, Letta's schema and Jinja
-# (PyPI), and Claude Code (npm), which lists what it loaded before it asks a model. It needs no account: its model's
-# address is closed. The packages are kept in a cache: REPUTE_CACHE, or repute/oaf in the one of the user.
+# Has others judge the exports of OAF agents, and serve tools to such agents: the reference validator of skills, Deep
+# Agents, Letta's schema and Jinja (PyPI); Claude Code, which lists what it loaded before it asks a model, and MCP
+# servers (npm). Nothing needs an account: the model's address is closed. The packages are kept in a cache:
+# REPUTE_CACHE, or repute/oaf in the one of the user.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,3 +23,4 @@ if [ "$(cat "$cache/done" 2>/dev/null)" != "$wanted" ]; then
   echo "$wanted" >"$cache/done"
 fi
 REPUTE_OAF_REFEREES=$cache ${GO:-go} test -count=1 -timeout 10m -v -run 'OfOthers' ./manifest/oaf/harness
+REPUTE_TEST_MCP=$cache ${GO:-go} test -count=1 -timeout 5m -v -run TestPublishedServers ./agent/llm/oafagent
