@@ -18,6 +18,7 @@ import (
 	"repute"
 	"repute/indexer/documents"
 	"repute/internal/pgtest"
+	"repute/store"
 )
 
 // constants returns the values of the text constants in the package of a directory, below the module's root, whose
@@ -102,6 +103,26 @@ func numbers(from, to int) (values []string) {
 	return values
 }
 
+// The kinds of changes that callers may ask for are all there are, and the statements that name one name one of them.
+func TestChangeKinds(t *testing.T) {
+	t.Parallel()
+	declared, told := constants(t, "store", "Kind[A-Z].*"), store.ChangeKinds()
+	slices.Sort(declared)
+	slices.Sort(told)
+	if !slices.Equal(declared, told) {
+		t.Errorf("kinds %v, declared are %v", told, declared)
+	}
+	named := literals(t, `'([a-z]+\.updated)', 0, 0`, "store/docdb", "store/manifestdb")
+	if len(named) == 0 {
+		t.Error("no statement was found")
+	}
+	for _, kind := range named {
+		if !slices.Contains(told, kind) {
+			t.Errorf("%s is no kind", kind)
+		}
+	}
+}
+
 // Each column with a closed set of values has a CHECK, which allows exactly the values that the program has.
 func TestChecksAreTheConstants(t *testing.T) {
 	t.Parallel()
@@ -118,9 +139,8 @@ func TestChecksAreTheConstants(t *testing.T) {
 		"gaps.kind":   kinds,
 		"pending.reason": slices.Concat(constants(t, "store/chaindb", "WaitsFor.*|IgnoredForeign"),
 			constants(t, "store/eventdb", "ignored.*"), constants(t, ".", "UndecodedReason")),
-		"endpoints.state": constants(t, ".", "EndpointState"),
-		"changes.kind": slices.Concat(constants(t, "store", "Kind[A-Z].*"), constants(t, "store/paydb", "kindPayment"),
-			literals(t, `'([a-z]+\.updated)', 0, 0`, "store/docdb", "store/manifestdb")),
+		"endpoints.state":      constants(t, ".", "EndpointState"),
+		"changes.kind":         constants(t, "store", "Kind[A-Z].*"),
 		"uris.kind":            constants(t, "resolver", "Kind"),
 		"uris.source":          sources,
 		"uris.reason":          fetchReasons,

@@ -198,6 +198,7 @@ func samples() []sample {
 		{"agent 8453:22 does not exist", " detail message ", ""},
 		{"0xa9059cbb", " selector ", "^0x[0-9a-fA-F]{8}$"},
 		{"0x", " data signature ", "^0x([0-9a-fA-F]{2})*$"},
+		{"2.5", " maxPaymentUsd maxCostUsd ", "^[0-9]{1,9}([.][0-9]{1,6})?$"},
 		{"1000000", " value amount units usd balance decimal perTxCap windowCap valueAtRisk ", "^[0-9]{1,78}$"},
 		{"22", " tokenId ", ""},
 		{"https://agent.example/agent.json", " uri url endpoint image agentURI feedbackURI requestUri ", "^https?://"},
