@@ -141,7 +141,7 @@ var allowed = map[string][]string{
 	"api/answers": {".", "api/wire", "internal/httpapi", "manifest", "policy", "store", "store/chaindb",
 		"store/docdb", "store/docstats", "store/manifestdb", "store/query", "store/searchdb", "trust",
 		"trust/engine", "trust/explain", "trust/identity", "trust/rating", "trust/statement"},
-	"api/feed":   {"store"},
+	"api/feed":   {".", "store"},
 	"api/finder": {".", "intent", "store", "store/manifestdb"},
 	"api/graph": {".", "api/answers", "api/wire", "internal/httpapi", "store/docdb", "store/manifestdb", "store/query",
 		"store/searchdb"},

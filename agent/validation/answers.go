@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -99,7 +100,7 @@ func NewAnswers(o AnswerOptions) *Answers {
 // left out: nobody validates its own work.
 func (s *Answers) Take(ctx context.Context, e repute.Record) error {
 	q, ok := e.Event.(repute.ValidationRequest)
-	if !ok || q.Validator != s.o.Validator || q.TokenID == s.o.ID.TokenID || !s.answers(e.Log.Address) {
+	if !ok || q.Validator != s.o.Validator || q.TokenID == s.o.ID.TokenID || !slices.Contains(s.o.Registries, e.Log.Address) {
 		return nil
 	}
 	a := agentdb.Asked{Registry: e.Log.Address, Request: q.RequestHash}
@@ -116,19 +117,9 @@ func (s *Answers) Take(ctx context.Context, e repute.Record) error {
 	return err
 }
 
-// answers reports whether requests in a registry are answered.
-func (s *Answers) answers(registry common.Address) bool {
-	for _, at := range s.o.Registries {
-		if at == registry {
-			return true
-		}
-	}
-	return false
-}
-
 // Run judges and answers what waits until ctx ends.
 func (s *Answers) Run(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		open, err := agentdb.OpenAsked(ctx, s.o.DB, s.o.ID.String(), maxOpen)
 		if err != nil && ctx.Err() == nil {
 			s.o.Log.WarnContext(ctx, "read requests to validate failed", "error", err)
@@ -136,12 +127,9 @@ func (s *Answers) Run(ctx context.Context) error {
 		for i := range open {
 			s.try(ctx, &open[i])
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(s.o.Every):
-		}
+		repute.Pause(ctx, s.o.Every)
 	}
+	return nil
 }
 
 // try does the next steps of a request, unless it failed a short time ago.

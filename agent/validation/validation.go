@@ -74,18 +74,15 @@ func New(o Options) *Requests {
 
 // Run asks for what waits and judges what was answered until ctx ends.
 func (r *Requests) Run(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		open, err := agentdb.OpenValidations(ctx, r.o.DB, r.o.ID.String(), maxOpen)
 		r.failed(ctx, "read validations", err)
 		for i := range open {
 			r.failed(ctx, "validation", r.step(ctx, &open[i]))
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(r.o.Every):
-		}
+		repute.Pause(ctx, r.o.Every)
 	}
+	return nil
 }
 
 // step does the next step of a validation.

@@ -22,7 +22,7 @@ func (q *ChangesQuery) Filter(ctx context.Context, x *Index) (f store.ChangeFilt
 			return f, err
 		}
 	}
-	if f.Kinds, err = ChangeKinds(q.Kinds); err != nil {
+	if f.Kinds, err = parseChangeKinds(q.Kinds); err != nil {
 		return f, err
 	}
 	if f.Final, err = parseChangeFinality(q.Finality); err != nil {
@@ -48,8 +48,8 @@ func (q *ChangesQuery) Filter(ctx context.Context, x *Index) (f store.ChangeFilt
 	return f, nil
 }
 
-// ChangeKinds reads kinds of changes divided by commas, none when empty.
-func ChangeKinds(s string) (kinds []string, err error) {
+// parseChangeKinds reads kinds of changes divided by commas, none when empty.
+func parseChangeKinds(s string) (kinds []string, err error) {
 	if s == "" {
 		return nil, nil
 	}

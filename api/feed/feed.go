@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"repute"
 	"repute/store"
 )
 
@@ -83,16 +84,14 @@ func (f *Feed) Follow(ctx context.Context, since string, filter store.ChangeFilt
 
 // wait returns when changes were added, or soon when it is not known which ones are new.
 func (f *Feed) wait(ctx context.Context, grown <-chan struct{}) error {
-	var soon <-chan time.Time
 	if grown == nil {
-		soon = time.After(pollEvery)
+		repute.Pause(ctx, pollEvery)
+		return ctx.Err()
 	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-grown:
-		return nil
-	case <-soon:
 		return nil
 	}
 }
@@ -129,10 +128,9 @@ func (f *Feed) followFinal(ctx context.Context, since string, filter store.Chang
 			since = got.next
 			continue
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(finalEvery):
+		repute.Pause(ctx, finalEvery)
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 	}
 }
@@ -203,21 +201,14 @@ func (f *Feed) leave() {
 
 // read adds what the table gets to the kept changes until ctx ends.
 func (f *Feed) read(ctx context.Context) {
-	poll := time.NewTicker(pollEvery)
-	defer poll.Stop()
 	at, failed := "", true
-	for {
+	for ctx.Err() == nil {
 		more, err := f.readOnce(ctx, &at, failed)
 		if failed = err != nil; failed && ctx.Err() == nil {
 			f.log.WarnContext(ctx, "changes cannot be read; streams wait", "error", err)
 		}
-		if more {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-poll.C:
+		if !more {
+			repute.Pause(ctx, pollEvery)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -106,11 +107,11 @@ func (r Report) text() string {
 	if r.Kind == repute.ValidationDocument {
 		b.WriteString("  Validation files have no standard form: there is nothing to check.\n")
 	}
-	for _, s := range []repute.Severity{repute.SeverityError, repute.SeverityWarning, repute.SeverityInfo} {
-		r.writeProblems(&b, s)
+	lines := make([]cli.ProblemLine, len(r.Problems))
+	for i, p := range r.Problems {
+		lines[i] = cli.ProblemLine{Severity: p.Severity, Code: p.Code, Place: p.place(), Message: p.Message, Hint: p.Hint}
 	}
-	fmt.Fprintf(&b, "\n%s, %s, %s\n", cli.Count(r.Errors, "error"), cli.Count(r.Warnings, "warning"),
-		cli.Count(r.Infos, "info"))
+	cli.WriteProblems(&b, lines)
 	return b.String()
 }
 
@@ -126,23 +127,11 @@ func (r Report) linkText() string {
 	return ""
 }
 
-func (r Report) writeProblems(b *strings.Builder, s repute.Severity) {
-	first := true
-	for _, p := range r.Problems {
-		if p.Severity != s {
-			continue
-		}
-		if first {
-			fmt.Fprintf(b, "\n%s\n", s)
-			first = false
-		}
-		path := p.Path
-		if path == "" {
-			path = "(document)"
-		}
-		if p.Line > 0 && p.Path != "" {
-			path += fmt.Sprintf(" (line %d, column %d)", p.Line, p.Column)
-		}
-		fmt.Fprintf(b, "  %s %s  %s\n        %s\n", p.Code, cli.Visible(path), cli.Visible(p.Message), p.Hint)
+// place returns where the problem is: member, line and column.
+func (p *manifestProblem) place() string {
+	place := cmp.Or(p.Path, "(document)")
+	if p.Line > 0 && p.Path != "" {
+		place += fmt.Sprintf(" (line %d, column %d)", p.Line, p.Column)
 	}
+	return place
 }

@@ -1,6 +1,7 @@
 package oaf
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -169,34 +170,22 @@ func (r Report) text() string {
 			}
 		}
 	}
-	for _, s := range []repute.Severity{repute.SeverityError, repute.SeverityWarning, repute.SeverityInfo} {
-		r.writeProblems(&b, s)
+	lines := make([]cli.ProblemLine, len(r.Problems))
+	for i, p := range r.Problems {
+		lines[i] = cli.ProblemLine{Severity: p.Severity, Code: p.Code, Place: p.place(), Message: p.Message, Hint: p.Hint}
 	}
-	fmt.Fprintf(&b, "\n%s, %s, %s\n", cli.Count(r.Errors, "error"), cli.Count(r.Warnings, "warning"), cli.Count(r.Infos,
-		"info"))
+	cli.WriteProblems(&b, lines)
 	return b.String()
 }
 
-func (r Report) writeProblems(b *strings.Builder, s repute.Severity) {
-	first := true
-	for _, p := range r.Problems {
-		if p.Severity != s {
-			continue
-		}
-		if first {
-			fmt.Fprintf(b, "\n%s\n", s)
-			first = false
-		}
-		place := p.File
-		if place == "" {
-			place = "(all)"
-		}
-		if p.Line > 0 {
-			place += fmt.Sprintf(":%d", p.Line)
-		}
-		if p.Path != "" {
-			place += " " + path.Clean(p.Path)
-		}
-		fmt.Fprintf(b, "  %s %s  %s\n        %s\n", p.Code, cli.Visible(place), cli.Visible(p.Message), p.Hint)
+// place returns where the problem is: file, line and member.
+func (p *Problem) place() string {
+	place := cmp.Or(p.File, "(all)")
+	if p.Line > 0 {
+		place += fmt.Sprintf(":%d", p.Line)
 	}
+	if p.Path != "" {
+		place += " " + path.Clean(p.Path)
+	}
+	return place
 }
