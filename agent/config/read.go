@@ -1,23 +1,20 @@
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"go.yaml.in/yaml/v4"
 
 	"repute"
+	"repute/internal/strictjson"
 )
 
 // maxFile bounds the file, in bytes.
@@ -28,13 +25,9 @@ const maxFile = 1 << 20
 func Load(path string, getenv func(string) string) (*Config, error) {
 	var text []byte
 	if path != "" {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, repute.Invalid("config", err.Error(), "a readable YAML file")
-		}
-		defer file.Close()
-		if text, err = io.ReadAll(io.LimitReader(file, maxFile+1)); err != nil || len(text) > maxFile {
-			return nil, repute.Invalid("config", "cannot be read, or is larger than 1 MiB", "a readable YAML file")
+		var err error
+		if text, err = strictjson.ReadFile("config", path, maxFile); err != nil {
+			return nil, err
 		}
 	}
 	return Parse(text, getenv)
@@ -44,14 +37,9 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 func Parse(text []byte, getenv func(string) string) (*Config, error) {
 	c := &Config{}
 	if len(strings.TrimSpace(string(text))) > 0 {
-		var tree any
-		if err := yaml.Unmarshal(text, &tree); err != nil {
-			return nil, repute.Invalid("config", fmt.Sprintf("%.300s", err.Error()), "YAML")
-		}
-		raw, err := json.Marshal(tree)
+		raw, err := strictjson.FromYAML("config", text, "see docs/reference/agent.md")
 		if err != nil {
-			return nil, repute.Invalid("config", "is no YAML of texts, numbers, lists and objects",
-				"see docs/reference/agent.md")
+			return nil, err
 		}
 		if err := decode("config", raw, c); err != nil {
 			return nil, err

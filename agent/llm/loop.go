@@ -1,15 +1,16 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 // Tool is a tool that the model may call.
@@ -90,7 +91,7 @@ type conversation struct {
 // Run has the conversation that begins with a message of the user. repute.ErrLimited: a bound or a budget
 // is used up. The Answer has the turns, calls and tokens also on an error.
 func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, or(l.Bounds.Wall, DefaultWall), errWall)
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(l.Bounds.Wall, DefaultWall), errWall)
 	defer cancel()
 	c := &conversation{Loop: l, tools: make(map[string]*Tool, len(l.Tools)),
 		messages: []Message{{Role: RoleUser, Text: user}}}
@@ -98,7 +99,7 @@ func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
 		c.tools[l.Tools[i].Name] = &l.Tools[i]
 	}
 	for turn := 1; ; turn++ {
-		if most := or(l.Bounds.Turns, DefaultTurns); turn > most {
+		if most := cmp.Or(l.Bounds.Turns, DefaultTurns); turn > most {
 			return c.answer, fmt.Errorf("turns: the model did not end after %d: %w", most, repute.ErrLimited)
 		}
 		done, err := c.turn(ctx, turn)
@@ -113,14 +114,6 @@ func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
 
 // errWall is returned when the time of a conversation is used up.
 var errWall = fmt.Errorf("wall time: the conversation took too long: %w", repute.ErrLimited)
-
-// or is v, or other when v is 0.
-func or[T int | int64 | time.Duration](v, other T) T {
-	if v == 0 {
-		return other
-	}
-	return v
-}
 
 // turn asks the model once and makes the calls that it wants. done reports whether it has answered.
 func (c *conversation) turn(ctx context.Context, n int) (done bool, err error) {
@@ -168,7 +161,7 @@ func sendable(calls []ToolCall) []ToolCall {
 // ask makes one call of the model.
 func (c *conversation) ask(ctx context.Context, n int) (Reply, error) {
 	r := Request{Model: c.ModelName, System: c.System, Messages: c.messages, Temperature: c.Temperature,
-		MaxTokens: or(c.MaxTokens, DefaultMaxTokens)}
+		MaxTokens: cmp.Or(c.MaxTokens, DefaultMaxTokens)}
 	for i := range c.Tools {
 		r.Tools = append(r.Tools, c.Tools[i].ToolDef)
 	}
@@ -190,7 +183,7 @@ func (c *conversation) ask(ctx context.Context, n int) (Reply, error) {
 // error.
 func (c *conversation) call(ctx context.Context, call ToolCall) (ToolResult, error) {
 	out := ToolResult{ID: call.ID, Name: call.Name}
-	if most := or(c.Bounds.ToolCalls, DefaultToolCalls); c.answer.ToolCalls >= most {
+	if most := cmp.Or(c.Bounds.ToolCalls, DefaultToolCalls); c.answer.ToolCalls >= most {
 		return out, fmt.Errorf("tool calls: %d were made: %w", most, repute.ErrLimited)
 	}
 	c.answer.ToolCalls++
@@ -202,8 +195,8 @@ func (c *conversation) call(ctx context.Context, call ToolCall) (ToolResult, err
 		out.Failed, text = true, err.Error()
 	}
 	out.Text = c.cut(text)
-	if c.bytes += len(out.Text); c.bytes > or(c.Bounds.AllBytes, DefaultAllBytes) {
-		return out, fmt.Errorf("results: the tools returned more than %d bytes: %w", or(c.Bounds.AllBytes, DefaultAllBytes),
+	if c.bytes += len(out.Text); c.bytes > cmp.Or(c.Bounds.AllBytes, DefaultAllBytes) {
+		return out, fmt.Errorf("results: the tools returned more than %d bytes: %w", cmp.Or(c.Bounds.AllBytes, DefaultAllBytes),
 			repute.ErrLimited)
 	}
 	return out, nil
@@ -237,7 +230,7 @@ func (c *conversation) run(ctx context.Context, call ToolCall) (string, error) {
 
 // cut shortens a result that is too long for the model.
 func (c *conversation) cut(text string) string {
-	most := or(c.Bounds.ToolBytes, DefaultToolBytes)
+	most := cmp.Or(c.Bounds.ToolBytes, DefaultToolBytes)
 	if len(text) <= most {
 		return bounded(text, most)
 	}
@@ -262,12 +255,4 @@ func object(text string) (json.RawMessage, error) {
 }
 
 // bounded returns the beginning of a text, as UTF-8 without NUL.
-func bounded(text string, most int) string {
-	if len(text) > most {
-		text = text[:most]
-		for len(text) > 0 && !utf8.ValidString(text[max(0, len(text)-utf8.UTFMax):]) {
-			text = text[:len(text)-1]
-		}
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-}
+func bounded(text string, most int) string { return jsonwalk.Clean(jsonwalk.Cut(text, most)) }

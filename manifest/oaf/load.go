@@ -2,6 +2,7 @@ package oaf
 
 import (
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -128,7 +129,7 @@ func (a *Agent) contents(files []tree.File, list *problem.List) {
 		}
 	}
 	a.readSkills(skills, list)
-	for _, name := range sortedKeys(servers) {
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		a.Servers = append(a.Servers, parseServer(name, servers[name], list))
 	}
 }
@@ -144,7 +145,7 @@ const (
 func isYAML(name string) bool { return path.Ext(name) == ".yaml" || path.Ext(name) == ".yml" }
 
 func (a *Agent) readSkills(dirs map[string][]tree.File, list *problem.List) {
-	for _, name := range sortedKeys(dirs) {
+	for _, name := range slices.Sorted(maps.Keys(dirs)) {
 		s, ok := skill.Parse(name, path.Join(skillsDir, name), dirs[name], list)
 		if ok {
 			a.LocalSkills = append(a.LocalSkills, s)

@@ -38,7 +38,7 @@ func readManifest(o *frontmatter.Object) *Agent {
 	a.Orchestration = readOrchestration(o)
 	a.Memory = readMemory(o.Object("memory"))
 	a.Extra = o.Rest()
-	for _, key := range sortedKeys(a.Extra) {
+	for _, key := range slices.Sorted(maps.Keys(a.Extra)) {
 		o.Report(problem.CodeMember, key, "is no member of the format")
 	}
 	return a
@@ -154,9 +154,6 @@ func readBlock(blocks *frontmatter.Object, label string) MemoryBlock {
 	}
 	return b
 }
-
-// sortedKeys returns the names of a map in order.
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func itoa(i int) string { return strconv.Itoa(i) }
 

@@ -136,7 +136,7 @@ func (c *coordinator) plan(t standard.Task) (p standard.Plan, err error) {
 				s.DependsOn = append(s.DependsOn, before)
 			}
 		}
-		if s.Description = shortened(s.Description); j.Agent == Registrar {
+		if s.Description = standard.StepText(s.Description); j.Agent == Registrar {
 			if s.Input, err = withAction(j.Name, input); err != nil {
 				return p, err
 			}
@@ -154,14 +154,6 @@ func (c *coordinator) does(j Job) string {
 		return slug
 	}
 	return j.Agent
-}
-
-// shortened keeps a description within what a plan takes.
-func shortened(s string) string {
-	if len(s) > 1000 {
-		return s[:1000] + "…"
-	}
-	return s
 }
 
 // withAction tells the registrar which of its jobs is meant.

@@ -107,10 +107,10 @@ const (
 // Plan implements orchestrator.Module. Sub-agents that the orchestration of the agent's file names for the
 // task's tags work first, then the agent itself, which may delegate to every sub-agent.
 func (m *Module) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (p standard.Plan, err error) {
-	own := standard.Step{ID: stepWork, Description: shortened(t.Goal), Agent: m.info.Slug, DependsOn: []string{},
+	own := standard.Step{ID: stepWork, Description: standard.StepText(t.Goal), Agent: m.info.Slug, DependsOn: []string{},
 		Input: t.Input}
 	for _, s := range m.first(t) {
-		step := standard.Step{ID: stepFirst + s.slug, Description: shortened(t.Goal), Agent: s.slug, DependsOn: []string{},
+		step := standard.Step{ID: stepFirst + s.slug, Description: standard.StepText(t.Goal), Agent: s.slug, DependsOn: []string{},
 			Input: t.Input}
 		if len(step.ID) > 64 {
 			step.ID = step.ID[:64]
@@ -145,14 +145,6 @@ func (m *Module) first(t standard.Task) (out []sub) {
 	return out
 }
 
-// shortened keeps a description within what a plan takes.
-func shortened(s string) string {
-	if len(s) > 1000 {
-		return strings.ToValidUTF8(s[:1000], "") + "…"
-	}
-	return s
-}
-
 // Execute implements orchestrator.Module.
 func (m *Module) Execute(ctx context.Context, t standard.Task, p standard.Plan,
 	c *orchestrator.Context) (standard.Execution, error) {
@@ -182,7 +174,7 @@ func (m *Module) work(ctx context.Context, t standard.Task, inputs map[string]js
 	if !ok || led.Ends(ctx, err) {
 		return nil, err
 	}
-	result, failed := c.Delegate(ctx, fallback.slug, shortened(t.Goal), t.Input)
+	result, failed := c.Delegate(ctx, fallback.slug, standard.StepText(t.Goal), t.Input)
 	if failed != nil {
 		return nil, fmt.Errorf("%w; the fallback: %w", err, failed)
 	}

@@ -14,6 +14,15 @@ const (
 	maxOnDemand = 64 // agents
 )
 
+// StepText returns a text that others wrote as the description of a step: the beginning of one that is long.
+func StepText(s string) string {
+	const most = 1000
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
 // CheckPlan refuses a plan that cannot be run: cycles, unknown steps and agents, too many
 // steps. known tells which slugs there are. The error is repute.ErrInvalid.
 func CheckPlan(p Plan, most int, known func(slug string) bool) error {

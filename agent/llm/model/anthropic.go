@@ -11,7 +11,6 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
-	"repute"
 	"repute/agent/llm"
 	"repute/agent/llm/modelfile"
 )
@@ -85,9 +84,9 @@ func (m *anthropicModel) params(r *llm.Request) (p anthropic.MessageNewParams, e
 		p.Messages = append(p.Messages, anthropicMessage(msg))
 	}
 	for _, t := range r.Tools {
-		var schema map[string]any
-		if err := json.Unmarshal(t.Schema, &schema); err != nil {
-			return p, repute.Invalid("tools."+t.Name, "has a schema that is no object", "JSON Schema")
+		schema, err := schemaOf(&t)
+		if err != nil {
+			return p, err
 		}
 		in := anthropic.ToolInputSchemaParam{Properties: schema["properties"], ExtraFields: map[string]any{}}
 		for name, v := range schema {

@@ -8,6 +8,7 @@ package model
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -146,4 +147,12 @@ func tokens(r *llm.Request, e *modelfile.Entry) int64 {
 		return r.MaxTokens
 	}
 	return min(cmp.Or(r.MaxTokens, e.MaxTokens), e.MaxTokens)
+}
+
+// schemaOf returns the schema of a tool as an object.
+func schemaOf(t *llm.ToolDef) (schema map[string]any, err error) {
+	if err := json.Unmarshal(t.Schema, &schema); err != nil {
+		return nil, repute.Invalid("tools."+t.Name, "has a schema that is no object", "JSON Schema")
+	}
+	return schema, nil
 }

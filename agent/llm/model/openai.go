@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
-	"repute"
 	"repute/agent/llm"
 	"repute/agent/llm/modelfile"
 )
@@ -87,9 +85,9 @@ func (m *openaiModel) params(r *llm.Request) (p openai.ChatCompletionNewParams, 
 		p.Messages = append(p.Messages, openaiMessages(msg)...)
 	}
 	for _, t := range r.Tools {
-		var schema map[string]any
-		if err := json.Unmarshal(t.Schema, &schema); err != nil {
-			return p, repute.Invalid("tools."+t.Name, "has a schema that is no object", "JSON Schema")
+		schema, err := schemaOf(&t)
+		if err != nil {
+			return p, err
 		}
 		p.Tools = append(p.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{Name: t.Name,
 			Description: param.NewOpt(t.Description), Parameters: schema}))

@@ -3,19 +3,13 @@
 package modelfile
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"repute"
-	"repute/internal/strictjson"
 	"repute/orchestrator/wallet/keys"
 )
 
@@ -45,45 +39,11 @@ const (
 )
 
 const (
-	maxFile   = 256 << 10 // bytes
 	maxModels = 200
 	maxKey    = 8 << 10 // bytes of a secret
 	// perMillion is the number of tokens that a Price is for.
 	perMillion = 1_000_000
 )
-
-// Read reads a file of a table as YAML or JSON. repute.ErrInvalid names the member that is wrong.
-func Read(path string) (*Table, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, repute.Invalid("models", err.Error(), "a readable YAML file")
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil || len(text) > maxFile {
-		return nil, repute.Invalid("models", "cannot be read, or is larger than 256 KiB", "a readable YAML file")
-	}
-	return Parse(text)
-}
-
-// Parse is Read of a text.
-func Parse(text []byte) (*Table, error) {
-	var tree any
-	if err := yaml.Unmarshal(text, &tree); err != nil {
-		return nil, repute.Invalid("models", fmt.Sprintf("%.300s", err.Error()), "YAML")
-	}
-	raw, err := json.Marshal(tree)
-	if err != nil {
-		return nil, repute.Invalid("models", "is no YAML of texts, numbers, lists and objects", "default and table")
-	}
-	t := &Table{}
-	document := strictjson.Document{Name: "models", Unknown: "is not known",
-		Hint: "default, table; docs/reference/agent.md"}
-	if err := document.Decode(raw, t); err != nil {
-		return nil, err
-	}
-	return t, t.Check("models")
-}
 
 // Check refuses a table that cannot be used. field is the table's place in its file.
 func (t *Table) Check(field string) error {

@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/agent/llm/modelfile"
+	"repute/internal/strictjson"
 )
 
 const file = `default: sonnet
@@ -19,9 +20,23 @@ table:
   local: {provider: openai, model: tiny, base_url: "http://127.0.0.1:1/v1", input_usd: 0.15}
 `
 
+// parse reads a table as the files that contain one do.
+func parse(text []byte) (*modelfile.Table, error) {
+	raw, err := strictjson.FromYAML("models", text, "default and table")
+	if err != nil {
+		return nil, err
+	}
+	table := &modelfile.Table{}
+	document := strictjson.Document{Name: "models", Unknown: "is not known", Hint: "default, table"}
+	if err := document.Decode(raw, table); err != nil {
+		return nil, err
+	}
+	return table, table.Check("models")
+}
+
 // Agents find models by alias, by the provider's name and by default.
 func TestFind(t *testing.T) {
-	table, err := modelfile.Parse([]byte(file))
+	table, err := parse([]byte(file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +72,7 @@ func TestRefused(t *testing.T) {
 		`table: {a: {provider: openai, model: m, key: "env:K", temperature: 1}}`:         "models",
 		`- a`: "models",
 	} {
-		_, err := modelfile.Parse([]byte(text))
+		_, err := parse([]byte(text))
 		if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), field) || strings.Contains(err.Error(),
 			"sk-secret") {
 			t.Errorf("%s: %v, want %s", text, err, field)
@@ -108,7 +123,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(file))
 	f.Add([]byte(`{"table":{"a":null}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		table, err := modelfile.Parse(text)
+		table, err := parse(text)
 		if err != nil {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os/exec"
 	"regexp"
@@ -80,7 +81,7 @@ func program(def *oaf.Server, o *Options) (*handler.MCPProgram, error) {
 	}
 	p := &handler.MCPProgram{Path: path, Args: c.Args, Env: []string{"PATH=" + o.Getenv("PATH"),
 		"HOME=" + o.Getenv("HOME")}}
-	for _, name := range sortedKeys(c.Env) {
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		v, err := o.expand("connection.env."+name, c.Env[name])
 		if err != nil {
 			return nil, err
@@ -124,12 +125,11 @@ func endpoint(def *oaf.Server, o *Options) (*handler.MCPEndpoint, error) {
 	return e, nil
 }
 
-var variables = struct{ form *regexp.Regexp }{regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)}
-
 // expand replaces ${NAME} by variables of the environment that the operator allows. The error never has a value.
 func (o *Options) expand(field, text string) (string, error) {
 	var wrong error
-	out := variables.form.ReplaceAllStringFunc(text, func(ref string) string {
+	variables := regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	out := variables.ReplaceAllStringFunc(text, func(ref string) string {
 		name := ref[2 : len(ref)-1]
 		v := o.Getenv(name)
 		if !slices.Contains(o.Env, name) || v == "" {
@@ -152,21 +152,12 @@ func (s *server) close() {
 
 // notes say what of the server's configuration only the server can enforce.
 func (s *server) notes() (out []string) {
-	for _, name := range sortedKeys(s.def.Permissions.Extra) {
+	for _, name := range slices.Sorted(maps.Keys(s.def.Permissions.Extra)) {
 		out = append(out, fmt.Sprintf("MCP server %.80s: permission %.80q is left to the server", s.def.Name, name))
 	}
 	if s.def.Permissions.MaxFileSize > 0 {
 		out = append(out, fmt.Sprintf("MCP server %.80s: the largest size of a file is left to the server", s.def.Name))
 	}
-	return out
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
 	return out
 }
 

@@ -17,9 +17,6 @@ import (
 	"repute/manifest/oaf/tree"
 )
 
-// sortedNames returns the names of a map in order.
-func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
 // Import is an agent that was read from a harness.
 type Import struct {
 	Agent    *oaf.Agent
@@ -39,7 +36,7 @@ func FromClaudeCode(fsys fs.FS) ([]Import, error) {
 		return nil, err
 	}
 	var out []Import
-	for _, name := range sortedNames(all) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if dir, base := path.Split(name); dir == ".claude/agents/" && path.Ext(base) == ".md" {
 			out = append(out, c.agent(name))
 		}
@@ -81,7 +78,7 @@ func (c *claudeProject) readServers() error {
 func (c *claudeProject) skillFiles(name string) []tree.File {
 	var out []tree.File
 	prefix := ".claude/skills/" + name + "/"
-	for _, p := range sortedNames(c.files) {
+	for _, p := range slices.Sorted(maps.Keys(c.files)) {
 		if below, ok := strings.CutPrefix(p, prefix); ok {
 			f := c.files[p]
 			f.Path = below
@@ -231,7 +228,7 @@ func kebabOrSame(name string) string {
 func (c *claudeProject) skillAgents() []Import {
 	var out []Import
 	seen := ""
-	for _, name := range sortedNames(c.files) {
+	for _, name := range slices.Sorted(maps.Keys(c.files)) {
 		rest, ok := strings.CutPrefix(name, ".claude/skills/")
 		dir, _, below := strings.Cut(rest, "/")
 		if !ok || !below || dir == seen {

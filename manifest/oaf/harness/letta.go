@@ -2,6 +2,7 @@ package harness
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -325,7 +326,7 @@ func (e *export) lettaGroup(a *oaf.Agent, all []*oaf.Agent, out *lettaAgent, fil
 // parseSkill reads a skill of an agent file.
 func (s lettaSkill) parse() []tree.File {
 	var files []tree.File
-	for _, name := range sortedNames(s.Files) {
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
 		if tree.IsSafe(name) {
 			files = append(files, tree.File{Path: name, Data: []byte(s.Files[name])})
 		}

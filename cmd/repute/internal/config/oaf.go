@@ -1,13 +1,8 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
-
-	"go.yaml.in/yaml/v4"
 
 	"repute"
 	"repute/agent/llm/modelfile"
@@ -41,22 +36,13 @@ func (c *Config) OAF() (f OAFFile, err error) {
 		return f, nil
 	}
 	const field = "orchestrator.oaf"
-	file, err := os.Open(path)
+	text, err := strictjson.ReadFile(field, path, maxOAF)
 	if err != nil {
-		return f, repute.Invalid(field, err.Error(), "a readable YAML file")
+		return f, err
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxOAF+1))
-	if err != nil || len(text) > maxOAF {
-		return f, repute.Invalid(field, "cannot be read, or is larger than 1 MiB", "a readable YAML file")
-	}
-	var tree any
-	if err := yaml.Unmarshal(text, &tree); err != nil {
-		return f, repute.Invalid(field, fmt.Sprintf("%.300s", err.Error()), "YAML")
-	}
-	raw, err := json.Marshal(tree)
+	raw, err := strictjson.FromYAML(field, text, "models and agents")
 	if err != nil {
-		return f, repute.Invalid(field, "is no YAML of texts, numbers, lists and objects", "models and agents")
+		return f, err
 	}
 	document := strictjson.Document{Name: field, Unknown: "is not known", Hint: "models, agents; docs/reference/oaf.md"}
 	if err := document.Decode(raw, &f); err != nil {
