@@ -106,7 +106,5 @@ func direct(d outbound.Doer) outbound.Doer {
 	if !ok || client == nil {
 		return d
 	}
-	own := *client
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &own
+	return outbound.Direct(client)
 }

@@ -104,8 +104,7 @@ type Free struct{ Client *http.Client }
 
 // Do implements Sender.
 func (f Free) Do(ctx context.Context, r payer.Request) (a payer.Answer, err error) {
-	direct := *f.Client
-	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	direct := outbound.Direct(f.Client)
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, r.Reader())
 	if err != nil {
 		return a, repute.Invalid("endpoint", err.Error(), "an https URL")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -163,7 +164,7 @@ func (m *Module) work(ctx context.Context, t standard.Task, inputs map[string]js
 	}
 	led := &ledger{c: c, price: m.agent.Price, own: llm.Meter{Budget: budget, Price: m.agent.Price}}
 	stream := &stream{c: c}
-	answer, err := m.agent.Run(ctx, oafagent.Session{ID: cmp.Or(session(t), c.TaskID), Ledger: led,
+	answer, err := m.agent.Run(ctx, oafagent.Session{ID: cmp.Or(oafagent.SessionName(t.Input), c.TaskID), Ledger: led,
 		Delegates: m.delegates(c),
 		Confirm:   c.Confirm, Text: func(turn int, text string) { stream.add(ctx, turn, text) }}, prompt(t, inputs))
 	stream.flush(ctx)
@@ -188,17 +189,6 @@ func (m *Module) budget() (llm.Budget, error) {
 	return s.Budget()
 }
 
-// session is the name of a conversation that an input gives; tasks without one have one of their own.
-func session(t standard.Task) string {
-	var in struct {
-		Session string `json:"session"`
-	}
-	if json.Unmarshal(t.Input, &in) != nil || len(in.Session) > 128 {
-		return ""
-	}
-	return in.Session
-}
-
 // prompt is the message that begins a conversation.
 func prompt(t standard.Task, inputs map[string]json.RawMessage) string {
 	var b strings.Builder
@@ -206,19 +196,10 @@ func prompt(t standard.Task, inputs map[string]json.RawMessage) string {
 	if len(t.Input) > 0 && string(t.Input) != "null" {
 		fmt.Fprintf(&b, "\n\nInput:\n%s", t.Input)
 	}
-	for _, step := range sortedSteps(inputs) {
+	for _, step := range slices.Sorted(maps.Keys(inputs)) {
 		fmt.Fprintf(&b, "\n\nResult of %s:\n%s", strings.TrimPrefix(step, stepFirst), delegated(inputs[step]))
 	}
 	return b.String()
-}
-
-func sortedSteps(m map[string]json.RawMessage) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // delegated is the text of another agent's run.

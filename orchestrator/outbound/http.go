@@ -19,6 +19,14 @@ type Doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
+// Direct returns a client that returns redirects instead of following them, as payments and secrets must not reach
+// another host than the one that was named.
+func Direct(c *http.Client) *http.Client {
+	own := *c
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &own
+}
+
 // HTTPRequest is a request to the world outside.
 type HTTPRequest struct {
 	Method string      `json:"method"` // empty: GET

@@ -20,6 +20,7 @@ import (
 
 	"repute"
 	"repute/internal/indexclient"
+	"repute/orchestrator/outbound"
 	"repute/policy"
 	"repute/store"
 	"repute/store/walletdb"
@@ -60,9 +61,7 @@ func New(db *store.DB, o Options) (*Payer, error) {
 	if err != nil {
 		return nil, err
 	}
-	direct := *cmp.Or(o.HTTP, http.DefaultClient) // a payment MUST NOT follow a redirect to another host
-	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	o.HTTP = &direct
+	o.HTTP = outbound.Direct(cmp.Or(o.HTTP, http.DefaultClient)) // a payment MUST NOT follow a redirect to another host
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -147,29 +146,47 @@ func (r *Refused) Unwrap() error { return repute.ErrInvalid }
 // repute.ErrLimited would pass a cap; outbound.ErrPaymentOpen says that the answer of a payment is
 // lost: the same request, asked again before the payment expires, is asked with the same payment.
 func (p *Payer) Do(ctx context.Context, r Request) (Answer, error) {
-	r.Method = cmp.Or(r.Method, http.MethodGet)
-	u, err := url.Parse(r.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return Answer{}, repute.Invalid("url", fmt.Sprintf("%.200q is no URL", r.URL), "http or https")
+	u, err := r.check()
+	if err != nil {
+		return Answer{}, err
 	}
 	if begun, err := p.begun(ctx, &r); err == nil {
 		return p.finish(ctx, &r, begun)
 	} else if !errors.Is(err, repute.ErrNotFound) {
 		return Answer{}, err
 	}
-	first, err := p.send(ctx, &r, nil)
-	if err != nil || first.Status != http.StatusPaymentRequired {
+	first, demand, version, err := p.ask(ctx, &r)
+	if err != nil || demand == nil {
 		return first, err
 	}
-	demand, version, err := x402.DemandOf(first.Header, first.Body)
-	if err != nil {
-		return first, repute.Invalid("demand", "cannot be read: "+err.Error(), "a demand of x402 version 1 or 2")
-	}
-	purchase, err := p.buy(ctx, &r, u, &demand, version)
+	purchase, err := p.buy(ctx, &r, u, demand, version)
 	if err != nil {
 		return Answer{}, err
 	}
 	return p.finish(ctx, &r, purchase)
+}
+
+// check completes a request and returns its address.
+func (r *Request) check() (*url.URL, error) {
+	r.Method = cmp.Or(r.Method, http.MethodGet)
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, repute.Invalid("url", fmt.Sprintf("%.200q is no URL", r.URL), "http or https")
+	}
+	return u, nil
+}
+
+// ask sends a request without a payment. demand is nil where the server demands none.
+func (p *Payer) ask(ctx context.Context, r *Request) (first Answer, demand *x402.PaymentRequired, version int, err error) {
+	first, err = p.send(ctx, r, nil)
+	if err != nil || first.Status != http.StatusPaymentRequired {
+		return first, nil, 0, err
+	}
+	d, version, err := x402.DemandOf(first.Header, first.Body)
+	if err != nil {
+		return first, nil, 0, repute.Invalid("demand", "cannot be read: "+err.Error(), "a demand of x402 version 1 or 2")
+	}
+	return first, &d, version, nil
 }
 
 // begun returns the purchase of a request whose payment is signed already. repute.ErrNotFound when
@@ -320,20 +337,15 @@ func (o *offer) described(u *url.URL, payee *Payee) *policy.Payment {
 // Quote asks a server what it demands for an answer, and pays nothing. The payment is nil where it demands none.
 // A *Refused says why it would not be made, beside the payment where the demand could be read.
 func (p *Payer) Quote(ctx context.Context, r Request) (*policy.Payment, error) {
-	r.Method = cmp.Or(r.Method, http.MethodGet)
-	u, err := url.Parse(r.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, repute.Invalid("url", "is no URL", "http or https")
-	}
-	first, err := p.send(ctx, &r, nil)
-	if err != nil || first.Status != http.StatusPaymentRequired {
+	u, err := r.check()
+	if err != nil {
 		return nil, err
 	}
-	demand, _, err := x402.DemandOf(first.Header, first.Body)
-	if err != nil {
-		return nil, repute.Invalid("demand", "cannot be read: "+err.Error(), "a demand of x402 version 1 or 2")
+	_, demand, _, err := p.ask(ctx, &r)
+	if err != nil || demand == nil {
+		return nil, err
 	}
-	o, payee, err := p.examine(ctx, u, &demand)
+	o, payee, err := p.examine(ctx, u, demand)
 	if err != nil {
 		return nil, err
 	}

@@ -44,9 +44,7 @@ type Options struct {
 
 // newModule returns a module at a base URL, with a client that follows no redirect.
 func newModule(base string, o Options) *module {
-	client := *o.Client
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	o.Client, o.Timeout = &client, cmp.Or(o.Timeout, time.Minute)
+	o.Client, o.Timeout = outbound.Direct(o.Client), cmp.Or(o.Timeout, time.Minute)
 	return &module{o: o, url: strings.TrimSuffix(base, "/")}
 }
 

@@ -34,8 +34,8 @@ type DocumentOffers struct {
 	Offers []Offer
 }
 
-// documentColumns are what offersOf reads, of parses p.
-const documentColumns = `p.sha256, p.kind, case p.kind when 'card' then p.content->'Skills' else p.content->'services' end`
+// offersColumn is where a document has its offers, of parses p.
+const offersColumn = `case p.kind when 'card' then p.content->'Skills' else p.content->'services' end`
 
 // OffersAfter returns the offers of up to limit documents that agents show, ordered by sha256, after one. It returns
 // none at the end.
@@ -45,7 +45,7 @@ func OffersAfter(ctx context.Context, db *store.DB, after common.Hash, limit int
 			select s.sha256 from documents s where s.sha256 > $1
 				and exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = s.sha256)
 			order by s.sha256 limit $2)
-		select distinct on (d.sha256, p.kind) d.sha256, coalesce(p.kind, ''), `+strings.TrimPrefix(documentColumns, "p.sha256, p.kind, ")+`
+		select distinct on (d.sha256, p.kind) d.sha256, coalesce(p.kind, ''), `+offersColumn+`
 		from d left join parses p on p.sha256 = d.sha256 and p.kind in ('registration', 'card')
 		order by d.sha256, p.kind, p.parser_version desc`, after.Bytes(), limit)
 	if err != nil {
@@ -59,7 +59,7 @@ func OffersAfter(ctx context.Context, db *store.DB, after common.Hash, limit int
 func OffersOf(ctx context.Context, db *store.DB, ids []repute.AgentID) ([]DocumentOffers, error) {
 	chains, tokens := store.KeyColumns(ids)
 	rows, err := db.Pool().Query(ctx, `
-		select distinct on (p.sha256, p.kind) `+documentColumns+`
+		select distinct on (p.sha256, p.kind) p.sha256, p.kind, `+offersColumn+`
 		from unnest($1::bigint[], $2::numeric[]) k(chain_id, token_id)
 		join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id)
 		join uris u on u.id = a.uri_id

@@ -62,14 +62,20 @@ func sessionOf(call *capability.Call) (scope, session string) {
 	if call.Client == (common.Address{}) {
 		return "request/" + call.RequestID, "request/" + call.RequestID
 	}
+	scope = call.Client.Hex() + "/"
+	return scope, scope + SessionName(call.Input)
+}
+
+// SessionName returns the member session of an input, the name of a conversation that may be continued; empty where there
+// is none, or a long one.
+func SessionName(input json.RawMessage) string {
 	var in struct {
 		Session string `json:"session"`
 	}
-	if json.Unmarshal(call.Input, &in) != nil || len(in.Session) > 128 {
-		in.Session = "" // another input: the client's common session
+	if json.Unmarshal(input, &in) != nil || len(in.Session) > 128 {
+		return ""
 	}
-	scope = call.Client.Hex() + "/"
-	return scope, scope + in.Session
+	return in.Session
 }
 
 // failure is the error of a handler for one of a conversation.
