@@ -56,11 +56,7 @@ type Settings struct {
 
 // SettingsOf reads the section of an agent. repute.ErrInvalid names the member that is wrong.
 func SettingsOf(def *oaf.Agent) (s Settings, err error) {
-	raw, ok := def.Harness["repute"]
-	if !ok {
-		return s, nil
-	}
-	if err := json.Unmarshal(raw, &s); err != nil {
+	if _, err := def.HarnessConfig("repute", &s); err != nil {
 		return s, repute.Invalid("harnessConfig.repute", fmt.Sprintf("%.200s", err.Error()),
 			"agentId, chain, registry, maxTokens, maxCostUsd, maxTurns")
 	}
@@ -252,12 +248,7 @@ func (r *run) tools(ctx context.Context) ([]llm.Tool, error) {
 // denied reports whether the agent's file denies a tool, by its name, by its server, or by its name there.
 func (a *Agent) denied(name string) bool {
 	server, tool, served := strings.Cut(name, separator)
-	for _, d := range a.def.Config.Denied {
-		if d == name || served && (d == server || d == tool) {
-			return true
-		}
-	}
-	return false
+	return a.def.Denies(name) || served && (a.def.Denies(server) || a.def.Denies(tool))
 }
 
 // confirm makes a tool ask a person before each call, where the agent's file requires it.

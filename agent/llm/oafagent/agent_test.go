@@ -217,6 +217,8 @@ func TestPermissions(t *testing.T) {
 			"there is no tool"},
 		"tool is denied": {func(a *oaf.Agent) { a.Config.Denied = []string{"write_file"} }, "write_file", "/x",
 			"there is no tool"},
+		"pattern is denied": {func(a *oaf.Agent) { a.Config.Denied = []string{"WRITE_*"} }, "write_file", "/x",
+			"there is no tool"},
 		"server is denied": {func(a *oaf.Agent) { a.Config.Denied = []string{"files"} }, "read_file", "/x",
 			"there is no tool"},
 		"nobody confirms": {func(a *oaf.Agent) { a.Config.RequireConfirmation = true }, "write_file", "/x",

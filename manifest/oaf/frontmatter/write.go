@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,7 +159,7 @@ func (m *Map) Maps(key string, values []*Map) *Map {
 // TextMap adds an object of texts, ordered by name, unless it is empty.
 func (m *Map) TextMap(key string, values map[string]string) *Map {
 	in := NewMap()
-	for _, k := range sorted(values) {
+	for _, k := range slices.Sorted(maps.Keys(values)) {
 		in.Always(k, values[k])
 	}
 	return m.Map(key, in)
@@ -197,7 +198,7 @@ func restyled(n *yaml.Node) *yaml.Node {
 
 // Members adds all members of a map of JSON, ordered by name.
 func (m *Map) Members(values map[string]json.RawMessage) *Map {
-	for _, k := range sorted(values) {
+	for _, k := range slices.Sorted(maps.Keys(values)) {
 		m.JSON(k, values[k])
 	}
 	return m
@@ -224,14 +225,4 @@ func (m *Map) YAML() (string, error) {
 		return "", fmt.Errorf("write YAML: %w", err)
 	}
 	return string(b), nil
-}
-
-// sorted returns the names of a map in order.
-func sorted[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
