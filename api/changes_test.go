@@ -206,7 +206,7 @@ func TestChangesStreamsEnd(t *testing.T) {
 				t.Errorf("%s came", id)
 			}
 		case <-time.After(30 * time.Second):
-			t.Error("a stream goes on")
+			t.Error("a stream did not end")
 		}
 	}
 }

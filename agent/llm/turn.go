@@ -49,7 +49,7 @@ type ToolDef struct {
 	Schema      json.RawMessage `json:"schema"` // JSON Schema of an object
 }
 
-// ToolCall is a wish of the model to call a tool.
+// ToolCall is a call of a tool that the model asks for.
 type ToolCall struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
@@ -97,7 +97,7 @@ func (u Usage) Total() int64 { return u.Input + u.Output }
 // bytesPerToken is a low estimate of how much text a token is, so that an estimate of tokens is high.
 const bytesPerToken = 3
 
-// Estimate returns an upper estimate of what the turn will use: its text at three bytes a token and all
+// Estimate returns the most tokens that the turn is expected to use: its text at three bytes a token and all
 // tokens that the answer may have. A model that counts more tokens passes it by the difference, once.
 func (r *Request) Estimate() Usage {
 	size := len(r.System)

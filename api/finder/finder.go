@@ -139,7 +139,7 @@ func query(f manifestdb.IntentFilter, allowed map[string]bool) intent.Query {
 	return q
 }
 
-// allowed returns the ids of what a filter allows, whatever its text says.
+// allowed returns the ids of the items that pass a filter. It ignores the filter's text.
 func (x *Finder) allowed(ctx context.Context, f manifestdb.IntentFilter) (map[string]bool, error) {
 	keys, err := manifestdb.Allowed(ctx, x.db, f)
 	if err != nil {

@@ -85,7 +85,7 @@ type ManifestVerdict struct {
 	KeyID           *string `json:"keyId" doc:"of its verification method"`
 	Signature       string  `json:"signature" enum:"none,invalid,unbound,bound" doc:"of the commitments; unbound: valid, by a key that is not proven to be the origin's"`
 	SignatureReason *string `json:"signatureReason"`
-	// Issuer is the one that the manifest names.
+	// Issuer is the registered issuer of the manifest.
 	Issuer *ManifestIssuer `json:"issuer" doc:"what the configured registry says of the issuer that the manifest names; null where it names none"`
 }
 

@@ -1,5 +1,5 @@
-// Package modelfile reads the table of language models: which provider, model, address, key and price a
-// name such as sonnet stands for. It opens no connection.
+// Package modelfile has the table of language models: the provider, model, address, key and price of a name
+// such as sonnet. It opens no connection.
 package modelfile
 
 import (

@@ -22,7 +22,7 @@ import (
 type Options struct {
 	Models *modelfile.Table
 	Getenv func(string) string
-	// Env are the variables of the environment that ${NAME} in the agent's files may stand for.
+	// Env names the environment variables that the agent's files may use as ${NAME}.
 	Env []string
 	// Programs allows programs that the agent brings: MCP servers over standard input and output, which no
 	// limits bind, and scripts of skills, under limits of the kernel.

@@ -277,7 +277,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// Bad servers over standard input and output are left out, or fail their call; the conversation goes on, and
+// Bad servers over standard input and output are left out, or fail their call; the conversation continues, and
 // one that the agent requires ends it.
 func TestBadServers(t *testing.T) {
 	self, err := os.Executable()

@@ -3,5 +3,5 @@
 //
 // The directory of an agent is text of its author. What runs programs, reads secrets or reaches networks in its
 // name is therefore allowed by the operator's Options alone: programs (MCP servers over standard input and output,
-// scripts of skills), and the variables of the environment that ${NAME} may stand for.
+// scripts of skills), and the environment variables that its files may name as ${NAME}.
 package oafagent
