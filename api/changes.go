@@ -29,20 +29,31 @@ const maxChanges = 500
 
 // changesParams are the parameters of the change feed.
 func changesParams() []*huma.Param {
-	enum := func(p *huma.Param, values ...any) *huma.Param {
-		p.Schema.Enum = values
-		return p
+	finality := httpapi.TextParam("finality", "query",
+		"finalized leaves out what a reorganization could still undo: nothing is retracted then")
+	finality.Schema.Enum = []any{string(repute.Latest), string(repute.Finalized)}
+	kinds := httpapi.TextParam("kinds", "query", "kinds of changes divided by commas; all when absent")
+	kind := "(" + strings.ReplaceAll(strings.Join(store.ChangeKinds(), "|"), ".", "[.]") + ")"
+	kinds.Schema.Pattern = "^ *" + kind + " *(, *" + kind + " *)*$"
+	agent := httpapi.TextParam("agent", "query", "only changes of this agent, in the forms of /agents/{id}")
+	if id, ok := reflect.TypeFor[answers.AgentPath]().FieldByName("ID"); ok {
+		agent.Schema.Pattern = id.Tag.Get("pattern")
 	}
 	return []*huma.Param{
-		httpapi.TextParam("since", "query", "cursor of the change that was seen last; absent: the oldest change that is kept, in a stream the newest"),
-		httpapi.TextParam("Last-Event-ID", "header", "the same, in a stream"),
-		httpapi.TextParam("kinds", "query", "kinds of changes divided by commas; all when absent"),
-		httpapi.TextParam("agent", "query", "only changes of this agent, in the forms of /agents/{id}"),
+		cursor("since", "query", "cursor of the change that was seen last; absent: the oldest change that is kept, in a stream the newest"),
+		cursor("Last-Event-ID", "header", "the same, in a stream"),
+		kinds, agent,
 		httpapi.CountParam("chainId", "query", 1, 1<<53, "only changes of this chain; also the chain of a bare token id"),
-		enum(httpapi.TextParam("finality", "query", "finalized leaves out what a reorganization could still undo: nothing is retracted then"),
-			string(repute.Latest), string(repute.Finalized)),
+		finality,
 		httpapi.CountParam("limit", "query", 1, maxChanges, "page size, 1 to 500, 100 when absent; a stream has none"),
 	}
+}
+
+// cursor describes a place in the feed.
+func cursor(name, in, doc string) *huma.Param {
+	p := httpapi.TextParam(name, in, doc)
+	p.Schema.Pattern = "^(0|[1-9][0-9]{0,19})-(0|[1-9][0-9]{0,18})$"
+	return p
 }
 
 // mountChanges adds the change feed: JSON by default, a stream where the caller accepts one.

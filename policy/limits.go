@@ -16,16 +16,16 @@ func DefaultBudget() Budget {
 // Bounds are a budget as a request, a manifest or a policy states it. A bound that is nil,
 // or gas that is empty, is absent and gets a default; a bound of 0 allows none.
 type Bounds struct {
-	Steps         *int64 `yaml:"maxSteps" json:"maxSteps,omitempty" minimum:"0" doc:"0 allows none; absent: the default"`
-	ToolCalls     *int64 `yaml:"maxToolCalls" json:"maxToolCalls,omitempty" minimum:"0"`
-	RuntimeMS     *int64 `yaml:"maxRuntimeMs" json:"maxRuntimeMs,omitempty" minimum:"0"`
-	OnchainWrites *int64 `yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty" minimum:"0"`
+	Steps         *int64 `yaml:"maxSteps" json:"maxSteps,omitempty" minimum:"0" maximum:"2147483647" doc:"0 allows none; absent: the default"`
+	ToolCalls     *int64 `yaml:"maxToolCalls" json:"maxToolCalls,omitempty" minimum:"0" maximum:"2147483647"`
+	RuntimeMS     *int64 `yaml:"maxRuntimeMs" json:"maxRuntimeMs,omitempty" minimum:"0" maximum:"2147483647"`
+	OnchainWrites *int64 `yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty" minimum:"0" maximum:"2147483647"`
 	GasWei        string `yaml:"maxGasWei" json:"maxGasWei,omitempty" pattern:"^[0-9]{1,78}$"`
 	// PaymentUSD lowers what a task may pay for answers. Policies bound that by payments.maxTask.
 	PaymentUSD string `yaml:"maxPaymentUsd" json:"maxPaymentUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$" doc:"dollars to pay for answers; absent: the policy's, which it cannot raise"`
 	// Tokens and CostUSD bound language models; absent: no limit.
-	Tokens  *int64 `yaml:"maxTokens" json:"maxTokens,omitempty" minimum:"1"`
-	CostUSD string `yaml:"maxCostUsd" json:"maxCostUsd,omitempty"`
+	Tokens  *int64 `yaml:"maxTokens" json:"maxTokens,omitempty" minimum:"1" maximum:"2147483647"`
+	CostUSD string `yaml:"maxCostUsd" json:"maxCostUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$"`
 }
 
 // Or is the budget that has the bounds, and what is absent from another.
