@@ -37,6 +37,7 @@ BEYOND_PATTERNS = (
     "is no gate that an agent can be asked to pass",
     "is too large",  # 2^256 and more, of as many digits
     "does not fit 256 bits",
+    "allows no model to be asked",  # 0 dollars, in any of its forms
     "is no address of an agent",  # a URL whose host or path no URL can have
 )
 
