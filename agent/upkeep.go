@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -60,9 +61,8 @@ type Upkeep struct {
 	Sync, Beat, Watch, Confirm time.Duration
 
 	watching following
-	// uriProblems are the URI that was checked last and what was wrong with it. Only one check runs at a
-	// time.
-	uriProblems [3]string
+	// uriProblems are the URI that was checked last and what was wrong with it. Syncing and events check it.
+	uriProblems atomic.Pointer[[3]string]
 }
 
 // Times of section 3, and between questions for events.
@@ -143,9 +143,8 @@ func (u *Upkeep) checkURI(ctx context.Context, uri string) {
 	if u.MetadataURI != "" && u.MetadataURI != uri {
 		configured = "agent.metadata_uri (AGENT_METADATA_URI) is not what the chain says; the chain wins"
 	}
-	known := u.uriProblems
-	u.uriProblems = [3]string{uri, problem, configured}
-	if u.uriProblems == known {
+	now := [3]string{uri, problem, configured}
+	if known := u.uriProblems.Swap(&now); known != nil && *known == now {
 		return
 	}
 	if configured != "" {

@@ -124,10 +124,10 @@ func (s *suite) checkMetadata(ctx context.Context) (string, error) {
 		return "", skip("it needs the chain: " + err.Error())
 	case s.o.MetadataURI != "" && s.o.MetadataURI != r.URI:
 		return "", fmt.Errorf("the chain has the URI %.200q, configured is %.200q", r.URI, s.o.MetadataURI)
-	case r.URI == "":
-		return "", errors.New("the agent has no URI onchain: call setAgentURI with the URL of the registration file")
 	case s.o.Documents == nil:
 		return "", skip("documents are not read")
+	case r.URI == "":
+		return "", errors.New("the agent has no URI onchain: call setAgentURI with the URL of the registration file")
 	}
 	raw, err := s.read(ctx, r.URI)
 	if err != nil {
