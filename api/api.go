@@ -16,6 +16,7 @@ import (
 	"repute/api/feed"
 	"repute/api/graph"
 	"repute/api/ipfs"
+	"repute/api/subgraph"
 	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/store"
@@ -99,5 +100,5 @@ func New(o Options) (*API, error) {
 		return nil, err
 	}
 	a.mountKeys()
-	return a, errors.Join(a.mountTools(o.Tools), ipfs.Mount(o.Server, o.DB), a.mountAdmin())
+	return a, errors.Join(a.mountTools(o.Tools), ipfs.Mount(o.Server, o.DB), subgraph.Mount(o.Server, o.DB), a.mountAdmin())
 }

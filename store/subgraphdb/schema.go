@@ -1,0 +1,134 @@
+package subgraphdb
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Type is the GraphQL type of a scalar field, or of the elements of a list.
+type Type string
+
+// Types of scalar fields, as graph-node names them.
+const (
+	ID         Type = "ID"
+	String     Type = "String"
+	Bytes      Type = "Bytes"
+	BigInt     Type = "BigInt"
+	BigDecimal Type = "BigDecimal"
+	Int        Type = "Int"
+	Int8       Type = "Int8"
+	Timestamp  Type = "Timestamp" // in microseconds
+	Boolean    Type = "Boolean"
+	Status     Type = "ValidationStatus"
+)
+
+// StatusValues returns the values of the enum Status.
+func StatusValues() []string { return []string{"PENDING", "COMPLETED", "EXPIRED"} }
+
+// Entity is a type of the subgraph: what its rows are, and its fields.
+//
+// Expressions of SQL in an Entity and its fields write the alias of a table in braces, such as {a}.token_id. Each use of
+// the entity in a statement puts a number in place of the closing brace, so that an entity can be nested in itself. $1 is
+// the chain.
+type Entity struct {
+	// Name is the name of the GraphQL type.
+	Name string
+	// Key is what the id consists of.
+	Key Key
+	// From is the list of tables. Joins other than the first table are by unique keys, so that Postgres leaves out those
+	// that no field needs.
+	From string
+	// Where is the condition of the rows, that of the chain among them.
+	Where string
+	// Aggregation says that the rows are sums by hour or day: From and Where have @seconds@ for the length, and @all@ for
+	// whether the hour or day that is not over is shown.
+	Aggregation bool
+	// Changed is the block of the last change, for the filter _change_block.
+	Changed string
+	// Fields are in the order of the GraphQL type; the first one is the id.
+	Fields []Field
+}
+
+// Field is a field of an entity: a scalar, a list of scalars, a reference to one entity, or a list of entities that refer
+// back.
+type Field struct {
+	// Name is the name of the GraphQL field.
+	Name string
+	// Type is the type of a scalar or of the elements of a list; empty for entities.
+	Type Type
+	// List says that the value is a list. A list of scalars is a jsonb array of texts.
+	List bool
+	// Nullable says that the value may be null.
+	Nullable bool
+	// SQL is the value of a scalar.
+	SQL string
+	// Raw says that SQL is a bytea that holds a text, because texts of the chain may be no UTF-8. The elements of such a
+	// list are in hex.
+	Raw bool
+	// Order is what the field is ordered by where that is cheaper than SQL and ascends with it; empty for SQL.
+	Order string
+	// To is the name of the entity that the field refers to; empty for scalars.
+	To string
+	// Key is the key of the one entity that the field refers to, an expression for each part. A null part means that there
+	// is none.
+	Key []string
+	// Inline says that the tables of To, with the same aliases, are among those of this entity and have the one row, so
+	// that a condition on To needs no subquery.
+	Inline bool
+	// Back is the field of To that refers to this entity, for a list of entities; empty when all of the chain belong to it.
+	Back string
+}
+
+// Scalar reports whether the field is a scalar or a list of scalars.
+func (f *Field) Scalar() bool { return f.To == "" }
+
+// One reports whether the field refers to one entity.
+func (f *Field) One() bool { return f.To != "" && !f.List }
+
+// Many reports whether the field is a list of entities.
+func (f *Field) Many() bool { return f.To != "" && f.List }
+
+// Field returns the field of a name, nil when there is none.
+func (e *Entity) Field(name string) *Field {
+	for i := range e.Fields {
+		if e.Fields[i].Name == name {
+			return &e.Fields[i]
+		}
+	}
+	return nil
+}
+
+// ID returns the field with the id.
+func (e *Entity) ID() *Field { return &e.Fields[0] }
+
+// Schema is the table of all entities by name.
+type Schema struct {
+	entities []*Entity
+	byName   map[string]*Entity
+}
+
+// Entities returns the entities of the subgraph.
+func Entities() *Schema {
+	s := &Schema{byName: map[string]*Entity{}}
+	states := []Entity{agent(), feedback(), feedbackResponse(), validation(), agentMetadata(), protocol(),
+		registrationFile(), feedbackFile(), agentStats(), globalStats()}
+	for _, e := range append(states, series()...) {
+		s.entities = append(s.entities, &e)
+		s.byName[e.Name] = &e
+		if e.Fields[0].Type == ID {
+			e.Fields[0].Key = e.Key.columns()
+		}
+	}
+	return s
+}
+
+// All returns the entities in their order.
+func (s *Schema) All() []*Entity { return s.entities }
+
+// Entity returns the entity of a name, nil when there is none.
+func (s *Schema) Entity(name string) *Entity { return s.byName[name] }
+
+// at returns an expression for the use of an entity at a level of nesting of a statement.
+func at(sql string, level int) string {
+	return strings.NewReplacer("{", "", "}", strconv.Itoa(level)).Replace(sql)
+}
