@@ -3,6 +3,7 @@ package flow
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // edgeBlocks holds a graph's edges as the walk reads them. The walk looks up what the giver
@@ -25,6 +26,21 @@ const (
 	giverShift = 32
 	stepShift  = giverShift + giverBits
 )
+
+// walkEdges has the edges of a graph as the walk reads them, which take as much memory as the edges. Graphs of Personal
+// share it with theirs.
+type walkEdges struct{ atomic.Pointer[edgeBlocks] }
+
+// FreeWalk frees memory that only Walk and Personal need. They take longer afterwards.
+func (g *Graph) FreeWalk() { g.blocks.Store(nil) }
+
+// edgeBlocks returns the edges as the walk reads them.
+func (g *Graph) edgeBlocks() *edgeBlocks {
+	if kept := g.blocks.Load(); kept != nil {
+		return kept
+	}
+	return newEdgeBlocks(g)
+}
 
 // newEdgeBlocks orders the edges of a graph by blocks of their givers, so that a step reads memory in
 // order.
