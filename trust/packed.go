@@ -13,6 +13,7 @@ import (
 // buildPacked is build for evidence with packed rows, which are in chain order.
 func (l *accountBuilder) buildPacked(e *Evidence) account {
 	l.resetPacked(e)
+	l.readRaters(e)
 	excluded := 0
 	for i := range e.Packed {
 		if !l.addPacked(e, i) {
@@ -37,7 +38,7 @@ func (l *accountBuilder) resetPacked(e *Evidence) {
 	l.count, l.statements, l.excluded, l.related = 0, l.statements[:0], l.excluded[:0], l.related[:0]
 	l.blockBursts, l.heard, l.led = l.blockBursts[:0], 0, l.led[:0]
 	g := l.w.Graph()
-	l.related = append(l.related, relatedRater{raterOf(g, e.Owner), isSelf})
+	l.related = append(l.related, relatedRater{ownerOf(g, e), isSelf})
 	for _, a := range e.Self {
 		l.related = append(l.related, relatedRater{raterOf(g, a), isSelf})
 	}
@@ -45,6 +46,28 @@ func (l *accountBuilder) resetPacked(e *Evidence) {
 		l.related = append(l.related, relatedRater{raterOf(g, a), isNamed})
 	}
 	l.hearings.reset(len(e.Packed))
+}
+
+// ownerOf returns the identity of the owner.
+func ownerOf(g *flow.Graph, e *Evidence) rater {
+	if e.OwnerNumber > 0 {
+		if n := e.Packing.Nodes[e.OwnerNumber-1]; n != flow.NoNode {
+			return rater{node: n}
+		}
+	}
+	return raterOf(g, e.Owner)
+}
+
+// readRaters sets the nodes and weights of the raters of packed rows. Loops of their own let the processor overlap these
+// scattered reads.
+func (l *accountBuilder) readRaters(e *Evidence) {
+	l.nodes, l.weights = l.nodes[:0], l.weights[:0]
+	for i := range e.Packed {
+		l.nodes = append(l.nodes, e.Packing.Nodes[e.Packed[i].Writer])
+	}
+	for _, n := range l.nodes {
+		l.weights = append(l.weights, l.w.Weight(n))
+	}
 }
 
 // relatedRater is a rater that belongs to the agent.
@@ -74,7 +97,7 @@ func (l *accountBuilder) addPacked(e *Evidence, i int) bool {
 	if reason != "" {
 		return false
 	}
-	rec.Node = e.Packing.Nodes[row.Writer]
+	rec.Node = l.nodes[i]
 	if own := l.ownOf(e, rec.Node, row.Writer); own == isSelf || own == isNamed && rec.Value >= 0 {
 		return false
 	}
@@ -87,7 +110,7 @@ func (l *accountBuilder) addPacked(e *Evidence, i int) bool {
 	}
 	spoke, known := l.hearings.at(key)
 	if !known {
-		*spoke = raterBurst{l.heard, l.join(l.packedBurst(e, i), rec.Node)}
+		*spoke = raterBurst{l.heard, l.join(l.packedBurst(e, i), rec.Node, l.weights[i])}
 		l.heard++
 	}
 	l.statements = append(l.statements, statement{Record: rec, row: i, channel: l.p.ChannelOf(&rec),

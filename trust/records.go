@@ -7,6 +7,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"repute/trust/fixed"
 	"repute/trust/flow"
 	"repute/trust/rating"
 )
@@ -67,6 +68,8 @@ type accountBuilder struct {
 	related     []relatedRater
 	blockBursts []blockBurst
 	records     []rating.Record
+	nodes       []flow.Node   // of the raters, by row
+	weights     []fixed.Fixed // of nodes
 }
 
 // own is how a rater belongs to the agent that it rates.
@@ -223,16 +226,16 @@ func (l *accountBuilder) burstOf(who rater, i int) raterBurst {
 	}
 	spoke, known := l.hearings.at(uint64(who.node))
 	if !known {
-		*spoke = raterBurst{l.heard, l.join(l.burst(i), who.node)}
+		*spoke = raterBurst{l.heard, l.join(l.burst(i), who.node, l.w.Weight(who.node))}
 		l.heard++
 	}
 	return *spoke
 }
 
 // join returns the burst of a rater whose first row is that of burst: that burst, or a new one when both the rater and
-// another rater in that burst have weight.
-func (l *accountBuilder) join(burst uint32, node flow.Node) uint32 {
-	if !l.w.Counts(node, l.p.Paths.MinWeight) {
+// another rater in that burst have weight. weight is that of the node by trust flow.
+func (l *accountBuilder) join(burst uint32, node flow.Node, weight fixed.Fixed) uint32 {
+	if least := l.p.Paths.MinWeight; weight <= least && l.w.Granted(node) <= least {
 		return burst
 	}
 	if more := int(burst) + 1 - len(l.led); more > 0 {

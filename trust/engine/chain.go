@@ -352,6 +352,7 @@ func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scor
 	if err != nil {
 		return nil, err
 	}
+	defer k.rows.Collect()
 	return w.Credited(credits)
 }
 

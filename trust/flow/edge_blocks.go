@@ -34,12 +34,17 @@ type walkEdges struct{ atomic.Pointer[edgeBlocks] }
 // FreeWalk frees memory that only Walk and Personal need. They take longer afterwards.
 func (g *Graph) FreeWalk() { g.blocks.Store(nil) }
 
-// edgeBlocks returns the edges as the walk reads them.
+// edgeBlocks returns the edges as the walk reads them. They are made by the first walk, when the memory that Build took
+// may have been freed.
 func (g *Graph) edgeBlocks() *edgeBlocks {
 	if kept := g.blocks.Load(); kept != nil {
 		return kept
 	}
-	return newEdgeBlocks(g)
+	f := newEdgeBlocks(g)
+	if g.extra == nil {
+		g.blocks.Store(f)
+	}
+	return f
 }
 
 // newEdgeBlocks orders the edges of a graph by blocks of their givers, so that a step reads memory in

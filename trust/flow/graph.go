@@ -203,7 +203,6 @@ func (b *GraphBuilder) Build() *Graph {
 	b.up, b.uses, b.edges, b.lists = nil, nil, nil, nil
 	g.connect(sortEdges(lists, single, nodes, len(tops)))
 	g.blocks = &walkEdges{}
-	g.blocks.Store(newEdgeBlocks(g))
 	return g
 }
 

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"runtime"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -31,6 +32,7 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 	if err := s.moveTo(ctx, of.Block, of.Validations, of.Anew); err != nil {
 		return nil, nil, err
 	}
+	s.collect()
 	known := &s.numbers.addresses
 	known.Order() // once for this graph and the next ones
 	r := graph.NewReaderOf(known, of.Block, of.Roots, of.Links, p)
@@ -44,7 +46,24 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 	s.addRatings(r)
 	g := r.Build()
 	s.read.find(g)
+	s.collect()
 	return g, r, ctx.Err()
+}
+
+// Collect frees memory that is not used any more when the store has very many ratings. Each step of an epoch then takes
+// some hundred megabytes, and the runtime by itself would free those of earlier steps only when the heap has doubled.
+func (s *Store) Collect() {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.collect()
+}
+
+// collect is Collect under the lock.
+func (s *Store) collect() {
+	const many = 1_000_000
+	if s.ratings >= many {
+		runtime.GC()
+	}
 }
 
 // addAgent adds the owners of an agent to a graph.

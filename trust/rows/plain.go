@@ -54,7 +54,7 @@ func (r *PlainReader) Evidence(token repute.TokenID) *trust.Evidence {
 		return nil
 	}
 	r.set(a, owner)
-	r.e.Packed, r.e.Packing = a.ratings, by.packing
+	r.e.Packed, r.e.Packing, r.e.OwnerNumber = a.ratings, by.packing, a.owner+1
 	return &r.e
 }
 
