@@ -406,7 +406,7 @@ create table changes (
     seq        bigint        generated always as identity primary key,
     xid        xid8          not null default pg_current_xact_id(),
     chain_id   bigint        not null,
-    kind       text          not null check (kind in ('agent.transferred', 'agent.registered', 'agent.uri', 'agent.wallet', 'agent.metadata', 'agent.approval', 'operator', 'feedback.given', 'feedback.revoked', 'response.appended', 'validation.requested', 'validation.responded', 'backfilled', 'rewound', 'retracted', 'repaired', 'document.updated', 'proof.updated', 'manifest.updated', 'payment.checked')),
+    kind       text          not null check (kind in ('agent.transferred', 'agent.registered', 'agent.uri', 'agent.wallet', 'agent.metadata', 'agent.approval', 'operator', 'feedback.given', 'feedback.revoked', 'response.appended', 'validation.requested', 'validation.responded', 'backfilled', 'rewound', 'retracted', 'repaired', 'document.updated', 'proof.updated', 'manifest.updated', 'payment.checked', 'score.changed')),
     block      bigint        not null,
     log_index  integer       not null,
     token_id   numeric(78, 0),
@@ -866,6 +866,8 @@ create index trust_scores_evidence on trust_scores (evidence);
 create index trust_scores_order on trust_scores (chain_id, score, token_id);
 comment on table trust_scores is 'The newest score of every agent that has or had ratings.';
 comment on column trust_scores.block is 'Block of the newest event that it follows from, or of the run.';
+comment on column trust_scores.block_hash is
+    'Empty where a reorganization removed the block: nobody sees the score until it is computed again.';
 comment on column trust_scores.evidence is 'sha256 of the manifest of evidence.';
 comment on column trust_scores.status is 'rated: there is enough to give a score; thin: little; unrated: next to nothing, and the score is 0.';
 comment on column trust_scores.score is 'Thousandths of a point.';
@@ -897,6 +899,7 @@ create table trust_finals (
     primary key (chain_id, token_id, run)
 );
 create index trust_finals_evidence on trust_finals (evidence);
+create index trust_finals_run on trust_finals (chain_id, run);
 comment on table trust_finals is
     'Final scores: a row for each run that changed one. Columns as in trust_scores.';
 comment on column trust_finals.facts is 'Digest of what does not change by age alone.';
@@ -1573,6 +1576,47 @@ end $$;
 -- +goose StatementEnd
 create trigger unchanged before update or delete on agent_receipts for each row execute function agent_receipts_unchanged();
 
+-- Webhooks.
+
+create table webhooks (
+    id            text        primary key,
+    url           text        not null,
+    filter        jsonb       not null,
+    position      text        not null,
+    version       bigint      not null default 1,
+    secret        bytea       not null check (length(secret) >= 24),
+    former_secret bytea,
+    former_until  timestamptz,
+    created_at    timestamptz not null default now(),
+    added_by      text        not null,
+    delivered     bigint      not null default 0,
+    delivered_at  timestamptz,
+    attempts      integer     not null default 0,
+    failing_since timestamptz,
+    next_at       timestamptz,
+    last_status   integer     not null default 0,
+    last_error    text        not null default '',
+    disabled      text        not null default '',
+    disabled_at   timestamptz,
+    check ((former_secret is null) = (former_until is null)),
+    check ((disabled = '') = (disabled_at is null))
+);
+comment on table webhooks is 'Addresses that changes of the feed are sent to, one after the other.';
+comment on column webhooks.filter is 'Which changes are sent.';
+comment on column webhooks.position is
+    'Cursor of the change up to which everything was delivered or not selected; empty: before the oldest one.';
+comment on column webhooks.version is
+    'Raised when the operator changes the webhook: the process that delivers it begins anew.';
+comment on column webhooks.secret is 'Signs messages. Whoever reads it can send messages that pass as ours.';
+comment on column webhooks.former_secret is 'Signs messages too, until former_until.';
+comment on column webhooks.added_by is 'Name of the token.';
+comment on column webhooks.delivered is 'Messages that the receiver accepted.';
+comment on column webhooks.attempts is 'Failures in a row of the message that is next.';
+comment on column webhooks.failing_since is 'The first of them.';
+comment on column webhooks.next_at is 'When that message is sent again.';
+comment on column webhooks.last_status is 'Status of the answer to the last failure; 0 without an answer.';
+comment on column webhooks.disabled is 'Why nothing is sent; empty while messages are sent.';
+
 -- The database itself.
 
 create table leases (
@@ -1650,7 +1694,7 @@ create trigger added after insert on trust_marks referencing new table as added
     for each statement execute function trust_marks_added();
 
 -- +goose Down
-drop table cursors, leases, agent_memory, agent_receipts, agent_payments, treasury_events, acts, intent_attempts,
+drop table cursors, leases, webhooks, agent_memory, agent_receipts, agent_payments, treasury_events, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,

@@ -8,7 +8,7 @@ import (
 
 // Kinds of change. The data of each is the state after it, so that a reader who
 // drops what was retracted and takes the rest in (block, log) order has the
-// state of the tables.
+// state of the tables. Changes of scores are in the order of the feed.
 const (
 	// KindTransferred says that an agent was minted or changed its owner, which clears wallet and
 	// approval.
@@ -56,13 +56,16 @@ const (
 	KindManifest = "manifest.updated"
 	// KindPayment says that a payment that a rating claims was looked up.
 	KindPayment = "payment.checked"
+
+	// KindScore says that the provisional or the final score of an agent is another one: see ScoreChange.
+	KindScore = "score.changed"
 )
 
 // ChangeKinds returns all kinds of change.
 func ChangeKinds() []string {
 	return []string{KindTransferred, KindRegistered, KindURI, KindWallet, KindMetadata, KindApproval, KindOperator,
 		KindFeedback, KindRevoked, KindResponse, KindRequested, KindResponded, KindBackfilled, KindRewound, KindRetracted,
-		KindRepaired, KindDocument, KindProof, KindManifest, KindPayment}
+		KindRepaired, KindDocument, KindProof, KindManifest, KindPayment, KindScore}
 }
 
 // Marshal returns the JSON of the data of a change. It does not fail: the JSON of a value that cannot be

@@ -64,7 +64,8 @@ type ChangeFilter struct {
 	TokenID *repute.TokenID // of one agent of ChainID; nil: of all, and those that concern no single agent
 	Kinds   []string        // empty: all kinds
 	// Final leaves out what a reorganization could still undo, and what one undid: the changes are those of final
-	// blocks, and none is retracted later. A chain that makes no block final holds the changes after its own.
+	// blocks, and none is retracted later. Provisional scores are left out, because they never become final. A chain that
+	// makes no block final holds the changes after its own.
 	Final bool
 }
 
@@ -108,8 +109,9 @@ func (db *DB) Changes(ctx context.Context, since string, limit int, f ChangeFilt
 			select c.*, u.xid as undone_xid,
 				$7 and exists (select from chains h where h.chain_id = c.chain_id
 					and c.block > least(h.finalized_block, h.cursor_block)) as open,
-				$7 and (c.kind in ('retracted', 'rewound') or exists (
-					select from changes r where r.chain_id = c.chain_id and r.block = c.block and r.retracts = c.seq)) as undone
+				$7 and (c.kind in ('retracted', 'rewound') or c.kind = 'score.changed' and c.data->>'mode' = 'provisional'
+					or exists (select from changes r
+						where r.chain_id = c.chain_id and r.block = c.block and r.retracts = c.seq)) as undone
 			from changes c left join changes u on u.seq = c.retracts
 			where c.xid < pg_snapshot_xmin(pg_current_snapshot()) and (c.xid, c.seq) > ($1::text::xid8, $2::bigint)
 			order by c.xid, c.seq limit $8),

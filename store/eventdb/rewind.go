@@ -12,6 +12,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/scoredb"
 	"repute/store/trustmark"
 	"repute/store/verifydb"
 )
@@ -28,7 +29,8 @@ func Rewind(ctx context.Context, db *store.DB, ancestor repute.Block, b Batch) e
 	if err != nil {
 		return err
 	}
-	return storeBatch(ctx, db, "rewind", &b, ids, func(tx pgx.Tx, c *chaindb.ChainRow) error {
+	first := func(tx pgx.Tx) error { return scoredb.BeginRewind(ctx, tx, b.ChainID) }
+	return storeBatch(ctx, db, "rewind", &b, ids, first, func(tx pgx.Tx, c *chaindb.ChainRow) error {
 		if err := checkAncestor(ctx, c, tx, ancestor); err != nil {
 			return err
 		}
@@ -83,6 +85,9 @@ func rewindTo(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Blo
 		return err
 	}
 	if err := retractChanges(ctx, tx, c, to); err != nil {
+		return err
+	}
+	if err := scoredb.HideAbove(ctx, tx, c.ID, to); err != nil {
 		return err
 	}
 	if err := verifydb.Unverify(ctx, tx, c.ID, to.Number); err != nil {

@@ -53,7 +53,7 @@ func Apply(ctx context.Context, db *store.DB, b Batch) error {
 	if err != nil {
 		return err
 	}
-	return storeBatch(ctx, db, "apply", &b, ids, func(_ pgx.Tx, c *chaindb.ChainRow) error {
+	return storeBatch(ctx, db, "apply", &b, ids, nil, func(_ pgx.Tx, c *chaindb.ChainRow) error {
 		if !sameBlock(c.Cursor, b.Parent) {
 			return fmt.Errorf("cursor is block %d %s: %w", c.Cursor.Number, c.Cursor.Hash, repute.ErrFenced)
 		}
@@ -61,14 +61,19 @@ func Apply(ctx context.Context, db *store.DB, b Batch) error {
 	})
 }
 
-// storeBatch calls begin, which brings the chain to the batch's parent, and applies the batch, in
-// one transaction. The first attempt takes a client's feedback number 1 for its first one without
+// storeBatch calls first, unless it is nil, takes the lease and the chain, calls begin, which brings the chain to the
+// batch's parent, and applies the batch, in one transaction. With first that is not the transaction of the prefetch. The first attempt takes a client's feedback number 1 for its first one without
 // looking, because the registry counts so. When a stored row contradicts that, the second attempt
 // looks.
 func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids docdb.Interned,
-	begin func(pgx.Tx, *chaindb.ChainRow) error) error {
+	first func(pgx.Tx) error, begin func(pgx.Tx, *chaindb.ChainRow) error) error {
 	attempt := func(j *job) func(pgx.Tx) error {
 		return func(tx pgx.Tx) error {
+			if first != nil {
+				if err := first(tx); err != nil {
+					return err
+				}
+			}
 			c, err := BeginWrite(ctx, tx, b.ChainID, b.Lease)
 			if err != nil {
 				return err
@@ -80,7 +85,7 @@ func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids d
 			return applyBatch(ctx, tx, c, b, j)
 		}
 	}
-	if b.Prefetched.of(b) {
+	if first == nil && b.Prefetched.of(b) {
 		j := startJob(b, ids, false, true)
 		err := b.Prefetched.finish(ctx, attempt(j))
 		if err == nil || ctx.Err() != nil {

@@ -161,6 +161,9 @@ func SavePass(ctx context.Context, db *store.DB, l store.Lease, p Pass, agents [
 			if err := store.HoldLease(ctx, tx, l); err != nil {
 				return err
 			}
+			if err := lockScores(ctx, tx, p.ChainID); err != nil {
+				return err
+			}
 			stale, err := deferStale(ctx, tx, p, to.After, last)
 			if err != nil {
 				return err

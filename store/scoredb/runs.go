@@ -230,24 +230,34 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 }
 
 // CloseRun closes a chain's newest run once every agent has its final score, and reports whether it
-// did. Final scores of a closed run never change.
+// did. Final scores of a closed run never change. It adds to the change feed which ones differ from those before.
 func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("close trust run of chain %d", chainID), func(tx pgx.Tx) error {
+		if err := lockScores(ctx, tx, chainID); err != nil {
+			return err
+		}
 		// SavePass locks the run's row. Only a statement after this one sees what it marked.
 		if _, err := tx.Exec(ctx,
 			`select from trust_runs where chain_id = $1 and closed_at is null order by run desc limit 1 for update`,
 			chainID); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `
+		var run uint64
+		err := tx.QueryRow(ctx, `
 			update trust_runs set closed_at = clock_timestamp(), (rated, thin) = (
 				select count(*) filter (where status = 'rated'), count(*) filter (where status = 'thin')
 				from trust_scores where chain_id = $1)
 			where chain_id = $1 and closed_at is null and scored_to is null and run = (select max(run) from trust_runs where
 				chain_id = $1)
 			and not exists (select from trust_stale where chain_id = $1 and final)
-			and not exists (select from trust_related where chain_id = $1 and final)`, chainID)
-		closed = err == nil && tag.RowsAffected() > 0
+			and not exists (select from trust_related where chain_id = $1 and final)
+			returning run`, chainID).Scan(&run)
+		if closed = err == nil; closed {
+			return tellFinals(ctx, tx, chainID, run)
+		}
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
 		return err
 	})
 	return closed, err

@@ -146,19 +146,23 @@ func saveLocked(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*S
 	return savePenalties(ctx, tx, chainID, run, agents, who)
 }
 
-// lockStale locks the agents that are still stale and returns them.
+// lockStale does what lockScores does, locks the agents that are still stale, and returns them.
 func lockStale(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAgent) (map[repute.TokenID]bool, error) {
 	ids := make([]repute.TokenID, len(agents))
 	for i := range agents {
 		ids[i] = agents[i].TokenID
 	}
-	rows, err := tx.Query(ctx, `
-		select token_id from trust_stale where chain_id = $1 and token_id = any($2::numeric[]) order by token_id for
-			update`, chainID, store.TokenArray(ids))
-	if err != nil {
-		return nil, err
-	}
-	return store.CollectTokens(rows)
+	var waiting map[repute.TokenID]bool
+	var b pgx.Batch
+	b.Queue(scoresLock, int64(chainID))
+	b.Queue(`select token_id from trust_stale where chain_id = $1 and token_id = any($2::numeric[]) order by token_id for update`,
+		chainID, store.TokenArray(ids)).Query(func(rows pgx.Rows) error {
+		var err error
+		waiting, err = store.CollectTokens(rows)
+		return err
+	})
+	err := tx.SendBatch(ctx, &b).Close()
+	return waiting, err
 }
 
 // dropMarks makes locked agents no longer stale, unless they were marked again since they were
@@ -186,7 +190,8 @@ func dropMarks(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*Sc
 // agent. An agent without ratings is scored until the limit ends.
 const limitedBefore = `coalesce((select guarded from trust_finals where chain_id = $1 and token_id = n.token_id order by run desc limit 1), false)`
 
-// writeCurrent stores the newest scores of agents.
+// writeCurrent stores the newest scores of agents and adds their changes to the feed. The hash of a score's block is
+// stored only while that block is part of the chain: a rewind may have been stored after the score was computed.
 func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent) error {
 	var c scoreColumns
 	var gone []repute.TokenID
@@ -205,11 +210,7 @@ func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []
 		}
 	}
 	if len(gone) > 0 {
-		_, err := tx.Exec(ctx, `
-			delete from trust_scores s using unnest($2::numeric[], $3::boolean[]) n(token_id, plain)
-			where (s.chain_id, s.token_id) = ($1, n.token_id) and not (n.plain and `+limitedBefore+`)`, chainID,
-			store.TokenArray(gone), plain)
-		if err != nil {
+		if err := dropCurrent(ctx, tx, chainID, gone, plain); err != nil {
 			return err
 		}
 	}
@@ -217,11 +218,14 @@ func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []
 		return nil
 	}
 	rows, err := tx.Query(ctx, `
+		with before as materialized (`+shownBefore()+`), written as (
 		insert into trust_scores as s (chain_id, token_id, run, block, block_hash, block_time, evidence,
 			status, score, low, high, mean, confidence, tier, result, facts)
-		select $1, n.token_id, $2, n.block, n.block_hash, n.block_time, n.evidence,
+		select $1, n.token_id, $2, n.block, case when n.block = k.block or n.block_hash = (
+				select b.hash from blocks b where (b.chain_id, b.number) = ($1, n.block)) then n.block_hash else '' end,
+			n.block_time, n.evidence,
 			n.status, n.score, n.low, n.high, n.mean, n.confidence, n.tier, n.result, n.facts
-		from `+scoreRows+`
+		from `+scoreRows+` join trust_runs k on (k.chain_id, k.run) = ($1, $2)
 		where not n.plain or `+limitedBefore+`
 		order by n.token_id
 		on conflict (chain_id, token_id) do update set run = excluded.run, block = excluded.block, block_hash =
@@ -230,7 +234,8 @@ func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []
 			low = excluded.low, high = excluded.high, mean = excluded.mean, confidence = excluded.confidence, tier = excluded.tier,
 			result = excluded.result, facts = excluded.facts
 		where not (`+sameScore+`)
-		returning token_id`, append(c.args(chainID, run), tolerance)...)
+		returning s.*), told as (`+tellCurrent()+`)
+		select token_id from written`, append(c.args(chainID, run), tolerance)...)
 	if err != nil {
 		return err
 	}
