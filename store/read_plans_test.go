@@ -103,6 +103,12 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into ipfs_blocks select sha256, '' from documents`,
 		`insert into document_blocks select sha256, sha256 from documents`,
 		`insert into domains select sha256(i::text::bytea), 'd' || i % 50, 1 + i % 20000 from generate_series(1, 5000) i`,
+		`insert into operators select 1 + i % 2, substr(sha256((i % 50)::text::bytea), 1, 20), substr(sha256(('o' || i / 3)::bytea), 1, 20), 100 + i, null
+			from generate_series(1, 20000) i`,
+		`insert into manifests (domain, state, body, sha256, payout)
+			select 'd' || i, 'ok', '{}', sha256(i::text::bytea), substr(sha256(i::text::bytea), 1, 20) from generate_series(1, 5000) i`,
+		`insert into manifest_intents (domain, name, position, description, method, url, parameters, protocols, networks, terms, words, vector)
+			select 'd' || 1 + i / 3, 'n' || i, i % 3, '', '', '', '{}', '{}', '{}', '{}', '', '' from generate_series(0, 14000) i`,
 		`insert into links select sha256(i::text::bytea), 1 + i % 2, c.identity, i from generate_series(1, 5000) i, chains c where c.chain_id = 1 + i % 2`,
 		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
 			select c, i, i, i, i, sha256(i::text::bytea), '', '', '', '', '', '', 0, 0 from generate_series(1, 2) c,
