@@ -15,6 +15,7 @@ import (
 	"repute/api/answers"
 	"repute/api/feed"
 	"repute/api/graph"
+	"repute/api/hot"
 	"repute/api/ipfs"
 	"repute/api/subgraph"
 	"repute/internal/httpapi"
@@ -93,6 +94,9 @@ func New(o Options) (*API, error) {
 		return nil, err
 	}
 	a.server.Rewrite(oneForm)
+	// Scores by a caller's roots count against its limit, and statements have a time of their own.
+	a.server.Echo.Use(hot.New(o.DB, []string{"roots", "signed"}, "/agents/:id", "/agents/:id/reputation",
+		"/agents/:id/decision", "/agents/:id/badge.svg").Middleware)
 	a.mount()
 	a.mountPlain()
 	a.mountChanges()

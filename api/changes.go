@@ -132,8 +132,8 @@ func (a *API) streamChanges(c echo.Context, since string, filter store.ChangeFil
 	return nil
 }
 
-// batch is what a stream sends next.
-type batch struct {
+// changeBatch is what a stream sends next.
+type changeBatch struct {
 	list []store.Change
 	next string
 }
@@ -142,11 +142,11 @@ type batch struct {
 func (a *API) sendChanges(ctx context.Context, out *httpapi.EventStream, since string, filter store.ChangeFilter) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	batches, ended := make(chan batch), make(chan error, 1) // without a buffer: a slow caller holds its own reads
+	batches, ended := make(chan changeBatch), make(chan error, 1) // without a buffer: a slow caller holds its own reads
 	go func() {
 		ended <- a.feed.Follow(ctx, since, filter, func(list []store.Change, next string) error {
 			select {
-			case batches <- batch{list, next}:
+			case batches <- changeBatch{list, next}:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
@@ -180,7 +180,7 @@ func (a *API) sendChanges(ctx context.Context, out *httpapi.EventStream, since s
 
 // sendBatch sends changes, or the place in the feed alone where none is selected, so that a caller that connects again
 // continues there.
-func sendBatch(out *httpapi.EventStream, b batch) error {
+func sendBatch(out *httpapi.EventStream, b changeBatch) error {
 	for i := range b.list {
 		data, err := json.Marshal(wire.EncodeChange(&b.list[i]))
 		if err != nil {

@@ -90,7 +90,8 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 	for path, methods := range doc.Paths {
 		for method, op := range methods {
-			posts := method == "post" && (strings.HasSuffix(path, ":refresh") || path == "/graphql" || path == "/subgraphs/{chainId}")
+			posts := method == "post" && (strings.HasSuffix(path, ":refresh") || strings.HasSuffix(path, ":batch") ||
+				path == "/graphql" || path == "/subgraphs/{chainId}")
 			if (method == "get") == posts || op.OperationID == "" || op.Summary == "" {
 				t.Errorf("%s %s: %+v", method, path, op)
 			}

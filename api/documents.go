@@ -14,6 +14,7 @@ import (
 
 	"repute"
 	"repute/api/answers"
+	"repute/api/hot"
 	"repute/api/ipfs"
 	"repute/api/wire"
 	"repute/internal/httpapi"
@@ -133,7 +134,7 @@ type rawOutput struct {
 
 // settle leaves the bytes out that the caller has.
 func (o *rawOutput) settle(ifNoneMatch string) {
-	if matches(ifNoneMatch, o.ETag) {
+	if hot.Has(ifNoneMatch, o.ETag) {
 		o.Status, o.Body = http.StatusNotModified, nil
 	}
 }

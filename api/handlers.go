@@ -6,6 +6,7 @@ import (
 
 	"repute"
 	"repute/api/answers"
+	"repute/api/batch"
 	"repute/api/wire"
 	"repute/store/docstats"
 	"repute/store/query"
@@ -48,8 +49,7 @@ func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (ag
 // reputation serves GET /agents/{id}/reputation: score, gates and the summaries of feedback, from
 // one snapshot.
 func (a *API) reputation(ctx context.Context, ref repute.AgentRef,
-	q *answers.ReputationQuery) (*output[wire.ReputationAnswer],
-	error) {
+	q *answers.ReputationQuery) (*output[batch.Reputation], error) {
 	sign, view, err := answers.SignedAt(q.Signed, q.At)
 	if err != nil {
 		return nil, err
@@ -95,12 +95,9 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef,
 			return nil, answers.UnknownAgent(err)
 		}
 	}
-	out := ok(wire.ReputationAnswer{
-		Agent: wire.ID(id.String()), Scored: scored, Signed: signed, OpenFi: checks,
-		Independence: wire.EncodeIndependence(r.Independence),
-		Summary:      wire.EncodeSummary(r.Summary), Tags: wire.Each(r.Tags, a.TagSummary), TagsTotal: wire.Long(r.Total),
-		Counts: wire.EncodeCounts(r.Counts), AsOf: wire.EncodeAsOf(r.AsOf),
-	})
+	w := a.EncodeReputation(r, scored)
+	w.Signed, w.OpenFi = signed, checks
+	out := ok(batch.NewReputation(w))
 	if sign {
 		out.CacheControl = asked
 	}

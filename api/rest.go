@@ -105,6 +105,9 @@ func (a *API) mount() {
 	onAgent[validationsInput](a, "/validations", "list-validations",
 		"Lists requests to validate an agent's work and their answers, newest first", a.validations)
 
+	a.mountBatch()
+	a.mountCompare()
+	a.mountBadge()
 	a.mountDocuments()
 	a.mountManifests()
 	a.mountTexts()

@@ -166,7 +166,8 @@ func (a *API) reputationTool(ctx context.Context, in reputationTool) (w wire.Rep
 	if in.OpenFi {
 		q.OpenFi = "1"
 	}
-	return bodyOf(a.reputation(ctx, ref, &q))
+	body, err := bodyOf(a.reputation(ctx, ref, &q))
+	return body.ReputationAnswer, err
 }
 
 // explainTool is the tool that answers as GET /agents/{id}/reputation/explain does.
@@ -215,7 +216,7 @@ func (in *searchTool) query() (q answers.AgentsQuery) {
 	q.X402, q.Active = httpapi.Flag(answers.TextOf(in.X402)), httpapi.Flag(answers.TextOf(in.Active))
 	q.MinScore, q.MaxScore, q.Tier = httpapi.Real(answers.TextOf(in.MinScore)), httpapi.Real(answers.TextOf(in.MaxScore)),
 		httpapi.Number(answers.TextOf(in.Tier))
-	q.Status, q.Since, q.Fold = in.Status, httpapi.Moment(in.Since), httpapi.Flag(answers.TextOf(in.Fold))
+	q.Status, q.Since, q.Fold = in.Status, httpapi.Since(in.Since), httpapi.Flag(answers.TextOf(in.Fold))
 	if in.Ratings != 0 {
 		q.MinFeedback = httpapi.Number(strconv.FormatInt(in.Ratings, 10))
 	}

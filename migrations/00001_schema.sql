@@ -250,6 +250,8 @@ create table operators (
     primary key (chain_id, owner, operator, from_block),
     check (to_block > from_block)
 );
+create index operators_operator on operators (chain_id, operator, owner)
+    where to_block is null;
 comment on table operators is
     'Layer 2: spans of blocks in which operator may act for every agent of owner (ERC-721 '
     'ApprovalForAll).';
@@ -357,6 +359,8 @@ create table agents (
     validations      bigint        not null default 0,
     primary key (chain_id, token_id)
 );
+create index agents_approved on agents (chain_id, approved, token_id)
+    where approved <> '\x';
 create index agents_feedback on agents (chain_id, feedback, token_id);
 create index agents_owner on agents (chain_id, owner, token_id);
 create index agents_updated on agents (chain_id, updated_block, token_id);

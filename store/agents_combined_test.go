@@ -49,12 +49,23 @@ func scoredCatalogue(t *testing.T, db *store.DB, chain uint64, all map[string]st
 		if i%4 == 1 {
 			doc.X402, doc.Active, doc.Services[0].Domains = &yes, &yes, nil
 		}
+		if i%3 == 0 {
+			doc.Services[0].Endpoint = "https://" + []string{"one.example/x", "api.one.example", "two.example"}[i%4%3]
+		}
 		if i%7 == 6 {
 			doc = nil
 		}
 		docs = append(docs, doc)
 		events := []repute.Event{repute.Transfer{To: person(i % 5), TokenID: tokenID(i)},
 			repute.Registered{TokenID: tokenID(i), URI: fmt.Sprintf("https://a.example/%d/%d", chain, i), Owner: person(i % 5)}}
+		if i%9 == 4 {
+			events = append(events, repute.Approval{Owner: person(i % 5), Approved: person(70), TokenID: tokenID(i)})
+		}
+		if i == 3 { // and takes one of them back
+			events = append(events, repute.ApprovalForAll{Owner: person(1), Operator: person(70), Approved: true},
+				repute.ApprovalForAll{Owner: person(3), Operator: person(70), Approved: true},
+				repute.ApprovalForAll{Owner: person(3), Operator: person(70), Approved: false})
+		}
 		for n := range i % 6 {
 			events = append(events, repute.NewFeedback{TokenID: tokenID(i / 2), Client: person(50 + n), Index: uint64(i%2 + 1),
 				Value: big.NewInt(1), Tag1: "starred"})
@@ -84,6 +95,7 @@ type narrowing struct {
 
 func narrowings(since time.Time) []narrowing {
 	yes, owner, none := true, person(2), person(999)
+	operator, operated := person(70), person(1)
 	doc := func(holds func(*repute.Registration) bool) func(repute.Agent, standing) bool {
 		return func(_ repute.Agent, s standing) bool { return s.doc != nil && holds(s.doc) }
 	}
@@ -115,10 +127,26 @@ func narrowings(since time.Time) []narrowing {
 			func(a repute.Agent, _ standing) bool { return a.Counts.Feedback >= 3 }},
 		{"tag", func(f *searchdb.AgentFilter) { f.Tag = "starred" },
 			func(a repute.Agent, _ standing) bool { return a.Counts.Feedback > 0 }},
-		{"since", func(f *searchdb.AgentFilter) { f.RegisteredSince = since },
+		{"since", func(f *searchdb.AgentFilter) { f.Registered.Time = since },
 			func(a repute.Agent, _ standing) bool { return !a.Registered.Time.Before(since) }},
+		{"since block", func(f *searchdb.AgentFilter) { f.ChainIDs, f.Registered.Block = []uint64{8}, 110 },
+			func(a repute.Agent, _ standing) bool { return a.ID.ChainID == 8 && a.Registered.Block >= 110 }},
+		{"updated", func(f *searchdb.AgentFilter) { f.Updated.Time = since },
+			func(a repute.Agent, _ standing) bool { return !a.Updated.Time.Before(since) }},
+		{"updated block", func(f *searchdb.AgentFilter) { f.ChainIDs, f.Updated.Block = []uint64{7}, 120 },
+			func(a repute.Agent, _ standing) bool { return a.ID.ChainID == 7 && a.Updated.Block >= 120 }},
+		{"operator", func(f *searchdb.AgentFilter) { f.Operator = &operator },
+			func(a repute.Agent, _ standing) bool { return a.Approved == operator || a.Owner == operated }},
+		{"host", func(f *searchdb.AgentFilter) { f.Host = "one.example" },
+			doc(func(d *repute.Registration) bool { return strings.Contains(d.Services[0].Endpoint, "one.example") })},
+		{"text of operator and host", func(f *searchdb.AgentFilter) {
+			f.Text, f.Operator, f.Host, f.Updated.Time = "robot", &operator, "one.example", worldStart
+		}, func(a repute.Agent, s standing) bool {
+			return s.doc != nil && (a.Approved == operator || a.Owner == operated) &&
+				strings.Contains(s.doc.Services[0].Endpoint, "one.example")
+		}},
 		{"all at once", func(f *searchdb.AgentFilter) {
-			f.Text, f.Service, f.MinFeedback, f.RegisteredSince, f.Status = "robot", "a2a", 1, worldStart, repute.DocumentOK
+			f.Text, f.Service, f.MinFeedback, f.Registered.Time, f.Status = "robot", "a2a", 1, worldStart, repute.DocumentOK
 		}, func(a repute.Agent, s standing) bool {
 			return s.doc != nil && s.doc.Services[0].Name == "A2A" && a.Counts.Feedback > 0
 		}},

@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/batchdb"
 	"repute/store/chaindb"
 	"repute/store/docdb"
 	"repute/store/paydb"
@@ -102,6 +103,12 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into ipfs_blocks select sha256, '' from documents`,
 		`insert into document_blocks select sha256, sha256 from documents`,
 		`insert into domains select sha256(i::text::bytea), 'd' || i % 50, 1 + i % 20000 from generate_series(1, 5000) i`,
+		`insert into operators select 1 + i % 2, substr(sha256((i % 50)::text::bytea), 1, 20), substr(sha256(('o' || i / 3)::bytea), 1, 20), 100 + i, null
+			from generate_series(1, 20000) i`,
+		`insert into manifests (domain, state, body, sha256, payout)
+			select 'd' || i, 'ok', '{}', sha256(i::text::bytea), substr(sha256(i::text::bytea), 1, 20) from generate_series(1, 5000) i`,
+		`insert into manifest_intents (domain, name, position, description, method, url, parameters, protocols, networks, terms, words, vector)
+			select 'd' || 1 + i / 3, 'n' || i, i % 3, '', '', '', '{}', '{}', '{}', '{}', '', '' from generate_series(0, 14000) i`,
 		`insert into links select sha256(i::text::bytea), 1 + i % 2, c.identity, i from generate_series(1, 5000) i, chains c where c.chain_id = 1 + i % 2`,
 		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
 			select c, i, i, i, i, sha256(i::text::bytea), '', '', '', '', '', '', 0, 0 from generate_series(1, 2) c,
@@ -255,13 +262,33 @@ func TestReadsUseIndexes(t *testing.T) {
 	}
 	reads["agents of everything"] = func() {
 		for _, f := range []searchdb.AgentFilter{
-			{Text: "8f14e45fc", Score: searchdb.ScoreFilter{MinScore: &least}, RegisteredSince: worldStart, Sort: query.SortScore, Limit: 20},
+			{Text: "8f14e45fc", Score: searchdb.ScoreFilter{MinScore: &least}, Registered: searchdb.Since{Time: worldStart}, Sort: query.SortScore, Limit: 20},
 			{Text: "https://h7.example/1", Limit: 20}, {Text: owner.Hex(), Limit: 20}, {Text: "8f14e45fc nothing nowhere", Limit: 20},
 			{Service: "s7", Score: searchdb.ScoreFilter{MaxScore: &least}, MinFeedback: 1, Sort: query.SortUpdated, Limit: 20},
 		} {
 			_, err := searchdb.Agents(ctx, db, f)
 			must(err)
 		}
+	}
+	reads["agents of operator"] = func() {
+		_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Operator: &owner, Limit: 20})
+		must(err)
+	}
+	reads["agents of host"] = func() {
+		for _, f := range []searchdb.AgentFilter{{Host: "h7.example", Limit: 20}, {Text: "8f14e45fc", Host: "h7.example",
+			Operator: &owner, Score: searchdb.ScoreFilter{MinScore: &least, Tier: &tier}, Updated: searchdb.Since{Time: worldStart}, Limit: 20}} {
+			_, err := searchdb.Agents(ctx, db, f)
+			must(err)
+		}
+	}
+	reads["batch"] = func() {
+		id := repute.AgentRef{ChainID: 1, TokenID: tokenID(9)}
+		_, err := batchdb.Read(ctx, db, []batchdb.Item{{ID: &id}, {Address: &owner}, {Domain: "d7"}}, 0)
+		must(err)
+	}
+	reads["comparison"] = func() {
+		_, _, err := batchdb.Compare(ctx, db, []repute.AgentRef{{ChainID: 1, TokenID: tokenID(9)}, {ChainID: 1, TokenID: tokenID(10)}}, 0)
+		must(err)
 	}
 	reads["agents of owner"] = func() { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Owner: &owner, Limit: 20}); must(err) }
 	reads["agents of wallet"] = func() { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Wallet: &owner, Limit: 20}); must(err) }
@@ -271,6 +298,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		"agents by feedback": "Scan using agents_feedback", "agents by feedback down": "Scan Backward using agents_feedback",
 		"agents by updated": "Scan using agents_updated", "agents by updated down": "Scan Backward using agents_updated",
 		"agents by score": "Scan using trust_scores_order", "agents by score down": "Scan Backward using trust_scores_order", "agents of a score": "trust_scores_pkey", "agents of everything": "searchable_vector",
+		"agents of operator": "operators_operator", "agents of host": "searchable_places", "batch": "domains_domain", "comparison": "agents_pkey",
 		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
 		"feedback": "Scan Backward using feedback_newest", "independence": "feedback_client", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
 		"agent then": "Scan Backward using events_agent", "payments": "payments_client", "penalties": "Scan using trust_penalties_identity", "penalties saved": "agent_states_owner", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_due",
@@ -372,6 +400,18 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 		{"agents by id", 3, func(n int) error { _, err := query.AgentsByID(ctx, db, ids[:min(n, len(ids))]); return err }},
 		{"feedback by agents", 2, func(n int) error { _, err := query.FeedbackByAgents(ctx, db, ids, n); return err }},
 		{"validations by agents", 1, func(n int) error { _, err := query.ValidationsByAgents(ctx, db, ids, n); return err }},
+		{"batch", 11, func(n int) error {
+			_, err := batchdb.Read(ctx, db, batchItems(ids[:min(n, len(ids))]), 0)
+			return err
+		}},
+		{"comparison", 13, func(n int) error {
+			var refs []repute.AgentRef
+			for _, id := range ids[:min(n, 5)] {
+				refs = append(refs, repute.AgentRef{ChainID: id.ChainID, TokenID: id.TokenID})
+			}
+			_, _, err := batchdb.Compare(ctx, db, refs, 0)
+			return err
+		}},
 		{"reputations", 5, func(n int) error {
 			_, err := query.Reputations(ctx, db, ids[:min(n, len(ids))], query.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
 			return err
@@ -387,4 +427,14 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 			}
 		}
 	}
+}
+
+// batchItems names every agent by its id, by an address and by a domain.
+func batchItems(ids []repute.AgentID) (items []batchdb.Item) {
+	for i, id := range ids {
+		ref, address := repute.AgentRef{ChainID: id.ChainID, TokenID: id.TokenID}, person(i)
+		items = append(items, batchdb.Item{ID: &ref}, batchdb.Item{Address: &address},
+			batchdb.Item{Domain: strings.Repeat("d", 1+i%60) + ".example"})
+	}
+	return items[:min(len(items), batchdb.MaxItems)]
 }

@@ -72,6 +72,9 @@ func New(o Options) (x *Index, err error) {
 	return x, nil
 }
 
+// DefaultChain returns the chain of bare token ids where several chains are indexed; 0 for none.
+func (x *Index) DefaultChain() uint64 { return x.defaultChain }
+
 // TagSummary writes the ratings with one tag, in the unit of the tag dictionary.
 func (x *Index) TagSummary(t repute.TagSummary) wire.TagSummary {
 	return wire.EncodeTag(t, x.trust.Unit(t.Tag))

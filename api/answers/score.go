@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/api/wire"
+	"repute/store/query"
 	"repute/store/searchdb"
 	"repute/trust"
 	"repute/trust/explain"
@@ -27,6 +28,15 @@ func (x *Index) Scored(ctx context.Context, id repute.AgentID, stored repute.Sco
 		return wire.Scored{}, err
 	}
 	return wire.EncodePersonal(p, name)
+}
+
+// EncodeReputation writes a reputation with its score, without statement and checks.
+func (x *Index) EncodeReputation(r query.Reputation, scored wire.Scored) wire.ReputationAnswer {
+	return wire.ReputationAnswer{
+		Agent: wire.ID(r.Agent.String()), Scored: scored, Independence: wire.EncodeIndependence(r.Independence),
+		Summary: wire.EncodeSummary(r.Summary), Tags: wire.Each(r.Tags, x.TagSummary), TagsTotal: wire.Long(r.Total),
+		Counts: wire.EncodeCounts(r.Counts), AsOf: wire.EncodeAsOf(r.AsOf),
+	}
 }
 
 // OwnRoots has the parameters roots and sources, by which a caller replaces the chain's own roots.

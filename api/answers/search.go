@@ -4,12 +4,18 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/store"
 	"repute/store/query"
 	"repute/store/searchdb"
+	"repute/store/searchtext"
 )
 
 // SearchQuery selects agents by their documents and ratings. With any of its parameters the default order is the best
@@ -63,7 +69,16 @@ func (q *AgentsFilter) Filter(chains []uint64) (f searchdb.AgentFilter, err erro
 	if f.Active, err = q.Active.Optional("active"); err != nil {
 		return f, err
 	}
-	if f.RegisteredSince, err = parseSince(string(q.Since)); err != nil {
+	if f.Operator, err = parseOptionalAddress("operator", q.Operator); err != nil {
+		return f, err
+	}
+	if f.Host, err = parseHost(q.Host); err != nil {
+		return f, err
+	}
+	if f.Registered, err = parseSince("registeredSince", string(q.Since), chains); err != nil {
+		return f, err
+	}
+	if f.Updated, err = parseSince("updatedSince", string(q.Updated), chains); err != nil {
 		return f, err
 	}
 	if f.Score, err = parseScoreFilter(string(q.MinScore), string(q.MaxScore), string(q.Tier),
@@ -77,21 +92,47 @@ func (q *AgentsFilter) Filter(chains []uint64) (f searchdb.AgentFilter, err erro
 	return f, nil
 }
 
-// parseSince reads a time, or a date, which begins at midnight UTC; zero for "".
-func parseSince(s string) (t time.Time, err error) {
+// parseSince reads a time, a date, which begins at midnight UTC, or the number of a block, which needs one chain; the
+// zero value for "".
+func parseSince(field, s string, chains []uint64) (f searchdb.Since, err error) {
 	if s == "" {
-		return t, nil
+		return f, nil
 	}
-	if t, err = time.Parse(time.DateOnly, s); err != nil {
+	if strings.Trim(s, "0123456789") == "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		switch {
+		case err != nil:
+			return f, repute.Invalid(field, "not the number of a block", "a decimal number of up to 18 digits")
+		case len(chains) != 1:
+			return f, repute.Invalid(field, "is the number of a block, without one chain", "give chainId, or a time")
+		}
+		f.Block = uint64(n)
+		return f, nil
+	}
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil {
 		t, err = time.Parse(time.RFC3339Nano, s)
 	}
 	if err != nil {
-		return t, repute.Invalid("registeredSince", "neither a time nor a date", "e.g. 2026-01-31T12:00:00Z or 2026-01-31")
+		return f, repute.Invalid(field, "neither a time nor a date",
+			"e.g. 2026-01-31T12:00:00Z or 2026-01-31, or the number of a block with one chain")
 	}
-	if epoch := time.Unix(0, 0).UTC(); t.Before(epoch) { // matches every block with a known time
-		return epoch, nil
+	if f.Time = t; t.Before(time.Unix(0, 0)) { // matches every block with a known time
+		f.Time = time.Unix(0, 0).UTC()
 	}
-	return t, nil
+	return f, nil
+}
+
+// parseHost reads a host as it is stored with documents; "" for "".
+func parseHost(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	host, rest := searchtext.PlaceOf(searchtext.Folded(s, 4*store.LongestHost))
+	if host == "" || rest != "" || !utf8.ValidString(s) || len(s) > store.LongestHost || strings.ContainsAny(host, "/?#@") || common.IsHexAddress(host) {
+		return "", repute.Invalid("host", "not a host", "a name or an IP address without scheme and path, e.g. shop.example")
+	}
+	return host, nil
 }
 
 // Filter parses the parameters that select and order agents.

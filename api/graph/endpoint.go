@@ -86,12 +86,9 @@ func (e *endpoint) mount() {
 			requiredParam(httpapi.TextParam("query", "query", "a query; mutations only by POST")),
 			httpapi.TextParam("variables", "query", "a JSON object"),
 			httpapi.TextParam("operationName", "query", "which operation of the query to run")}}, e.get)
-	post := s.Describe(http.MethodPost, httpapi.Route{Path: "/graphql", ID: "graphql-post",
+	httpapi.Post[GraphQLRequest, GraphQLAnswer](s, httpapi.Route{Path: "/graphql", ID: "graphql-post",
 		ContentType: echo.MIMEApplicationJSON,
-		Schema:      answer, Summary: "Runs a GraphQL query or mutation; the schema is at /schema.graphql"})
-	post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		echo.MIMEApplicationJSON: {Schema: schemas.Schema(reflect.TypeFor[GraphQLRequest](), true, "")}}}
-	s.Echo.POST("/graphql", e.post)
+		Summary:     "Runs a GraphQL query or mutation; the schema is at /schema.graphql"}, e.post)
 	s.Echo.GET("/schema.graphql", e.sdl)
 }
 

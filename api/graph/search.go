@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 
 	"repute"
@@ -26,6 +27,8 @@ type agentFilter struct {
 	ChainIDs        *[]wire.Long
 	Owner           *wire.Address
 	Wallet          *wire.Address
+	Operator        *wire.Address
+	Host            *string
 	Service         *string
 	Skill           *string
 	Domain          *string
@@ -36,10 +39,14 @@ type agentFilter struct {
 	Status          *string
 	MinFeedback     *wire.Long
 	RegisteredSince *wire.Time
-	MinScore        *float64
-	MaxScore        *float64
-	Tier            *int32
-	Rating          *string
+	UpdatedSince    *wire.Time
+	// Numbers of blocks in place of times.
+	RegisteredSinceBlock, UpdatedSinceBlock *wire.Long
+
+	MinScore *float64
+	MaxScore *float64
+	Tier     *int32
+	Rating   *string
 }
 
 // agentConnection is a page of agents.
@@ -144,9 +151,10 @@ func (in *agentFilter) query() (q answers.AgentsFilter, chains []uint64) {
 	q.Trust, q.Tag, q.Status = orEmpty(in.SupportedTrust), orEmpty(in.Tag), orEmpty(in.Status)
 	q.X402, q.Active, q.MinFeedback = httpapi.Flag(answers.TextOf(in.X402)), httpapi.Flag(answers.TextOf(in.Active)),
 		httpapi.Number(answers.TextOf(in.MinFeedback))
-	q.Since, q.MinScore, q.MaxScore = httpapi.Moment(orEmpty(in.RegisteredSince)),
-		httpapi.Real(answers.TextOf(in.MinScore)),
-		httpapi.Real(answers.TextOf(in.MaxScore))
+	q.MinScore, q.MaxScore = httpapi.Real(answers.TextOf(in.MinScore)), httpapi.Real(answers.TextOf(in.MaxScore))
+	q.Operator, q.Host = orEmpty(in.Operator), orEmpty(in.Host)
+	q.Since = httpapi.Since(cmp.Or(answers.TextOf(in.RegisteredSinceBlock), orEmpty(in.RegisteredSince)))
+	q.Updated = httpapi.Since(cmp.Or(answers.TextOf(in.UpdatedSinceBlock), orEmpty(in.UpdatedSince)))
 	q.Tier, q.RatedStatus = httpapi.Number(answers.TextOf(in.Tier)), orEmpty(in.Rating)
 	return q, chains
 }

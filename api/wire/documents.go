@@ -31,7 +31,7 @@ type DocumentList struct {
 }
 
 // Steady returns the body without what moves while nothing happens, for its ETag.
-func (b DocumentList) Steady() any { b.AsOf = Each(b.AsOf, steadyAsOf); return b }
+func (b DocumentList) Steady() any { b.AsOf = Each(b.AsOf, SteadyAsOf); return b }
 
 // RefreshAnswer tells that a document will be read again.
 type RefreshAnswer struct {

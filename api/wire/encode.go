@@ -326,8 +326,8 @@ func EncodeAsOf(a repute.AsOf) AsOf {
 	return w
 }
 
-// steadyAsOf keeps the fields that say which state of the chain was read.
-func steadyAsOf(a AsOf) AsOf {
+// SteadyAsOf keeps the fields that say which state of the chain was read.
+func SteadyAsOf(a AsOf) AsOf {
 	a.Completeness.Reason = "" // it tells progress, which is not in the data
 	return AsOf{ChainID: a.ChainID, Block: a.Block, Hash: a.Hash, Time: a.Time, Finality: a.Finality,
 		Completeness: a.Completeness}

@@ -72,7 +72,7 @@ type (
 )
 
 // Steady returns the body without what moves while nothing happens, for its ETag.
-func (w ExplainAnswer) Steady() any { w.AsOf = steadyAsOf(w.AsOf); return w }
+func (w ExplainAnswer) Steady() any { w.AsOf = SteadyAsOf(w.AsOf); return w }
 
 // EncodeAccount writes the explanation of a stored score, with so many contributions and excluded
 // rows.

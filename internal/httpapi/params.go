@@ -18,8 +18,8 @@ type (
 	Real string
 	// Flag is a parameter documented as a boolean.
 	Flag string
-	// Moment is a parameter documented as a time or a date.
-	Moment string
+	// Since is a parameter documented as a time, a date or the number of a block.
+	Since string
 )
 
 // Schema returns the schema of an integer.
@@ -33,10 +33,11 @@ func (Real) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.
 // Schema returns the schema of a boolean.
 func (Flag) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeBoolean} }
 
-// Schema returns the schema of a time or a date.
-func (Moment) Schema(huma.Registry) *huma.Schema {
+// Schema returns the schema of a time, a date or a block number.
+func (Since) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString, Format: "date"},
-		{Type: huma.TypeString, Format: "date-time"}}, Examples: []any{"2026-01-31"}}
+		{Type: huma.TypeString, Format: "date-time"}, {Type: huma.TypeString, Pattern: "^[0-9]{1,18}$"}},
+		Examples: []any{"2026-01-31"}}
 }
 
 // Bool reads true, 1, false or 0; absent is false. repute.ErrInvalid names the parameter.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,6 +23,17 @@ type Route struct {
 func (s *Server) Get(r Route, handle echo.HandlerFunc) {
 	s.Describe(http.MethodGet, r)
 	s.Echo.GET(routerPath(r.Path), handle)
+}
+
+// Post serves and describes a POST route that reads: its body is a B and its answer an A. The handler decodes the body,
+// so that its errors name the wrong member.
+func Post[B, A any](s *Server, r Route, handle echo.HandlerFunc) {
+	schemas := s.API.OpenAPI().Components.Schemas
+	r.Schema = schemas.Schema(reflect.TypeFor[A](), true, "")
+	s.Describe(http.MethodPost, r).RequestBody = &huma.RequestBody{Required: true,
+		Content: map[string]*huma.MediaType{
+			echo.MIMEApplicationJSON: {Schema: schemas.Schema(reflect.TypeFor[B](), true, "")}}}
+	s.Echo.POST(routerPath(r.Path), handle)
 }
 
 // Stream is Get for a route that answers until the caller disconnects: without deadline and without

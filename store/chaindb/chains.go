@@ -1,10 +1,13 @@
 package chaindb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -277,34 +280,72 @@ func ReadUpgrades(ctx context.Context, tx pgx.Tx) (map[uint64]upgrades, error) {
 // repute.ErrInvalid when the chain is ambiguous.
 func ResolveAgent(ctx context.Context, db *store.DB, ref repute.AgentRef, defaultChain uint64) (id repute.AgentID,
 	err error) {
-	wanted := ref.ChainID
-	if wanted == 0 {
-		wanted = defaultChain
-	}
 	var ids []uint64
+	wanted := cmp.Or(ref.ChainID, defaultChain)
 	if wanted != 0 {
 		ids = []uint64{wanted}
 	}
+	known := store.Kept(db, newRegistries)
+	if registry, found := known.of(wanted); found && (ref.Registry == nil || *ref.Registry == registry) {
+		return repute.AgentID{ChainID: wanted, Registry: registry, TokenID: ref.TokenID}, nil
+	}
 	err = View(ctx, db, "resolve agent", func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := ReadChains(ctx, tx, ids)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case len(chains) > 1:
-			return repute.Invalid("id", "names no chain, and several are indexed", repute.AgentIDForms)
-		case len(chains) == 0 && wanted == 0:
-			return &repute.MissingError{What: "a chain", Why: "is not indexed yet", Hint: "serve or import one first"}
-		case len(chains) == 0:
-			return repute.Missing("chain %d", wanted)
 		}
-		c := chains[0]
-		if ref.Registry != nil && *ref.Registry != c.Identity {
-			return repute.Missing("registry %s of chain %d", ref.Registry.Hex(), c.ID)
+		if id, err = IdentifyAgent(chains, ref, defaultChain); err == nil {
+			known.add(id)
 		}
-		id = repute.AgentID{ChainID: c.ID, Registry: c.Identity, TokenID: ref.TokenID}
-		return nil
+		return err
 	})
 	return id, err
+}
+
+// registries has the identity registries of chains that were looked up. A chain keeps its registry for ever (AddChain).
+type registries struct {
+	mu  sync.Mutex
+	all map[uint64]common.Address
+}
+
+// newRegistries returns an empty set.
+func newRegistries() *registries { return &registries{all: map[uint64]common.Address{}} }
+
+// of returns the registry of a chain, and whether it is known.
+func (r *registries) of(chain uint64) (registry common.Address, found bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	registry, found = r.all[chain]
+	return registry, found
+}
+
+// add notes the registry of an agent's chain.
+func (r *registries) add(id repute.AgentID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all[id.ChainID] = id.Registry
+}
+
+// IdentifyAgent is ResolveAgent for chains that were read already: all of them, or at least the one that the reference
+// or defaultChain names.
+func IdentifyAgent(chains []*ChainView, ref repute.AgentRef, defaultChain uint64) (id repute.AgentID, err error) {
+	wanted := cmp.Or(ref.ChainID, defaultChain)
+	if wanted != 0 {
+		chains = slices.DeleteFunc(slices.Clone(chains), func(c *ChainView) bool { return c.ID != wanted })
+	}
+	switch {
+	case len(chains) > 1:
+		return id, repute.Invalid("id", "names no chain, and several are indexed", repute.AgentIDForms)
+	case len(chains) == 0 && wanted == 0:
+		return id, &repute.MissingError{What: "a chain", Why: "is not indexed yet", Hint: "serve or import one first"}
+	case len(chains) == 0:
+		return id, repute.Missing("chain %d", wanted)
+	}
+	c := chains[0]
+	if ref.Registry != nil && *ref.Registry != c.Identity {
+		return id, repute.Missing("registry %s of chain %d", ref.Registry.Hex(), c.ID)
+	}
+	return repute.AgentID{ChainID: c.ID, Registry: c.Identity, TokenID: ref.TokenID}, nil
 }
 
 // Subject is one agent that exists at the requested block, on one snapshot.

@@ -137,42 +137,49 @@ func linksOf(ctx context.Context, tx pgx.Tx, shared []string, domain string) ([]
 
 // OfAgents returns the manifest of each of some agents in short: a proven one before others, then the one of the
 // highest verified tier. It is one statement. Agents without a usable manifest are absent.
-func OfAgents(ctx context.Context, db *store.DB, ids ...repute.AgentID) (map[repute.AgentID]Summary, error) {
-	chains, tokens := store.KeyColumns(ids)
-	out := map[repute.AgentID]Summary{}
-	err := chaindb.View(ctx, db, "read manifests of agents", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			with k as materialized (
-				select a.* from unnest($1::bigint[], $2::numeric[]) as x(chain_id, token_id)
-				join agents a on (a.chain_id, a.token_id) = (x.chain_id, x.token_id))
-			select `+pairColumns+`true, `+docdb.ProvenDomain("p", "m.domain")+endColumns+`
-			from k a
-			join chains c on c.chain_id = a.chain_id
-			join uris u on u.id = a.uri_id
-			join domains w on w.sha256 = u.sha256
-			join manifests m on m.domain = w.domain and m.state = 'ok' and `+denied+` is null
-			left join uris p on p.id = w.uri_id
-			where `+docdb.DeniedDocument("u", "a")+` is null
-			union all
-			select `+pairColumns+`false, false`+endColumns+`
-			from k a
-			join chains c on c.chain_id = a.chain_id
-			join manifests m on m.payout = a.wallet and m.state = 'ok' and m.verified > 0 and `+denied+` is null
-			where not exists (select from uris u join domains w on w.sha256 = u.sha256
-				where u.id = a.uri_id and w.domain = m.domain)
-			order by 4`, chains, tokens)
-		if err != nil {
-			return err
-		}
-		var l linkRow
-		_, err = pgx.ForEachRow(rows, l.into(), func() error {
-			if links := l.links(db.Options().SharedHosts); len(links) > 0 {
-				keepBest(out, l.id(), Summary{Domain: l.domain, Declared: l.declared, Verified: l.verified,
-					Intents: l.intents, How: links[0].How, Proven: links[0].Proven})
-			}
-			return nil
-		})
+func OfAgents(ctx context.Context, db *store.DB, ids ...repute.AgentID) (out map[repute.AgentID]Summary, err error) {
+	err = chaindb.View(ctx, db, "read manifests of agents", func(ctx context.Context, tx pgx.Tx) error {
+		out, err = ReadOfAgents(ctx, tx, db.Options().SharedHosts, ids)
 		return err
+	})
+	return out, err
+}
+
+// ReadOfAgents is OfAgents within the transaction of a snapshot. Hosts in shared confirm no agent.
+func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.AgentID) (map[repute.AgentID]Summary,
+	error) {
+	chains, tokens := store.KeyColumns(ids)
+	rows, err := tx.Query(ctx, `
+		with k as materialized (
+			select a.* from unnest($1::bigint[], $2::numeric[]) as x(chain_id, token_id)
+			join agents a on (a.chain_id, a.token_id) = (x.chain_id, x.token_id))
+		select `+pairColumns+`true, `+docdb.ProvenDomain("p", "m.domain")+endColumns+`
+		from k a
+		join chains c on c.chain_id = a.chain_id
+		join uris u on u.id = a.uri_id
+		join domains w on w.sha256 = u.sha256
+		join manifests m on m.domain = w.domain and m.state = 'ok' and `+denied+` is null
+		left join uris p on p.id = w.uri_id
+		where `+docdb.DeniedDocument("u", "a")+` is null
+		union all
+		select `+pairColumns+`false, false`+endColumns+`
+		from k a
+		join chains c on c.chain_id = a.chain_id
+		join manifests m on m.payout = a.wallet and m.state = 'ok' and m.verified > 0 and `+denied+` is null
+		where not exists (select from uris u join domains w on w.sha256 = u.sha256
+			where u.id = a.uri_id and w.domain = m.domain)
+		order by 4`, chains, tokens)
+	if err != nil {
+		return nil, err
+	}
+	out := map[repute.AgentID]Summary{}
+	var l linkRow
+	_, err = pgx.ForEachRow(rows, l.into(), func() error {
+		if links := l.links(shared); len(links) > 0 {
+			keepBest(out, l.id(), Summary{Domain: l.domain, Declared: l.declared, Verified: l.verified,
+				Intents: l.intents, How: links[0].How, Proven: links[0].Proven})
+		}
+		return nil
 	})
 	return out, err
 }

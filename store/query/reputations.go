@@ -19,38 +19,45 @@ type ReputationParts struct {
 // each part (two for Independence). Summaries are of all clients and tags. For an agent that is not
 // indexed only Agent and an unknown score are set.
 func Reputations(ctx context.Context, db *store.DB, ids []repute.AgentID,
-	parts ReputationParts) (map[repute.AgentID]Reputation, error) {
-	out := make(map[repute.AgentID]Reputation, len(ids))
-	err := chaindb.View(ctx, db, "read reputations", func(ctx context.Context, tx pgx.Tx) error {
-		scores, err := scoresOf(ctx, tx, ids, parts.Results)
-		if err != nil {
-			return err
-		}
-		var summaries map[store.AgentKey]repute.Summary
-		if parts.Summary {
-			if summaries, err = summariesOf(ctx, tx, ids); err != nil {
-				return err
-			}
-		}
-		var tags map[store.AgentKey]Tagged
-		if parts.Tags {
-			if tags, err = tagsOf(ctx, tx, ids, chaindb.Everything); err != nil {
-				return err
-			}
-		}
-		var apart map[store.AgentKey]repute.Independence
-		if parts.Independence {
-			if apart, err = independenceOf(ctx, tx, ids, chaindb.Everything); err != nil {
-				return err
-			}
-		}
-		for _, id := range ids {
-			k := store.KeyOf(id)
-			out[id] = Reputation{Agent: id, Summary: summaries[k], Tagged: tags[k], Score: scores[k], Independence: apart[k]}
-		}
-		return nil
+	parts ReputationParts) (out map[repute.AgentID]Reputation, err error) {
+	err = chaindb.View(ctx, db, "read reputations", func(ctx context.Context, tx pgx.Tx) error {
+		out, err = ReadReputations(ctx, tx, ids, parts)
+		return err
 	})
 	return out, err
+}
+
+// ReadReputations is Reputations within the transaction of a snapshot.
+func ReadReputations(ctx context.Context, tx pgx.Tx, ids []repute.AgentID,
+	parts ReputationParts) (map[repute.AgentID]Reputation, error) {
+	scores, err := scoresOf(ctx, tx, ids, parts.Results)
+	if err != nil {
+		return nil, err
+	}
+	var summaries map[store.AgentKey]repute.Summary
+	if parts.Summary {
+		if summaries, err = summariesOf(ctx, tx, ids); err != nil {
+			return nil, err
+		}
+	}
+	var tags map[store.AgentKey]Tagged
+	if parts.Tags {
+		if tags, err = tagsOf(ctx, tx, ids, chaindb.Everything); err != nil {
+			return nil, err
+		}
+	}
+	var apart map[store.AgentKey]repute.Independence
+	if parts.Independence {
+		if apart, err = independenceOf(ctx, tx, ids, chaindb.Everything); err != nil {
+			return nil, err
+		}
+	}
+	out := make(map[repute.AgentID]Reputation, len(ids))
+	for _, id := range ids {
+		k := store.KeyOf(id)
+		out[id] = Reputation{Agent: id, Summary: summaries[k], Tagged: tags[k], Score: scores[k], Independence: apart[k]}
+	}
+	return out, nil
 }
 
 // summariesOf returns the newest summary of all clients and tags per agent.

@@ -28,6 +28,10 @@ type AgentFilter struct {
 	ChainIDs []uint64        // nil for all
 	Owner    *common.Address // nil for any
 	Wallet   *common.Address // nil for any, the zero address for cleared
+	// Operator may act for the agent: approved for it, or for all agents of its owner. Nil for any.
+	Operator *common.Address
+	// Host is one of an endpoint in the agent's document, or above one, as package searchtext writes it; empty for any.
+	Host string
 	// Service to Trust are empty for any, one value, or a list divided by commas, all of which an
 	// agent must have. A value that contains commas is found too. Tag is empty for any, or the
 	// exact tag1 of a live rating.
@@ -36,10 +40,9 @@ type AgentFilter struct {
 	Status                             repute.DocumentStatus // "" for any
 	// MinFeedback is the least number of live ratings.
 	MinFeedback int64
-	// RegisteredSince selects agents whose first block has this time or a later one; zero for any.
-	// An agent whose block has no known time is not selected.
-	RegisteredSince time.Time
-	Score           ScoreFilter // the empty one for any
+	// Registered is of an agent's first block, and Updated of the last one with an event that touched it.
+	Registered, Updated Since
+	Score               ScoreFilter // the empty one for any
 	// Unfolded lists near-identical agents of one owner one by one. Without Text they always are.
 	Unfolded bool
 	// Sort is SortRelevance with Text and SortID without one when it is empty.
@@ -47,6 +50,25 @@ type AgentFilter struct {
 	Desc  bool
 	After string // Next of the page before, with the same filter
 	Limit int    // 1..MaxPage
+}
+
+// Since selects agents by a block. The zero value selects all.
+type Since struct {
+	// Time selects blocks of this time or later; zero for any. A block without a known time is not selected.
+	Time time.Time
+	// Block selects this block and later ones; 0 for any. It makes sense on one chain alone.
+	Block uint64
+}
+
+// where adds the conditions on a block, which is a column of agents a.
+func (s Since) where(q *agentQuery, column string) {
+	if s.Block > 0 {
+		q.and("a."+column+" >= %s", s.Block)
+	}
+	if !s.Time.IsZero() {
+		q.and(`exists (select from blocks rb
+			where (rb.chain_id, rb.number) = (a.chain_id, a.`+column+`) and rb.time >= %s)`, s.Time)
+	}
 }
 
 // question returns a digest of the filter, so that a cursor of another filter is refused.
@@ -157,6 +179,9 @@ func (f AgentFilter) onDocument(q *agentQuery) error {
 			q.having("s."+l.column, l.value, values)
 		}
 	}
+	if f.Host != "" {
+		q.document("s.places @> array[" + q.arg(f.Host) + "::text]")
+	}
 	if f.X402 != nil {
 		q.document("s.x402 = " + q.arg(*f.X402))
 	}
@@ -213,16 +238,29 @@ func (f AgentFilter) onChain(q *agentQuery) error {
 	case f.Wallet != nil:
 		q.and("a.wallet = %s and a.wallet <> ''", store.AddressBytes(*f.Wallet))
 	}
-	if !f.RegisteredSince.IsZero() {
-		q.and(`exists (select from blocks rb
-			where (rb.chain_id, rb.number) = (a.chain_id, a.registered_block) and rb.time >= %s)`, f.RegisteredSince)
+	if f.Operator != nil {
+		f.operated(q)
 	}
+	f.Registered.where(q, "registered_block")
+	f.Updated.where(q, "updated_block")
 	if f.Tag != "" {
 		q.and(`exists (select from votes v join tags t on t.id = v.tag1
 			where (v.chain_id, v.token_id) = (a.chain_id, a.token_id) and t.hash = %s)`, crypto.Keccak256([]byte(f.Tag)))
 	}
 	f.Score.where(q)
 	return nil
+}
+
+// operated adds the condition on who may act for an agent. The partial indexes are used only where their own conditions
+// are repeated.
+func (f AgentFilter) operated(q *agentQuery) {
+	operator := q.arg(f.Operator[:])
+	q.where += ` and (a.chain_id, a.token_id) in (
+		select p.chain_id, p.token_id from agents p
+			where p.chain_id = any($1::bigint[]) and p.approved = ` + operator + ` and p.approved <> ''
+		union
+		select g.chain_id, g.token_id from operators o join agents g on (g.chain_id, g.owner) = (o.chain_id, o.owner)
+			where o.chain_id = any($1::bigint[]) and o.operator = ` + operator + ` and o.to_block is null)`
 }
 
 // documentStatus is the SQL of the status that docdb.DocumentRow computes.

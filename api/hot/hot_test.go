@@ -1,0 +1,144 @@
+package hot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/labstack/echo/v4"
+	"pgregory.net/rapid"
+
+	"repute/internal/pgtest"
+	"repute/store"
+)
+
+// counter answers with how often it was asked.
+func counter(c *Cache) (e *echo.Echo, asked *atomic.Int64) {
+	e, asked = echo.New(), new(atomic.Int64)
+	e.Use(c.Middleware)
+	say := func(c echo.Context) error {
+		n := asked.Add(1)
+		if c.QueryParam("plain") == "" {
+			c.Response().Header().Set("ETag", `"e"`)
+		}
+		return c.String(http.StatusOK, fmt.Sprint(n, strings.Repeat("x", len(c.QueryParam("long"))*maxAnswer)))
+	}
+	e.GET("/kept/:id", say)
+	e.GET("/other", say)
+	return e, asked
+}
+
+func ask(e *echo.Echo, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	return w
+}
+
+// An answer is sent again until any transaction writes anything.
+func TestKeptUntilSomethingIsWritten(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	e, _ := counter(New(db, []string{"never"}, "/kept/:id"))
+	write := func() {
+		err := db.InTx(t.Context(), pgx.TxOptions{}, "write", func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), "insert into denied (kind, value, reason) values ('host', gen_random_uuid()::text, 'x')")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := ask(e, "/kept/1")
+	if again := ask(e, "/kept/1"); again.Body.String() != first.Body.String() || again.Header().Get("ETag") != `"e"` ||
+		again.Header().Get("Content-Type") != first.Header().Get("Content-Type") {
+		t.Errorf("%q, then %q, %v", first.Body, again.Body, again.Header())
+	}
+	if other := ask(e, "/kept/2"); other.Body.String() == first.Body.String() {
+		t.Error("another path has the same answer")
+	}
+	if not := ask(e, "/kept/1", "If-None-Match", `"a", W/"e"`); not.Code != http.StatusNotModified || not.Body.Len() > 0 {
+		t.Errorf("%d %q", not.Code, not.Body)
+	}
+	write()
+	if later := ask(e, "/kept/1"); later.Body.String() == first.Body.String() {
+		t.Error("an answer outlived a write")
+	}
+	for _, target := range []string{"/other", "/kept/1?plain=1", "/kept/1?never=1", "/kept/1?long=12"} {
+		if a, b := ask(e, target), ask(e, target); a.Body.String() == b.Body.String() {
+			t.Errorf("%s was kept", target)
+		}
+	}
+}
+
+// A state that is asked for is never that of a question sent before, however the calls interleave.
+func TestStateIsNeverOlderThanItsCall(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var clock atomic.Int64
+		s := &states{ask: func(context.Context) (string, error) { return fmt.Sprintf("%09d", clock.Load()), nil }}
+		var all sync.WaitGroup
+		var wrong atomic.Int64
+		for range rapid.IntRange(1, 20).Draw(t, "callers") {
+			all.Go(func() {
+				for range 20 {
+					began := fmt.Sprintf("%09d", clock.Add(1))
+					if got, err := s.current(context.Background()); err != nil || got < began {
+						wrong.Add(1)
+					}
+				}
+			})
+		}
+		if all.Wait(); wrong.Load() > 0 {
+			t.Fatalf("%d states were older than their calls", wrong.Load())
+		}
+	})
+}
+
+// A caller that leaves does not wait, and a failed question fails its callers alone.
+func TestStateFails(t *testing.T) {
+	t.Parallel()
+	fails, hold := errors.New("fails"), make(chan struct{})
+	s := &states{ask: func(context.Context) (string, error) { <-hold; return "", fails }}
+	left, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := s.current(left); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(hold)
+	if _, err := s.current(context.Background()); !errors.Is(err, fails) {
+		t.Error(err)
+	}
+}
+
+// The memory of all answers together is bounded.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	c := New(nil, nil)
+	for i := range 400 {
+		c.put(fmt.Sprint(i), &answer{state: "s", body: make([]byte, maxAnswer)})
+		c.put(fmt.Sprint(i), &answer{state: "s", body: make([]byte, maxAnswer)})
+	}
+	sum := 0
+	for _, k := range c.kept.Keys() {
+		a, _ := c.kept.Peek(k)
+		sum += a.size(k)
+	}
+	if sum != c.bytes || sum > maxBytes || sum < maxBytes/2 {
+		t.Errorf("%d bytes are kept, %d are counted, at most %d", sum, c.bytes, maxBytes)
+	}
+}

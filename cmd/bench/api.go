@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/internal/bench/apibench"
+)
+
+func (b *benches) apiCommand() *cobra.Command {
+	o := apibench.Options{Progress: b.stderr}
+	cmd := &cobra.Command{
+		Use:   "api --json",
+		Short: "how fast the API answers over a full index, beside a bare handler",
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Program, err = b.product(); err != nil {
+				return err
+			}
+			if o.Bare, err = self(); err != nil {
+				return err
+			}
+			if err := errors.Join(positive("agents", o.Agents), positive("ratings", o.Ratings), positive("rate", o.Rate),
+				positive("streams", o.Streams), positive("span", int(o.Span))); err != nil {
+				return err
+			}
+			if o.Heavy < 1 || o.Heavy > o.Ratings {
+				return repute.Invalid("heavy", "is no part of the ratings", "1 to --ratings")
+			}
+			return b.report(apibench.Run(cmd.Context(), o))
+		},
+	}
+	f := cmd.Flags()
+	f.Bool("json", true, "print the report as JSON, the only form there is")
+	f.IntVar(&o.Agents, "agents", 400_000, "of the index")
+	f.IntVar(&o.Ratings, "ratings", 600_000, "of the index")
+	f.IntVar(&o.Heavy, "heavy", 284_072, "of these, of one agent")
+	f.DurationVar(&o.Span, "span", 12*time.Second, "of each measurement of rates")
+	f.IntVar(&o.Rate, "rate", 500, "requests a second where a rate is given")
+	f.IntVar(&o.Streams, "streams", 2000, "of the change feed that wait")
+	return cmd
+}
+
+// apiBareCommand is the other side of bench api.
+func (b *benches) apiBareCommand() *cobra.Command {
+	bytes := 0
+	cmd := &cobra.Command{
+		Use:    "api-bare",
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return apibench.ServeConstant(cmd.Context(), b.stdout, bytes)
+		},
+	}
+	cmd.Flags().IntVar(&bytes, "bytes", 1, "of the body")
+	return cmd
+}

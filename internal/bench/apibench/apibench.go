@@ -1,0 +1,369 @@
+package apibench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"repute/internal/bench/harness"
+	"repute/store"
+)
+
+// What the API must reach.
+const (
+	leastHot       = 0.6                    // of what a bare handler answers
+	mostCold       = 10 * time.Millisecond  // of 99 in 100 answers at Options.Rate
+	mostHeavy      = 50 * time.Millisecond  // the agent with most ratings, at latest
+	mostHeavyPast  = time.Second            // the same at a block of the past
+	mostList       = 100 * time.Millisecond // of 99 in 100 lists with a filter and a total
+	mostBatch      = 100 * time.Millisecond
+	mostGraph      = 80 * time.Millisecond
+	mostStreamsMB  = 100
+	mostChange     = 200 * time.Millisecond
+	mostSlowerPart = 0.1 // of indexing beside requests
+)
+
+// Sizes of questions.
+const (
+	batchSize  = 500
+	hotConns   = 32
+	onceHot    = 1100 * time.Millisecond // answers are not older than a second
+	coldAgents = 1_000_003               // a prime: agents in another order
+)
+
+// Options of the benchmark.
+type Options struct {
+	Program harness.Program // the product
+	Bare    harness.Program // serves a constant when started as api-bare
+	Agents  int
+	Ratings int
+	Heavy   int           // ratings of one agent
+	Span    time.Duration // of each measurement of rates
+	Rate    int           // requests per second where a rate is given
+	Streams int           // that wait for changes
+	// Progress gets lines for a person; nil for none.
+	Progress io.Writer
+}
+
+// Measurements are what a report has beside its targets. Times are milliseconds.
+type Measurements struct {
+	FillSeconds float64   `json:"fill_seconds"`
+	BodyBytes   int64     `json:"body_bytes"` // of the hot reputation, and of the bare handler
+	Bare        []float64 `json:"bare_per_second"`
+	Hot         []float64 `json:"hot_per_second"`
+	Cold        Times     `json:"cold"`
+	Heavy       Times     `json:"heavy_latest"`
+	HeavyPast   Times     `json:"heavy_past"`
+	Lists       Times     `json:"lists"`
+	Batches     Times     `json:"batches"`
+	Graph       Times     `json:"graphql_pages"`
+	IdleMB      float64   `json:"idle_mb"`
+	StreamsMB   float64   `json:"streams_mb"` // beyond idle
+	Changes     Times     `json:"changes"`
+	IndexAlone  []float64 `json:"index_alone_per_second"`
+	IndexBeside []float64 `json:"index_beside_per_second"`
+	Beside      Times     `json:"beside_index"` // of the requests beside indexing
+}
+
+// Times summarizes answers, in milliseconds.
+type Times struct {
+	Count   int     `json:"count"`
+	Median  float64 `json:"median_ms"`
+	P99     float64 `json:"p99_ms"`
+	Longest float64 `json:"longest_ms"`
+}
+
+// timesOf summarizes answers.
+func timesOf(all []time.Duration) Times {
+	return Times{len(all), quantile(all, 0.5), quantile(all, 0.99), quantile(all, 1)}
+}
+
+// bench is a running benchmark.
+type bench struct {
+	harness.Progress
+	o       Options
+	d       *harness.Database
+	db      *store.DB
+	address string // of the product
+	product *harness.Process
+	m       Measurements
+}
+
+// Run fills a database, starts the product on it and measures.
+func Run(ctx context.Context, o Options) (harness.Report, error) {
+	say := harness.Progress{To: o.Progress}
+	r := harness.Report{Name: "api", Config: map[string]any{"agents": o.Agents, "ratings": o.Ratings, "heavy": o.Heavy,
+		"seconds": o.Span.Seconds(), "rate": o.Rate, "streams": o.Streams}}
+	return harness.OnServer(ctx, say, r, false, func(server *harness.Server) (any, []harness.Target, error) {
+		b := &bench{Progress: say, o: o}
+		if err := b.run(ctx, server); err != nil {
+			return nil, nil, err
+		}
+		return b.m, b.targets(), nil
+	})
+}
+
+// run prepares everything, measures, and ends what it started.
+func (b *bench) run(ctx context.Context, server *harness.Server) (err error) {
+	if b.d, err = server.Fresh(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.d.Drop(context.WithoutCancel(ctx))) }()
+	if b.db, err = store.Open(ctx, b.d.URL, store.Options{}); err != nil {
+		return err
+	}
+	defer b.db.Close()
+	b.Say("%d agents with %d ratings", b.o.Agents, b.o.Ratings)
+	start := time.Now()
+	if err := fill(ctx, b.d, b.db, size{b.o.Agents, b.o.Ratings, b.o.Heavy}); err != nil {
+		return err
+	}
+	b.m.FillSeconds = time.Since(start).Seconds()
+	if b.address, err = freeAddress(ctx); err != nil {
+		return err
+	}
+	path, err := harness.WriteConfig(fmt.Sprintf(
+		"database: %q\nroles: [api]\nlisten: %q\nrate: -1\ntrusted_proxies: [127.0.0.0/8]\n", b.d.URL, b.address))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(filepath.Dir(path))) }()
+	if b.product, err = b.o.Program.Start("serve", "--config", path); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.product.Stop()) }()
+	ready := func(ctx context.Context) (bool, error) {
+		c, err := dial(ctx, b.address)
+		if err != nil {
+			return false, nil //nolint:nilerr // it does not listen yet
+		}
+		defer c.Close()
+		_, err = c.get("/healthz")
+		return err == nil, nil
+	}
+	if err := b.product.Await(ctx, 50*time.Millisecond, ready); err != nil {
+		return err
+	}
+	return b.measure(ctx)
+}
+
+// measure takes one figure after the other.
+func (b *bench) measure(ctx context.Context) error {
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{{"hot reputations", b.hot}, {"cold reputations", b.cold}, {"the agent with most ratings", b.heavy}, {"lists", b.lists},
+		{"batches", b.batches}, {"GraphQL", b.graph}, {"streams", b.streams}, {"indexing", b.indexing}} {
+		b.Say("%s", step.name)
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+// freeAddress returns an address that nothing listens on.
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// reputation returns the path of an agent's reputation.
+func reputation(agent int) string { return fmt.Sprintf("/agents/%d:%d/reputation", chainID, agent) }
+
+// hot compares the product with the bare handler: the same client asks one and the other in turn.
+func (b *bench) hot(ctx context.Context) (err error) {
+	c, err := dial(ctx, b.address)
+	if err != nil {
+		return err
+	}
+	b.m.BodyBytes, err = c.get(reputation(1))
+	if err = errors.Join(err, c.Close()); err != nil {
+		return err
+	}
+	bare, err := b.o.Bare.Start("api-bare", "--bytes", fmt.Sprint(b.m.BodyBytes))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.Stop()) }()
+	address, err := bufio.NewReader(bare.Out).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("address of the bare handler: %w", err)
+	}
+	for range 3 {
+		for _, side := range []struct {
+			address string
+			to      *[]float64
+		}{{strings.TrimSpace(address), &b.m.Bare}, {b.address, &b.m.Hot}} {
+			n, err := throughput(ctx, side.address, reputation(1), hotConns, b.o.Span/3)
+			if err != nil {
+				return err
+			}
+			*side.to = append(*side.to, n)
+		}
+	}
+	return nil
+}
+
+// coldPath returns a path that no earlier request of the same series had.
+func (b *bench) coldPath(n int) string { return reputation(1 + n*coldAgents%max(b.o.Agents-1, 1)) }
+
+// cold measures reputations of different agents.
+func (b *bench) cold(ctx context.Context) error {
+	all, err := paced(ctx, b.address, b.coldPath, b.o.Rate, b.o.Span)
+	b.m.Cold = timesOf(all)
+	return err
+}
+
+// heavy measures the agent with most ratings, now and at blocks of the past.
+func (b *bench) heavy(ctx context.Context) error {
+	now, err := each(ctx, b.address, 10, onceHot, func(c *conn, _ int) error {
+		_, err := c.get(reputation(0))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	last := size{b.o.Agents, b.o.Ratings, b.o.Heavy}.blocks()
+	past, err := each(ctx, b.address, 5, 0, func(c *conn, n int) error {
+		_, err := c.get(reputation(0) + fmt.Sprintf("?at=%d", last-1-n))
+		return err
+	})
+	b.m.Heavy, b.m.HeavyPast = timesOf(now), timesOf(past)
+	return err
+}
+
+// lists measures lists with filters, orders and totals.
+func (b *bench) lists(ctx context.Context) error {
+	all, err := each(ctx, b.address, 200, 0, func(c *conn, n int) error {
+		filter := []string{
+			fmt.Sprintf("minScore=%d&tier=%d&sort=score", n%150-75, n%5), fmt.Sprintf("host=h%d.example&minFeedback=1", n%1000),
+			fmt.Sprintf("minFeedback=2&sort=feedback&limit=%d", 20+n%50), fmt.Sprintf("q=agent+number&minScore=%d", n%80),
+			fmt.Sprintf("updatedSince=%d&chainId=%d&sort=updated", 1+n*10, chainID)}[n%5]
+		_, err := c.get("/agents?" + filter)
+		return err
+	})
+	b.m.Lists = timesOf(all)
+	return err
+}
+
+// batches measures batches of agents of which no two are alike.
+func (b *bench) batches(ctx context.Context) error {
+	all, err := each(ctx, b.address, 20, 0, func(c *conn, n int) error {
+		var body strings.Builder
+		body.WriteString(`{"agents":[`)
+		for i := range batchSize {
+			if i > 0 {
+				body.WriteString(",")
+			}
+			fmt.Fprintf(&body, `"%d:%d"`, chainID, 1+(n*batchSize+i)*coldAgents%max(b.o.Agents-1, 1))
+		}
+		body.WriteString("]}")
+		_, err := c.send("POST", "/reputation:batch", body.String())
+		return err
+	})
+	b.m.Batches = timesOf(all)
+	return err
+}
+
+// graph measures pages of a hundred agents with reputation and ten ratings each.
+func (b *bench) graph(ctx context.Context) error {
+	all, err := each(ctx, b.address, 20, 0, func(c *conn, n int) error {
+		_, err := c.send("POST", "/graphql", fmt.Sprintf(`{"query":"{ agents(filter: {minFeedback: %d}, sort: updated, order: %s, first: 100) { nodes { id
+			reputation { score low high status tier summary { count decimal } } feedback(first: 10) { nodes { client value tag1 } } } } }"}`,
+			1+n%2, []string{"asc", "desc"}[n/2%2]))
+		return err
+	})
+	b.m.Graph = timesOf(all)
+	return err
+}
+
+// streams measures what waiting streams hold of memory, and how soon one of them shows a change.
+func (b *bench) streams(ctx context.Context) (err error) {
+	time.Sleep(settle)
+	b.m.IdleMB = resident(b.product.PID())
+	s, err := openStreams(ctx, b.address, b.o.Streams)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	time.Sleep(settle)
+	b.m.StreamsMB = resident(b.product.PID()) - b.m.IdleMB
+	w, err := newWriter(ctx, b.db, b.o.Agents)
+	if err != nil {
+		return err
+	}
+	var all []time.Duration
+	for range 20 {
+		if err := w.write(ctx, 1); err != nil {
+			return err
+		}
+		committed := time.Now()
+		seen, err := s.await(ctx)
+		if err != nil {
+			return err
+		}
+		all = append(all, max(seen.Sub(committed), 0))
+		time.Sleep(settle / 4) // the other changes of the block
+		s.drop()
+	}
+	b.m.Changes = timesOf(all)
+	return nil
+}
+
+// indexing compares indexing alone with indexing beside requests, in turn.
+func (b *bench) indexing(ctx context.Context) error {
+	w, err := newWriter(ctx, b.db, b.o.Agents)
+	if err != nil {
+		return err
+	}
+	w.index = 1 << 20 // clients that gave no rating before
+	for range 3 {
+		alone, err := w.pace(ctx, b.o.Span/3)
+		if err != nil {
+			return err
+		}
+		requests, stop := context.WithCancel(ctx)
+		asked := make(chan error, 1)
+		go func() {
+			all, err := paced(requests, b.address, b.coldPath, b.o.Rate, time.Hour)
+			b.m.Beside = timesOf(all)
+			asked <- err
+		}()
+		beside, err := w.pace(ctx, b.o.Span/3)
+		stop()
+		if err := errors.Join(err, <-asked); err != nil {
+			return err
+		}
+		b.m.IndexAlone, b.m.IndexBeside = append(b.m.IndexAlone, alone), append(b.m.IndexBeside, beside)
+	}
+	return nil
+}
+
+// targets are the figures with their limits.
+func (b *bench) targets() []harness.Target {
+	m, ms := b.m, func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return []harness.Target{
+		harness.AtLeast("hot reputations / answers of a bare handler", harness.Median(m.Hot)/harness.Median(m.Bare), leastHot, ""),
+		harness.AtMost(fmt.Sprintf("cold reputation, p99 at %d requests a second", b.o.Rate), m.Cold.P99, ms(mostCold), "ms"),
+		harness.AtMost(fmt.Sprintf("agent with %d ratings, median at latest", b.o.Heavy), m.Heavy.Median, ms(mostHeavy), "ms"),
+		harness.AtMost("the same at a block of the past", m.HeavyPast.Median, ms(mostHeavyPast), "ms"),
+		harness.AtMost("list with a filter and a total, p99", m.Lists.P99, ms(mostList), "ms"),
+		harness.AtMost(fmt.Sprintf("batch of %d, median", batchSize), m.Batches.Median, ms(mostBatch), "ms"),
+		harness.AtMost("GraphQL page of 100 agents with reputation and 10 ratings, median", m.Graph.Median, ms(mostGraph), "ms"),
+		harness.AtMost(fmt.Sprintf("memory of %d waiting streams", b.o.Streams), m.StreamsMB, mostStreamsMB, "MB"),
+		harness.AtMost("change in a stream after its commit, p99", m.Changes.P99, ms(mostChange), "ms"),
+		harness.AtMost(fmt.Sprintf("share of indexing lost beside %d requests a second", b.o.Rate),
+			1-harness.Median(m.IndexBeside)/harness.Median(m.IndexAlone), mostSlowerPart, ""),
+	}
+}

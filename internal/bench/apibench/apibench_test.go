@@ -1,0 +1,117 @@
+package apibench
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute/internal/bench/harness"
+	"repute/internal/pgtest"
+	"repute/store"
+)
+
+// What is filled in adds up, and can be written on.
+func TestFill(t *testing.T) {
+	t.Parallel()
+	url, ctx := pgtest.New(t), t.Context()
+	db, err := store.Open(ctx, url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(ctx)) })
+	d := &harness.Database{Conn: conn, URL: url}
+	if err := fill(ctx, d, db, size{agents: 300, ratings: 1000, heavy: 400}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWriter(ctx, db, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.write(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+	for sql, want := range map[string]int64{
+		"select count(*) from agents":                    300,
+		"select count(*) from feedback":                  1000 + 3*perBlock,
+		"select feedback from agents where token_id = 0": 400,
+		"select clients from agents where token_id = 0":  134,
+		"select sum(feedback)::bigint from agents":       1000 + 3*perBlock,
+		"select sum(n)::bigint from sums":                1000 + 3*perBlock,
+		"select count(*) from events":                    1300 + 3*perBlock,
+		"select count(*) from pending":                   0,
+		"select cursor_block from chains":                int64(size{300, 1000, 400}.blocks()) + 3,
+		"select count(*) from searchable":                300,
+		"select count(*) from feedback f where not exists (select from blocks b where b.number = f.block)": 0,
+		"select count(*) from agents where not exists (select from uris u where u.id = uri_id)":            0,
+	} {
+		if got, err := harness.Value[int64](ctx, d, sql); err != nil || got != want {
+			t.Errorf("%s: %d, want %d (%v)", sql, got, want, err)
+		}
+	}
+}
+
+// Loads ask as often as they say, and fail where an answer does.
+func TestLoads(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1); r.URL.Path == "/fails" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+		fmt.Fprint(w, r.URL.Path)
+	}))
+	t.Cleanup(s.Close)
+	address := strings.TrimPrefix(s.URL, "http://")
+	n, err := throughput(t.Context(), address, "/x", 3, 100*time.Millisecond)
+	if err != nil || n <= 0 || asked.Load() == 0 {
+		t.Errorf("%v answers a second of %d, %v", n, asked.Load(), err)
+	}
+	asked.Store(0)
+	times, err := paced(t.Context(), address, func(n int) string { return fmt.Sprint("/", n) }, 200, 500*time.Millisecond)
+	if err != nil || len(times) != int(asked.Load()) || len(times) < 50 || len(times) > 100 {
+		t.Errorf("%d times of %d requests, %v", len(times), asked.Load(), err)
+	}
+	for name, fails := range map[string]func() error{
+		"throughput": func() error {
+			_, err := throughput(t.Context(), address, "/fails", 2, time.Minute)
+			return err
+		},
+		"paced": func() error {
+			_, err := paced(t.Context(), address, func(int) string { return "/fails" }, 100, 100*time.Millisecond)
+			return err
+		},
+		"each": func() error {
+			_, err := each(t.Context(), address, 3, 0, func(c *conn, _ int) error { _, err := c.get("/fails"); return err })
+			return err
+		},
+	} {
+		if err := fails(); err == nil || !strings.Contains(err.Error(), "418") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	t.Parallel()
+	all := []time.Duration{4 * time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond, time.Millisecond}
+	for share, want := range map[float64]float64{0: 1, 0.25: 1, 0.5: 2, 0.75: 3, 0.99: 4, 1: 4} {
+		if got := quantile(all, share); got != want {
+			t.Errorf("%v: %v, want %v", share, got, want)
+		}
+	}
+	if got := quantile(nil, 0.5); got != 0 {
+		t.Errorf("of none: %v", got)
+	}
+}

@@ -1,0 +1,176 @@
+package apibench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// patience bounds one request.
+const patience = 30 * time.Second
+
+// conn is one connection that sends requests one after the other. It costs the machine less than a client of net/http,
+// which would take the processors from the server that is measured.
+type conn struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+// dial opens a connection.
+func dial(ctx context.Context, address string) (*conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("dial: %w", err)
+	}
+	return &conn{c, bufio.NewReaderSize(c, 16<<10)}, nil
+}
+
+// get sends a request and reads its answer to the end. An answer with another status than 200 is an error.
+func (c *conn) get(path string) (body int64, err error) { return c.send(http.MethodGet, path, "") }
+
+// send is get with a method and a body of JSON; "" for none.
+func (c *conn) send(method, path, body string) (size int64, err error) {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	var head strings.Builder
+	fmt.Fprintf(&head, "%s %s HTTP/1.1\r\nHost: bench\r\n", method, path)
+	if body != "" {
+		fmt.Fprintf(&head, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	}
+	head.WriteString("\r\n" + body)
+	if _, err := io.WriteString(c.Conn, head.String()); err != nil {
+		return 0, err
+	}
+	res, err := http.ReadResponse(c.in, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(res.Body, 300))
+		return 0, fmt.Errorf("%s %.100s: status %d: %s", method, path, res.StatusCode, said)
+	}
+	size, err = io.Copy(io.Discard, res.Body)
+	return size, err
+}
+
+// throughput sends the same request over several connections for a time, each as soon as the one before is answered,
+// and returns the answers per second.
+func throughput(ctx context.Context, address, path string, conns int, span time.Duration) (perSecond float64, err error) {
+	var done atomic.Int64
+	var all sync.WaitGroup
+	failures := make(chan error, conns)
+	start := time.Now()
+	for range conns {
+		c, err := dial(ctx, address)
+		if err != nil {
+			return 0, err
+		}
+		all.Go(func() {
+			defer c.Close()
+			for time.Since(start) < span && ctx.Err() == nil {
+				if _, err := c.get(path); err != nil {
+					failures <- err
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(start)
+	close(failures)
+	return float64(done.Load()) / took.Seconds(), errors.Join(<-failures, context.Cause(ctx))
+}
+
+// paced sends requests at a rate, whether or not earlier ones are answered, for a time or until ctx ends, and returns
+// how long each took from when it was due. path returns the path of the nth request.
+func paced(ctx context.Context, address string, path func(n int) string, rate int, span time.Duration) (times []time.Duration,
+	err error) {
+	const conns = 64
+	type due struct {
+		n  int
+		at time.Time
+	}
+	queue := make(chan due, rate*int(patience.Seconds()))
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range conns {
+		c, e := dial(ctx, address)
+		if e != nil {
+			close(queue)
+			return nil, e
+		}
+		all.Go(func() {
+			defer c.Close()
+			for d := range queue {
+				_, e := c.get(path(d.n))
+				mu.Lock()
+				times, err = append(times, time.Since(d.at)), errors.Join(err, e)
+				mu.Unlock()
+				if e != nil {
+					return
+				}
+			}
+		})
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	start, sent := time.Now(), 0
+	for time.Since(start) < span && ctx.Err() == nil {
+		for ; sent < int(time.Since(start).Seconds()*float64(rate)); sent++ {
+			select {
+			case queue <- due{sent, start.Add(time.Duration(sent) * time.Second / time.Duration(rate))}:
+			default: // the server is that far behind already
+			}
+		}
+		<-tick.C
+	}
+	close(queue)
+	all.Wait()
+	return times, err
+}
+
+// each measures n requests one after the other on one connection, with a pause before each.
+func each(ctx context.Context, address string, n int, pause time.Duration,
+	send func(c *conn, n int) error) (times []time.Duration, err error) {
+	c, err := dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for i := range n {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+		start := time.Now()
+		if err := send(c, i); err != nil {
+			return nil, err
+		}
+		times = append(times, time.Since(start))
+	}
+	return times, nil
+}
+
+// quantile returns the time within which a share of the requests was answered, in milliseconds; 0 of none.
+func quantile(times []time.Duration, share float64) float64 {
+	if len(times) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	at := int(math.Ceil(share*float64(len(sorted)))) - 1
+	return float64(sorted[max(at, 0)].Microseconds()) / 1000
+}

@@ -1,0 +1,99 @@
+package apibench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"repute/internal/bench/harness"
+)
+
+// settle is how long the process rests before its memory is read.
+const settle = 2 * time.Second
+
+// streams are readers of the change feed that wait for a change.
+type streams struct {
+	all    []net.Conn
+	events chan time.Time // when the first stream had an event
+}
+
+// openStreams opens streams of the change feed, each as a caller of its own, because one caller has few.
+func openStreams(ctx context.Context, address string, n int) (s *streams, err error) {
+	s = &streams{}
+	for i := range n {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("stream %d: %w", i, err), s.close())
+		}
+		s.all = append(s.all, c)
+		_, err = fmt.Fprintf(c, "GET /changes HTTP/1.1\r\nHost: bench\r\nAccept: text/event-stream\r\nX-Forwarded-For: 10.%d.%d.%d\r\n\r\n",
+			1+i>>16, i>>8&255, i&255)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("stream %d: %w", i, err), s.close())
+		}
+		in := bufio.NewReaderSize(c, 4096)
+		res, err := http.ReadResponse(in, nil) // its body has no end
+		if err != nil || res.StatusCode != http.StatusOK {
+			return nil, errors.Join(fmt.Errorf("stream %d: %v, %w", i, res, err), s.close())
+		}
+		if i == 0 {
+			s.events = make(chan time.Time, 10_000)
+			go note(bufio.NewScanner(res.Body), s.events)
+		}
+	}
+	return s, nil
+}
+
+// note notes when a stream has an event, until it ends.
+func note(lines *bufio.Scanner, events chan<- time.Time) {
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "data:") {
+			events <- time.Now()
+		}
+	}
+	close(events)
+}
+
+// await returns when the first stream had its next event.
+func (s *streams) await(ctx context.Context) (time.Time, error) {
+	select {
+	case at, isOpen := <-s.events:
+		if !isOpen {
+			return at, errors.New("the stream ended")
+		}
+		return at, nil
+	case <-time.After(patience):
+		return time.Time{}, errors.New("no change came")
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+}
+
+// drop forgets the events that came until now.
+func (s *streams) drop() {
+	for len(s.events) > 0 {
+		<-s.events
+	}
+}
+
+// close ends the streams.
+func (s *streams) close() (err error) {
+	for _, c := range s.all {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+// resident is the memory that a process holds now, in MB; 0 where the system has no such figure.
+func resident(pid int) float64 {
+	value := harness.Field(filepath.Join("/proc", strconv.Itoa(pid), "status"), "VmRSS")
+	kb, _ := strconv.ParseFloat(strings.TrimSuffix(value, " kB"), 64)
+	return kb / 1024
+}
