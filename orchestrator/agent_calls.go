@@ -4,65 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"repute"
+	"repute/orchestrator/guard"
 )
-
-// grace is how long a module's method may continue after the end of its context. Then the run
-// continues without it, and every later call of its Context is refused.
-const grace = 2 * time.Second
-
-// errIgnored: a method went on after its end.
-var errIgnored = errors.New("the agent ignored its cancellation and was left behind")
-
-// panicError is the error of a module that panicked.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-// Error returns the panic's value; the stack is only logged.
-func (e *panicError) Error() string { return fmt.Sprintf("the agent panicked: %.500v", e.value) }
-
-// guard calls a module's method. Its panic is an error; when ctx ends it has a moment.
-func guard[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		var a answer
-		defer func() {
-			if v := recover(); v != nil {
-				a.err = &panicError{v, debug.Stack()}
-			}
-			done <- a
-		}()
-		a.value, a.err = f(ctx)
-	}()
-	select {
-	case a := <-done:
-		return a.value, a.err
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case a := <-done:
-		if a.err == nil { // too late to count
-			a.err = context.Cause(ctx)
-		}
-		return a.value, a.err
-	case <-timer.C:
-		var none T
-		return none, fmt.Errorf("%w: %w", errIgnored, context.Cause(ctx))
-	}
-}
 
 // with calls one of the agent's methods with a Context that ends with the call. An answer that
 // cannot be stored and shown is an error, even if the method also returned an error.
@@ -70,7 +17,7 @@ func with[T any](ctx context.Context, w *work, p repute.Phase, f func(context.Co
 	error) {
 	c := w.context(p, "")
 	defer c.close(errOver)
-	answer, err := guard(ctx, func(ctx context.Context) (T, error) { return f(ctx, c) })
+	answer, err := guard.Call(ctx, func(ctx context.Context) (T, error) { return f(ctx, c) })
 	if wrong := readableAnswer(p.String(), answer); wrong != nil {
 		var none T
 		return none, cmp.Or(err, wrong)

@@ -17,7 +17,9 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/orchestrator/journal"
+	"repute/orchestrator/leases"
 	"repute/orchestrator/outbound"
+	"repute/orchestrator/pending"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/tasks"
@@ -75,23 +77,18 @@ type Engine struct {
 	trace   *telemetry.Trace
 	log     *slog.Logger
 	calls   *contracts.CallDecoder
-
-	mu    sync.Mutex
-	works map[rundb.Lease]context.CancelCauseFunc
+	leases  *leases.Set
 }
 
-// Reasons why work on a run ends early.
-var (
-	errStopping  = errors.New("the process stops")
-	errCancelled = errors.New("cancelled")
-)
+// errStopping is the cause of the context of a run whose process stops.
+var errStopping = errors.New("the process stops")
 
 // New returns an engine. A module that cannot be installed is repute.ErrInvalid.
 func New(db *store.DB, o Options) (*Engine, error) {
 	o.Workers, o.Hold, o.Drain = cmp.Or(o.Workers, 16), cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Drain, 5*time.Second)
 	e := &Engine{db: db, o: o, gate: &trustgate.Gate{Db: db, Policy: o.Policy, Lenient: o.Lenient},
 		local:   map[string]Module{},
-		metrics: o.Metrics, trace: o.Trace, log: o.Log, works: map[rundb.Lease]context.CancelCauseFunc{}}
+		metrics: o.Metrics, trace: o.Trace, log: o.Log, leases: leases.New()}
 	var err error
 	if e.calls, err = contracts.NewCallDecoder(); err != nil {
 		return nil, err
@@ -225,67 +222,20 @@ func (e *Engine) warn(ctx context.Context, m repute.Module) {
 func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx]) {
 	for ctx.Err() == nil {
 		if working.Err() != nil { // stopping: current runs have their drain time
-			time.AfterFunc(e.o.Drain/2, func() { e.endAll(errStopping) })
+			time.AfterFunc(e.o.Drain/2, func() { e.leases.EndAll(errStopping) })
 		}
-		if err := e.holdAll(ctx); err != nil && ctx.Err() == nil {
+		if err := e.leases.Renew(ctx, e.db, e.o.Hold); err != nil && ctx.Err() == nil {
 			e.log.Warn("runs could not be held", "error", err)
 		}
 		if _, err := rundb.RequeueLost(ctx, e.db, 100,
 			func(tx pgx.Tx, roots []string) error { return tasks.Insert(ctx, client, tx, roots...) }); err != nil && ctx.Err() == nil {
 			e.log.Warn("lost runs could not be queued", "error", err)
 		}
-		if err := e.settle(ctx); err != nil && ctx.Err() == nil {
+		if err := pending.Settle(ctx, e.db, e.o.Chain); err != nil && ctx.Err() == nil {
 			e.log.Warn("receipts of runs that ended could not be completed", "error", err)
 		}
 		repute.Pause(ctx, e.o.Hold/5)
 	}
-}
-
-// endAll ends the work on all runs. Another process continues them when their leases expire.
-func (e *Engine) endAll(why error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, end := range e.works {
-		end(why)
-	}
-}
-
-// holdAll renews the leases of all runs in one statement, and ends the work on lost or cancelled
-// runs.
-func (e *Engine) holdAll(ctx context.Context) error {
-	e.mu.Lock()
-	leases := make([]rundb.Lease, 0, len(e.works))
-	for l := range e.works {
-		leases = append(leases, l)
-	}
-	e.mu.Unlock()
-	if len(leases) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, e.o.Hold/2)
-	defer cancel()
-	held, err := rundb.HoldRuns(ctx, e.db, leases, e.o.Hold)
-	if err != nil {
-		return err
-	}
-	mine := map[rundb.Lease]string{}
-	for _, h := range held {
-		mine[h.Lease] = h.Cancel
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, l := range leases {
-		end := e.works[l]
-		wish, ok := mine[l]
-		switch {
-		case end == nil:
-		case !ok:
-			end(repute.ErrFenced)
-		case wish != "":
-			end(fmt.Errorf("%w %s", errCancelled, wish))
-		}
-	}
-	return nil
 }
 
 // work is the handler of River's job: it acquires the run and does its remaining phases.
@@ -297,9 +247,8 @@ func (e *Engine) work(ctx context.Context, job *river.Job[tasks.RunJob]) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	e.keep(lease, end)
-	defer e.drop(lease, end)
+	ctx, drop := e.leases.Keep(ctx, lease)
+	defer drop()
 	w, err := e.workOn(ctx, found, lease, nil)
 	if err == nil {
 		err = w.steps(e.trace.Join(ctx, &w.Run), job)
@@ -318,21 +267,6 @@ func (e *Engine) work(ctx context.Context, job *river.Job[tasks.RunJob]) error {
 		return nil
 	}
 	return errors.Join(err, rundb.ReleaseRun(releasing, e.db, lease))
-}
-
-// keep remembers how to end the work on a run.
-func (e *Engine) keep(l rundb.Lease, end context.CancelCauseFunc) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.works[l] = end
-}
-
-// drop forgets a run that is no longer worked on, and ends its context.
-func (e *Engine) drop(l rundb.Lease, end context.CancelCauseFunc) {
-	e.mu.Lock()
-	delete(e.works, l)
-	e.mu.Unlock()
-	end(nil)
 }
 
 // steps does the phases as resumable steps of the job, each stored with its checkpoint. Steps that

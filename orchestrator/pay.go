@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/orchestrator/journal"
 	"repute/orchestrator/outbound"
+	"repute/orchestrator/pending"
 	"repute/orchestrator/quote"
 	"repute/orchestrator/transaction"
 	"repute/policy"
@@ -98,7 +99,7 @@ func (w *work) purchase(ctx context.Context, r *repute.Receipt, q outbound.PaidR
 	ctx, end := w.e.trace.Start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", r.Step),
 		attribute.String("key", r.Key))
 	p := w.e.o.Policy()
-	out, err = w.e.o.Payer.Pay(ctx, p.SpendingOf(w.terms.Budget), outbound.Purchase{PaidRequest: q, Call: intentID(r),
+	out, err = w.e.o.Payer.Pay(ctx, p.SpendingOf(w.terms.Budget), outbound.Purchase{PaidRequest: q, Call: pending.IntentID(r),
 		Agent: w.Run.Agent, Task: w.Run.Task, Still: w.mayStillPay,
 		Judge: func(ctx context.Context, asked *policy.Payment) error {
 			return w.paymentAllowed(ctx, p, r.Step+"/"+r.Key, asked)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/orchestrator/guard"
 	"repute/orchestrator/journal"
 	"repute/orchestrator/quote"
 	"repute/orchestrator/standard"
@@ -35,7 +36,7 @@ func (w *work) discover(ctx context.Context) (o outcome) {
 	}
 	w.manifest = journal.Digest(journal.JSON(w.info.Manifest))
 	o.result = discovered{w.info.Slug, w.info.Version, w.manifest}
-	can, err := guard(ctx, func(ctx context.Context) (bool, error) { return w.agent.CanHandle(ctx, w.asked()) })
+	can, err := guard.Call(ctx, func(ctx context.Context) (bool, error) { return w.agent.CanHandle(ctx, w.asked()) })
 	if o.err = err; err == nil && !can {
 		o.err = fmt.Errorf("agent %q cannot handle the task and gives no reason: its manifest says what it is for",
 			w.Run.Agent)

@@ -2,14 +2,8 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-
-	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
-	"repute/orchestrator/journal"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/transaction"
@@ -39,23 +33,6 @@ func (w *work) mayTouch(ctx context.Context, tx *transaction.Tx) error {
 // recordsKept checks that no transaction changed the agent's identity or trust records, or rated a
 // related agent, directly or through other contracts. The error is one of the runtime.
 func (w *work) recordsKept(ctx context.Context, receipts []repute.Receipt) (standard.Check, error) {
-	c := standard.Check{Name: "runtime.records", Passed: true}
-	for _, r := range receipts {
-		var sent transaction.Sent
-		var logs []types.Log
-		if r.Kind != repute.CallTransaction || !r.Done || json.Unmarshal(r.Result, &sent) != nil || len(sent.Result) == 0 &&
-			!w.records(r.Chain).HasLogs(&sent) {
-			continue
-		}
-		if err := json.Unmarshal(sent.Result, &logs); err != nil {
-			c.Passed, c.Details = false, fmt.Sprintf("the logs of transaction %s are not there or cannot be read", sent.Hash)
-			return c, nil
-		}
-		if err := w.records(r.Chain).MayLog(ctx, logs); errors.Is(err, journal.ErrRuntime) {
-			return c, err
-		} else if err != nil {
-			c.Passed, c.Details = false, fmt.Sprintf("transaction %s: %v", sent.Hash, err)
-		}
-	}
-	return c, nil
+	broken, err := safety.Broken(ctx, receipts, w.records)
+	return standard.Check{Name: "runtime.records", Passed: broken == "", Details: broken}, err
 }

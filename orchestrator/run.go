@@ -12,7 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
+	"repute/orchestrator/guard"
 	"repute/orchestrator/journal"
+	"repute/orchestrator/leases"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/telemetry"
 	"repute/orchestrator/transaction"
@@ -249,7 +251,7 @@ func (w *work) interrupted(ctx context.Context, p repute.Phase, err error) error
 		return fenced
 	case cutOff(ctx):
 		return fmt.Errorf("%w: %w", errStopping, context.Cause(ctx))
-	case errors.Is(context.Cause(ctx), errCancelled):
+	case errors.Is(context.Cause(ctx), leases.ErrCancelled):
 		root.mu.Lock()
 		root.wasCancelled = true
 		root.mu.Unlock()
@@ -309,7 +311,7 @@ func lasting(err error) bool {
 // cancellation.
 func cutOff(ctx context.Context) bool {
 	cause := context.Cause(ctx)
-	return cause != nil && !errors.Is(cause, errCancelled) && !errors.Is(cause, errTime)
+	return cause != nil && !errors.Is(cause, leases.ErrCancelled) && !errors.Is(cause, errTime)
 }
 
 var (
@@ -405,10 +407,10 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 	}
 	w.taken(row, out)
 	w.e.metrics.Phase(p, row.Status, row.Ended.Sub(row.Started))
-	var panicked *panicError
+	var panicked *guard.PanicError
 	if errors.As(o.err, &panicked) {
-		w.log.Error("the agent panicked", "phase", p.String(), "panic", fmt.Sprint(panicked.value), "stack",
-			string(panicked.stack))
+		w.log.Error("the agent panicked", "phase", p.String(), "panic", fmt.Sprint(panicked.Value), "stack",
+			string(panicked.Stack))
 	}
 	w.log.Debug("phase recorded", "phase", p.String(), "status", row.Status, "error", row.Error)
 	return nil

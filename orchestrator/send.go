@@ -14,12 +14,12 @@ import (
 	"repute/contracts"
 	"repute/orchestrator/approval"
 	"repute/orchestrator/journal"
+	"repute/orchestrator/pending"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/trustgate"
 	"repute/policy"
-	"repute/store"
 	"repute/store/rundb"
 	"repute/store/scoredb"
 	"repute/store/walletdb"
@@ -121,7 +121,7 @@ func (w *work) transact(ctx context.Context, c *Context, key string, tx transact
 		Kind: repute.CallTransaction,
 		Ref:  tx.Target.Hex(), Summary: tx.Purpose,
 		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID)}
-	if before, known, err := w.earlier(ctx, r, key); err != nil || known {
+	if before, known, err := pending.Earlier(ctx, w.e.db, w.Run.Attempt, r, key); err != nil || known {
 		c.leaves(before.ID)
 		return w.resume(ctx, before, tx, err)
 	}
@@ -151,7 +151,8 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx transaction.Tx)
 	if err != nil {
 		return journaled, false, "", err
 	}
-	r.Request = journal.JSON(charged{tx, simulated.FeeWei, transaction.Outflows(simulated.Treasury, simulated.Logs)})
+	r.Request = journal.JSON(pending.Charged{Tx: tx, ChargedWei: simulated.FeeWei,
+		Leaves: transaction.Outflows(simulated.Treasury, simulated.Logs)})
 	charge := rundb.Charge{Writes: 1, GasWei: simulated.FeeWei, MostOfRun: int(w.info.Manifest.Budget().OnchainWrites)}
 	journaled, known, err = rundb.BeginCall(ctx, w.e.db, w.lease, r, charge, decision)
 	return journaled, known, simulated.FeeWei, err
@@ -195,7 +196,7 @@ func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx transact
 	if err != nil {
 		return out, err
 	}
-	var before charged
+	var before pending.Charged
 	if json.Unmarshal(journaled.Request, &before) != nil || !before.Same(&tx) {
 		return out, transaction.Refuse("another", "the step sent another transaction as %q before it was interrupted",
 			journaled.Key)
@@ -242,15 +243,7 @@ func (w *work) intent(r *repute.Receipt, tx transaction.Tx, mostWei string) tran
 		}
 		return safety.PaysPayee(ctx, w.e.db, w.e.o.Chain, &tx)
 	}
-	return transaction.Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: still}
-}
-
-// charged is a transaction in its journaled form, with its part of the gas budget and the values it
-// moves.
-type charged struct {
-	transaction.Tx
-	ChargedWei string                `json:"chargedWei"`
-	Leaves     []transaction.Outflow `json:"leaves,omitempty"` // the treasury, as its simulation showed
+	return transaction.Intent{ID: pending.IntentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: still}
 }
 
 // broadcast sends an intent and journals the result. An unknown result stays open, and the next
@@ -261,66 +254,14 @@ func (w *work) broadcast(ctx context.Context, call int64, intent transaction.Int
 		attribute.String("key", intent.ID))
 	sent, err := w.e.o.Chain.Send(ctx, intent)
 	end(err)
-	if leftOpen(ctx, err) {
+	if pending.Open(ctx, err) {
 		return sent, err
 	}
-	o, err := endOf(sent, chargedWei, err)
+	o, err := pending.Outcome(sent, chargedWei, err)
 	if stored := rundb.EndCall(ctx, w.e.db, w.lease, call, o); stored != nil {
 		return sent, w.lost(stored)
 	}
 	return sent, err
-}
-
-// leftOpen reports whether an error of Chain.Send leaves the result of the transaction unknown: no
-// endpoint answered, the database failed, or the call was canceled.
-func leftOpen(ctx context.Context, err error) bool {
-	return err != nil && (errors.Is(err, repute.ErrUnavailable) || errors.Is(err, store.ErrDatabase) || ctx.Err() != nil)
-}
-
-// endOf returns the journaled outcome of a transaction, and the error that it means.
-func endOf(sent transaction.Sent, chargedWei string, err error) (rundb.CallOutcome, error) {
-	o := rundb.CallOutcome{Result: journal.JSON(sent), GasWei: transaction.Difference(sent.FeeWei, chargedWei)}
-	if err == nil {
-		o.Ref = sent.Hash.Hex()
-		if !sent.OK {
-			err = fmt.Errorf("transaction %s was reverted", sent.Hash)
-		}
-	}
-	if err != nil {
-		o.Error = err.Error()
-	}
-	return o, err
-}
-
-// settle completes the receipts of transactions whose run ended before they were final. A receipt
-// that cannot be completed, for example without endpoints, does not delay others.
-func (e *Engine) settle(ctx context.Context) error {
-	if e.o.Chain == nil {
-		return nil
-	}
-	open, err := rundb.OpenCalls(ctx, e.db, 100)
-	failed := []error{err}
-	for i := range open {
-		failed = append(failed, e.settleCall(ctx, &open[i]))
-	}
-	return errors.Join(failed...)
-}
-
-// settleCall brings a journaled transaction to its end after a crash: the wallet finds it by its
-// id, and its receipt is stored.
-func (e *Engine) settleCall(ctx context.Context, c *rundb.OpenCall) error {
-	var before charged
-	if err := json.Unmarshal(c.Request, &before); err != nil {
-		return fmt.Errorf("journaled transaction %d: %w", c.ID, err)
-	}
-	sent, err := e.o.Chain.Send(ctx,
-		transaction.Intent{ID: intentID(&c.Receipt), Origin: transaction.Origin{Agent: c.Agent, Run: c.Run, Task: c.Task},
-			Tx: before.Tx, MaxGasWei: before.ChargedWei})
-	if leftOpen(ctx, err) {
-		return err
-	}
-	o, _ := endOf(sent, before.ChargedWei, err)
-	return rundb.SettleCall(ctx, e.db, *c, o)
 }
 
 // wasSimulated refuses a transaction that the dry run did not declare, and transactions of a remote
@@ -347,29 +288,7 @@ func (w *work) leftOfDryRun(ctx context.Context, call string, tx *transaction.Tx
 	if !w.dryRan {
 		return nil, nil
 	}
-	list, err := rundb.TaskTransactions(ctx, w.e.db, w.Run.Task)
-	if err != nil {
-		return nil, err
-	}
-	sent := []*transaction.Tx{tx}
-	for _, journaled := range list {
-		var before charged
-		if journaled.Run == w.Run.ID && journaled.Call != call && json.Unmarshal(journaled.Request, &before) == nil &&
-			slices.ContainsFunc(w.intended, func(d *transaction.Declared) bool { return d.Fits(&before.Tx) }) {
-			sent = append(sent, &before.Tx)
-		}
-	}
-	if found := transaction.Matching(w.intended, sent); found != nil {
-		return w.intended[found[0]], nil
-	}
-	shown := 0
-	for _, d := range w.intended {
-		if d.Fits(tx) {
-			shown++
-		}
-	}
-	return nil, transaction.Refuse("unsimulated",
-		"the dry run showed this transaction %d times, and it was sent as often", shown)
+	return pending.LeftOf(ctx, w.e.db, w.intended, w.Run.Task, w.Run.ID, call, tx)
 }
 
 // callInput returns the input of the rules about a transaction. listed is the function that an

@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"repute"
+	"repute/orchestrator/guard"
 	"repute/orchestrator/journal"
+	"repute/orchestrator/schedule"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/telemetry"
 	"repute/orchestrator/transaction"
@@ -20,9 +21,6 @@ import (
 
 // maxDepth bounds how deep runs lie below each other.
 const maxDepth = 5
-
-// parallelSteps is how many steps of a plan run at once.
-const parallelSteps = 8
 
 // StepFunc does one of the agent's own steps. inputs are the results of the steps that it depends
 // on. The result has at most 256 KiB.
@@ -41,71 +39,19 @@ func (c *Context) RunPlan(ctx context.Context, plan standard.Plan, own StepFunc)
 	if journal.Digest(journal.JSON(plan)) != journal.Digest(journal.JSON(c.w.plan)) {
 		return standard.Execution{}, transaction.Refuse("plan", "the plan is another than the one that was checked")
 	}
-	r := &planRun{c: c, own: own, done: map[string]chan struct{}{}, results: map[string]standard.StepResult{},
-		places: make(chan struct{}, parallelSteps)}
 	e := standard.Execution{Started: time.Now().UTC(), Success: true, ReceiptIDs: []string{}}
-	for _, s := range plan.Steps {
-		r.done[s.ID] = make(chan struct{})
-	}
-	var running sync.WaitGroup
-	for _, s := range plan.Steps {
-		running.Go(func() { r.step(ctx, s) })
-	}
-	running.Wait()
-	for _, s := range plan.Steps {
-		e.Steps = append(e.Steps, r.results[s.ID])
-		e.Success = e.Success && r.results[s.ID].Status == rundb.StepCompleted
+	e.Steps = schedule.Run(ctx, plan.Steps,
+		func(ctx context.Context, s standard.Step, inputs map[string]json.RawMessage) standard.StepResult {
+			return c.doStep(ctx, s, inputs, own)
+		})
+	for _, r := range e.Steps {
+		e.Success = e.Success && r.Status == rundb.StepCompleted
 	}
 	e.Ended = time.Now().UTC()
 	if waits := c.w.waits(); waits != nil {
 		return e, waits
 	}
 	return e, nil
-}
-
-// planRun is the state of a plan that is being executed.
-type planRun struct {
-	c       *Context
-	own     StepFunc
-	places  chan struct{}
-	done    map[string]chan struct{}
-	mu      sync.Mutex
-	results map[string]standard.StepResult
-}
-
-// step waits for the steps that it depends on and for a place, and runs.
-func (r *planRun) step(ctx context.Context, s standard.Step) {
-	defer close(r.done[s.ID])
-	inputs, blocked := r.inputs(ctx, s)
-	result := standard.StepResult{StepID: s.ID, Status: "skipped", Error: blocked}
-	if blocked == "" {
-		r.places <- struct{}{}
-		result = r.c.doStep(ctx, s, inputs, r.own)
-		<-r.places
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.results[s.ID] = result
-}
-
-// inputs waits for the results that a step depends on; blocked is the reason why it cannot be done.
-func (r *planRun) inputs(ctx context.Context, s standard.Step) (inputs map[string]json.RawMessage, blocked string) {
-	inputs = map[string]json.RawMessage{}
-	for _, d := range s.DependsOn {
-		select {
-		case <-r.done[d]:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx).Error()
-		}
-		r.mu.Lock()
-		before := r.results[d]
-		r.mu.Unlock()
-		if before.Status != rundb.StepCompleted {
-			return nil, fmt.Sprintf("step %s is %s", d, before.Status)
-		}
-		inputs[d] = before.Result
-	}
-	return inputs, ""
 }
 
 // doStep runs one step of the plan, by the agent itself or as a run of another agent. A step that
@@ -123,7 +69,7 @@ func (c *Context) doStep(ctx context.Context, s standard.Step, inputs map[string
 	var result json.RawMessage
 	if s.Agent == w.Run.Agent {
 		sub := w.context(repute.PhaseExecute, s.ID)
-		result, err = guard(ctx, func(ctx context.Context) (json.RawMessage, error) { return own(ctx, s, inputs, sub) })
+		result, err = guard.Call(ctx, func(ctx context.Context) (json.RawMessage, error) { return own(ctx, s, inputs, sub) })
 		sub.close(errOver)
 		if bad := readable("result", result); bad != nil {
 			result, err = nil, cmp.Or(err, bad)

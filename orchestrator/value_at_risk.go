@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -11,6 +10,7 @@ import (
 	"repute/contracts"
 	"repute/orchestrator/approval"
 	"repute/orchestrator/journal"
+	"repute/orchestrator/pending"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/trustgate"
 	"repute/policy"
@@ -26,7 +26,7 @@ func (w *work) trusted(ctx context.Context, call string, tx *transaction.Tx, tot
 	if err != nil || !total.Over(new(big.Int)) {
 		return err
 	}
-	if err := w.moved(ctx, w.e.o.Policy(), call, total); err != nil || !total.Over(declared) {
+	if err := pending.Moved(ctx, w.e.db, w.e.o.Policy(), w.Run.Task, w.Run.ID, call, total); err != nil || !total.Over(declared) {
 		return err
 	}
 	for x := w; x != nil; x = x.parent {
@@ -42,24 +42,6 @@ func (w *work) trusted(ctx context.Context, call string, tx *transaction.Tx, tot
 		}
 	}
 	return nil
-}
-
-// moved adds the moves of all journaled transactions of a task, except one call of this run.
-func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *transaction.Moves) error {
-	list, err := rundb.TaskTransactions(ctx, w.e.db, w.Run.Task)
-	for _, journaled := range list {
-		if journaled.Run == w.Run.ID && journaled.Call == but {
-			continue
-		}
-		var before charged
-		if err := json.Unmarshal(journaled.Request, &before); err != nil {
-			return fmt.Errorf("journaled transaction: %w", err)
-		}
-		if err := sum.Add(p, &before.Tx, before.Leaves); err != nil {
-			return fmt.Errorf("journaled transaction: %w", err)
-		}
-	}
-	return err
 }
 
 // trustedWith decides about the agent of x for a value. An approval in phase trust applies to the

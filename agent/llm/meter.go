@@ -63,6 +63,7 @@ func (m *Meter) settle(reserved, used Usage) {
 	m.cost += m.price(used) - m.price(reserved)
 }
 
+// price returns what tokens cost, 0 where nobody said what they do: then only the bound of tokens holds.
 func (m *Meter) price(u Usage) repute.Micros {
 	if m.Price == nil {
 		return 0

@@ -103,7 +103,7 @@ func (v *Verifier) rereadDenied(ctx context.Context, headers []node.Sealed, stor
 	var places []int
 	var numbers []uint64
 	for i := range headers {
-		if n := headers[i].Number; !within(bloomOf(stored[n]), headers[i].Bloom) {
+		if n := headers[i].Number; !missing.Within(missing.Bloom(stored[n]), headers[i].Bloom) {
 			places, numbers = append(places, i), append(numbers, n)
 		}
 	}
@@ -142,7 +142,7 @@ func (w *window) add(h *node.Sealed, stored []types.Log, admits bool) {
 	}
 	w.stored++
 	w.suspects = append(w.suspects, h.Number)
-	if !within(bloomOf(stored), h.Bloom) {
+	if !missing.Within(missing.Bloom(stored), h.Bloom) {
 		w.denying = append(w.denying, h.Number)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/indexer/node/jsonrpc"
+	"repute/indexer/verify/missing"
 	"repute/indexer/verify/witness"
 	"repute/store/verifydb"
 )
@@ -271,7 +272,7 @@ func showing(words []answer, l *types.Log) (by []string) {
 	for i := range words {
 		shows := slices.ContainsFunc(words[i].Logs, func(o types.Log) bool {
 			return o.Index == l.Index &&
-				sameContent(&o, l)
+				missing.SameContent(&o, l)
 		})
 		if shows && !slices.Contains(by, words[i].host) {
 			by = append(by, words[i].host)
@@ -289,7 +290,7 @@ func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgment {
 	}
 	for _, l := range e.Logs {
 		s := byIndex[l.Index]
-		if s != nil && sameContent(s, &l) {
+		if s != nil && missing.SameContent(s, &l) {
 			delete(byIndex, l.Index)
 		}
 		if _, ours := v.decoder.Decode(l); !ours {

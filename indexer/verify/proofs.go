@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/indexer/verify/missing"
 	"repute/indexer/verify/witness"
 	"repute/store"
 	"repute/store/verifydb"
@@ -202,7 +203,7 @@ func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at verifydb.S
 		v.log.Warn("block not proven", "block", j.number, "error", j.err)
 		return false, j.err, nil
 	}
-	if j.proven && !v.bloomless && !within(bloomOf(j.logs), j.block.Bloom) {
+	if j.proven && !v.bloomless && !missing.Within(missing.Bloom(j.logs), j.block.Bloom) {
 		v.wrongBlooms[j.number] = true
 	}
 	listed, err := v.act(ctx, l, at, j.judgment)

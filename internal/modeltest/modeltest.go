@@ -1,5 +1,5 @@
 // Package modeltest is a language model that follows a script, for tests and the demo. It is a server that
-// speaks Anthropic's Messages and OpenAI's Chat Completions, with and without streams.
+// speaks Anthropic's Messages, OpenAI's Chat Completions and Google's Gemini API, with and without streams.
 package modeltest
 
 import (
@@ -90,16 +90,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	speaker := map[bool]speaker{true: anthropicSpeaker{}, false: openaiSpeaker{}}[strings.HasSuffix(r.URL.Path,
-		"/messages")]
+	google, streams := isGoogle(r.URL.Path)
+	var speaks speaker = openaiSpeaker{}
+	switch {
+	case google:
+		speaks = googleSpeaker{}
+	case strings.HasSuffix(r.URL.Path, "/messages"):
+		speaks = anthropicSpeaker{}
+	}
 	if turn.Status != 0 {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Retry-After-Ms", "1")
 		w.WriteHeader(turn.Status)
-		fmt.Fprintf(w, `{"type":"error","error":{"type":"refused","message":"the script refuses"}}`)
+		fmt.Fprint(w, refusal(r.URL.Path, turn.Status))
 		return
 	}
-	respond(w, speaker, turn, string(asked.Body["stream"]) == "true")
+	respond(w, speaks, turn, streams || string(asked.Body["stream"]) == "true")
 }
 
 // respond writes an answer.
@@ -134,13 +140,19 @@ func (r *Request) read() {
 	var tools []struct {
 		Name     string
 		Function struct{ Name string }
+		Google   []struct{ Name string } `json:"functionDeclarations"`
 	}
 	_ = json.Unmarshal(r.Body["tools"], &tools) // absent: none
 	for _, t := range tools {
-		r.Tools = append(r.Tools, t.Name+t.Function.Name)
+		if name := t.Name + t.Function.Name; name != "" {
+			r.Tools = append(r.Tools, name)
+		}
+		for _, f := range t.Google {
+			r.Tools = append(r.Tools, f.Name)
+		}
 	}
 	var v any
-	for _, member := range []string{"system", "messages"} {
+	for _, member := range []string{"system", "systemInstruction", "messages", "contents"} {
 		if json.Unmarshal(r.Body[member], &v) == nil {
 			r.collect(v)
 		}
@@ -157,7 +169,7 @@ func (r *Request) collect(v any) {
 			r.collect(x)
 		}
 	case map[string]any:
-		for _, name := range []string{"text", "content"} {
+		for _, name := range []string{"text", "content", "parts", "functionResponse", "response", "output", "error"} {
 			if x, ok := v[name]; ok {
 				r.collect(x)
 			}

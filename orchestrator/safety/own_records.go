@@ -3,6 +3,7 @@ package safety
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -212,6 +213,29 @@ func (k *Records) MayLog(ctx context.Context, logs []types.Log) error {
 		}
 	}
 	return nil
+}
+
+// Broken says which transaction of a run changed records that an agent must not change, by its logs, empty for none.
+// records returns the records of the agent on a chain. The error is one of the runtime.
+func Broken(ctx context.Context, receipts []repute.Receipt, records func(chainID uint64) *Records) (string, error) {
+	broken := ""
+	for _, r := range receipts {
+		var sent transaction.Sent
+		var logs []types.Log
+		if r.Kind != repute.CallTransaction || !r.Done || json.Unmarshal(r.Result, &sent) != nil || len(sent.Result) == 0 &&
+			!records(r.Chain).HasLogs(&sent) {
+			continue
+		}
+		if err := json.Unmarshal(sent.Result, &logs); err != nil {
+			return fmt.Sprintf("the logs of transaction %s are not there or cannot be read", sent.Hash), nil
+		}
+		if err := records(r.Chain).MayLog(ctx, logs); errors.Is(err, journal.ErrRuntime) {
+			return broken, err
+		} else if err != nil {
+			broken = fmt.Sprintf("transaction %s: %v", sent.Hash, err)
+		}
+	}
+	return broken, nil
 }
 
 // judges tells the events that say how good an agent is.

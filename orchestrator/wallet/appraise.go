@@ -47,7 +47,7 @@ func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*apprais
 			out.simulated, out.logs = true, list[i].logs
 		}
 	}
-	out.gas, out.tip = median(gas, true).Uint64(), median(tips, false)
+	out.gas, out.tip = rules.Median(gas, true).Uint64(), rules.Median(tips, false)
 	c.knowOracle(out.oracle)
 	return out, nil
 }

@@ -84,17 +84,6 @@ func (c *chain) dataFee(ctx context.Context, e *endpoint, k *call, at *head) (fe
 	return fee, there, nil
 }
 
-// gasLimit returns the part of most that remains for gas. repute.ErrLimited if the fee for data
-// leaves nothing.
-func (c *chain) gasLimit(most budget, dataFee *big.Int) (budget, error) {
-	left := new(big.Int).Sub(most.wei, withHeadroom(dataFee, c.Headroom))
-	if left.Sign() < 0 {
-		return most, fmt.Errorf("the fee for the transaction's data is %s wei, and it may cost %s with its gas, by %s: %w",
-			dataFee, most.wei, most.of, repute.ErrLimited)
-	}
-	return budget{left, most.of}, nil
-}
-
 // receipt is a receipt with the fee for the transaction's data.
 type receipt struct {
 	*types.Receipt

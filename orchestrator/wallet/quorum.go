@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"time"
 
@@ -190,12 +189,3 @@ func (s *Seen) differs(o *Seen) string {
 
 // shortened returns the part of an answer that errors show.
 func shortened(b []byte) []byte { return b[:min(len(b), 320)] }
-
-// median returns the middle amount: of an even number the lower or the upper one.
-func median(of []*big.Int, upper bool) *big.Int {
-	sorted := slices.SortedFunc(slices.Values(of), (*big.Int).Cmp)
-	if upper {
-		return sorted[len(sorted)/2]
-	}
-	return sorted[(len(sorted)-1)/2]
-}

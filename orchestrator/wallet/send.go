@@ -106,12 +106,12 @@ func (w *Wallet) sign(ctx context.Context, intent *transaction.Intent,
 			return added, err
 		}
 	}
-	return w.add(ctx, c, k, in, c.budget(most))
+	return w.add(ctx, c, k, in, c.Budget(c.field, most))
 }
 
 // add signs and stores an intent by data on which endpoints agree. The error is final if the chain
 // refuses the call, its cost exceeds the limit, or the sender cannot pay.
-func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent, most budget) (walletdb.Intent, error) {
+func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent, most rules.Budget) (walletdb.Intent, error) {
 	a, err := c.appraise(ctx, k, false)
 	if err != nil {
 		return in, err
@@ -119,7 +119,7 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 	if a.reason != "" {
 		return in, repute.Invalid("tx", "would fail: "+a.reason, "simulate it")
 	}
-	if most, err = c.gasLimit(most, a.dataFee); err != nil {
+	if most, err = most.ForGas(a.dataFee, c.Headroom); err != nil {
 		return in, err
 	}
 	f, err := c.first(a, most)
@@ -129,7 +129,7 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 	if lack := a.lacks(k, new(big.Int).Add(rules.Cost(a.gas, a.at.base()), a.dataFee)); lack != "" {
 		return in, repute.Invalid("tx", "would fail: "+lack, "give the sender coin for gas")
 	}
-	in.MaxFee = most.wei
+	in.MaxFee = most.Wei
 	select {
 	case c.signing <- struct{}{}:
 		defer func() { <-c.signing }()
@@ -155,12 +155,12 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 
 // form signs an intent at its nonce.
 func (c *chain) form(ctx context.Context, by rules.Role, s keys.Signer, in *walletdb.Intent, gas uint64,
-	f fees) (walletdb.IntentAttempt, error) {
+	f rules.Fees) (walletdb.IntentAttempt, error) {
 	to := in.To
 	return c.rules.Sign(ctx, by, s, transaction.Origin{Agent: in.Agent, Run: in.Run, Task: in.Task},
 		types.NewTx(&types.DynamicFeeTx{
-			ChainID: c.id, Nonce: in.Nonce, To: &to, Value: in.Value, Data: in.Data, Gas: gas, GasFeeCap: f.limit,
-			GasTipCap: f.tip}))
+			ChainID: c.id, Nonce: in.Nonce, To: &to, Value: in.Value, Data: in.Data, Gas: gas, GasFeeCap: f.Limit,
+			GasTipCap: f.Tip}))
 }
 
 // keyOf returns the key that signed an intent; nil if it is no longer configured.
@@ -398,11 +398,12 @@ func (f *follower) bump(ctx context.Context, in *walletdb.Intent) error {
 	if err != nil {
 		return err
 	}
-	most := f.c.budget(in.MaxFee)
-	least := fees{raised(last.FeeCap), raised(last.TipCap)}
-	higher := f.c.capped(fees{last.FeeCap, last.TipCap}.bumped(now)).within(last.Gas, most.wei)
-	if higher.limit.Cmp(least.limit) < 0 || higher.tip.Cmp(least.tip) < 0 {
-		f.note = fmt.Sprintf(" (it waits at nonce %d, and its limit of %s wei, by %s, or max_fee_per_gas or the highest tip allow no higher fee)", in.Nonce, most.wei, most.of)
+	most := f.c.Budget(f.c.field, in.MaxFee)
+	before := rules.Fees{Limit: last.FeeCap, Tip: last.TipCap}
+	least := before.Raised()
+	higher := f.c.Capped(before.Bumped(now)).Within(last.Gas, most.Wei)
+	if higher.Limit.Cmp(least.Limit) < 0 || higher.Tip.Cmp(least.Tip) < 0 {
+		f.note = fmt.Sprintf(" (it waits at nonce %d, and its limit of %s wei, by %s, or max_fee_per_gas or the highest tip allow no higher fee)", in.Nonce, most.Wei, most.Of)
 		return nil
 	}
 	dearer, err := walletdb.AddAttempt(ctx, f.w.db, in.ID, len(in.Attempts),

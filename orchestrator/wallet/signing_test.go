@@ -181,23 +181,3 @@ func TestSignsNothingElse(t *testing.T) {
 		}
 	}
 }
-
-// TestFees raises fees by an eighth at least and keeps them within a limit.
-func TestFees(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		amount := rapid.Int64Range(0, 1<<50)
-		f := fees{big.NewInt(amount.Draw(t, "limit")), big.NewInt(amount.Draw(t, "tip"))}
-		now := fees{big.NewInt(amount.Draw(t, "now")), big.NewInt(amount.Draw(t, "now's tip"))}
-		up := f.bumped(now)
-		if 8*up.limit.Int64() < 9*f.limit.Int64() || up.limit.Cmp(f.limit) <= 0 || 8*up.tip.Int64() < 9*f.tip.Int64() ||
-			up.limit.Cmp(now.limit) < 0 {
-			t.Fatalf("%v after %v, now %v", up, f, now)
-		}
-		gas, most := rapid.Uint64Range(1, 1<<24).Draw(t, "gas"), big.NewInt(amount.Draw(t, "most"))
-		if in := f.within(gas, most); rules.Cost(gas, in.limit).Cmp(most) > 0 || in.tip.Cmp(in.limit) > 0 &&
-			in.limit.Cmp(f.limit) < 0 {
-			t.Fatalf("%v for %d gas, at most %s", in, gas, most)
-		}
-	})
-}

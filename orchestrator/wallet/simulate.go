@@ -60,10 +60,10 @@ func (c *chain) simulate(ctx context.Context, k *call) (out transaction.Simulati
 	if a.simulated {
 		out.Treasury, out.Logs = c.Treasury, a.logs
 	}
-	now := rules.Cost(a.gas, c.usual(a.at.base(), a.tip).limit)
+	now := rules.Cost(a.gas, c.Usual(a.at.base(), a.tip).Limit)
 	now.Add(now, a.dataFee)
-	most := c.budget(nil)
-	out.FeeWei = smaller(withHeadroom(now, c.Headroom), most.wei).String()
+	most := c.Budget(c.field, nil)
+	out.FeeWei = rules.Smaller(rules.WithHeadroom(now, c.Headroom), most.Wei).String()
 	if out.Reason == "" {
 		out.Reason = c.tooDear(a, most)
 	}
@@ -75,8 +75,8 @@ func (c *chain) simulate(ctx context.Context, k *call) (out transaction.Simulati
 }
 
 // tooDear returns the ceiling of fees that a call would exceed now, empty for none.
-func (c *chain) tooDear(a *appraisal, most budget) string {
-	most, err := c.gasLimit(most, a.dataFee)
+func (c *chain) tooDear(a *appraisal, most rules.Budget) string {
+	most, err := most.ForGas(a.dataFee, c.Headroom)
 	if err == nil {
 		_, err = c.first(a, most)
 	}

@@ -38,6 +38,14 @@ func Receipts(ctx context.Context, db *store.DB, run string) ([]repute.Receipt, 
 		store.CleanText(run))
 }
 
+// TaskReceipts returns the calls of all runs of a task, with the results of transactions.
+func TaskReceipts(ctx context.Context, db *store.DB, task string) ([]repute.Receipt, error) {
+	return receipts(ctx, db,
+		shortCalls(`case when kind = '`+string(repute.CallTransaction)+`' then result end`)+
+			`where run_id in (select r.id from runs r where r.task_id = $1) order by id`,
+		store.CleanText(task))
+}
+
 // ReceiptPage returns the first calls of a run after one, without requests and results.
 func ReceiptPage(ctx context.Context, db *store.DB, run string, after int64, most int) ([]repute.Receipt, error) {
 	return receipts(ctx, db, shortCalls(`null::json`)+`where run_id = $1 and id > $2 order by id limit $3`,

@@ -21,6 +21,7 @@ type anthropicModel struct {
 	entry    modelfile.Entry
 }
 
+// newAnthropic returns a client without a key where the server at the base URL needs none.
 func newAnthropic(e modelfile.Entry, key string, hc *http.Client) *anthropicModel {
 	opts := []option.RequestOption{option.WithEnvironmentProduction(), option.WithHTTPClient(hc),
 		option.WithMaxRetries(maxRetries), option.WithoutOpenTelemetry()}

@@ -21,6 +21,8 @@ type googleModel struct {
 	entry  modelfile.Entry
 }
 
+// newGoogle returns a client of the Gemini API. Its retries are bounded, because the budget has reserved a call once.
+// repute.ErrInvalid: the client refuses its configuration.
 func newGoogle(ctx context.Context, e modelfile.Entry, key string, hc *http.Client) (*googleModel, error) {
 	if key == "" {
 		key = "none" // the client wants a key, and a server of its own ignores it

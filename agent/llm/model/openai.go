@@ -20,6 +20,7 @@ type openaiModel struct {
 	entry modelfile.Entry
 }
 
+// newOpenAI returns a client of OpenAI, or of a server that speaks its protocol at the base URL.
 func newOpenAI(e modelfile.Entry, key string, hc *http.Client) *openaiModel {
 	opts := []option.RequestOption{option.WithEnvironmentProduction(), option.WithHTTPClient(hc),
 		option.WithMaxRetries(maxRetries)}

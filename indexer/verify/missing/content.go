@@ -1,4 +1,4 @@
-package verify
+package missing
 
 import (
 	"bytes"
@@ -7,8 +7,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// bloomOf is the bloom of logs alone.
-func bloomOf(logs []types.Log) (b types.Bloom) {
+// Bloom returns the bloom of logs alone.
+func Bloom(logs []types.Log) (b types.Bloom) {
 	for i := range logs {
 		b.Add(logs[i].Address[:])
 		for _, t := range logs[i].Topics {
@@ -18,8 +18,8 @@ func bloomOf(logs []types.Log) (b types.Bloom) {
 	return b
 }
 
-// within reports whether every bit of part is set in whole.
-func within(part, whole types.Bloom) bool {
+// Within reports whether every bit of part is set in whole: a block whose bloom lacks one cannot hold the logs of part.
+func Within(part, whole types.Bloom) bool {
 	for i := range part {
 		if part[i]&^whole[i] != 0 {
 			return false
@@ -28,8 +28,8 @@ func within(part, whole types.Bloom) bool {
 	return true
 }
 
-// sameContent compares what a stored log keeps.
-func sameContent(a, b *types.Log) bool {
+// SameContent compares what a stored log keeps.
+func SameContent(a, b *types.Log) bool {
 	return a.Address == b.Address && a.TxHash == b.TxHash && slices.Equal(a.Topics, b.Topics) &&
 		bytes.Equal(a.Data, b.Data)
 }
