@@ -10,7 +10,7 @@ TESTFLAGS ?=
 TEST_DATA ?= $(or $(REPUTE_TEST_DATA),../shared/data)
 SOAK ?= 10m
 
-.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-clients test-openapi bench race soak lint generate sentence fuzz clean
+.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-clients test-openapi bench race soak lint generate sentence fuzz test-contract clean
 
 help:
 	@echo "make demo      chain, agents, index and API on http://127.0.0.1:8080"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-x402  clients, facilitator and server of x402 by others pay and are paid by ours"
 	@echo "make test-oaf  validators and harnesses of others load the exports of OAF agents"
 	@echo "make test-clients  makes and tests the clients in TypeScript and Python, against the demo"
+	@echo "make test-contract  clients by others follow what the binary pushes"
 	@echo "make test-openapi  generated requests against the binary, by its OpenAPI document"
 	@echo "make test-arm64  the digests of scores and of vectors of texts on an emulated arm64"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
@@ -69,6 +70,10 @@ test-oaf:
 test-clients: bin/demo
 	@scripts/setup.sh postgres node python
 	scripts/clients.sh
+
+test-contract: bin/demo
+	@scripts/setup.sh postgres node
+	scripts/contract.sh
 
 test-openapi: bin/demo
 	@scripts/setup.sh postgres python

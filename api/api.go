@@ -49,11 +49,15 @@ type Options struct {
 	Signer *statement.Signer
 	// Intents finds the intents of manifests. Nil: by their words.
 	Intents answers.IntentFinder
+	// Feed is the reader of the change feed that the process shares. Nil: one of its own.
+	Feed *feed.Feed
 	// Done ends streams when it is closed, so that a server can stop. Nil: never.
 	Done <-chan struct{}
 	// Streams is how many streams one caller may follow at the same time: 8. AllStreams is how many all callers may:
 	// 4000.
 	Streams, AllStreams int
+	// SlowAfter is how long a client of GraphQL subscriptions may accept no event: 10 s.
+	SlowAfter time.Duration
 	// QueryDepth is the deepest nesting of a GraphQL query: 16, so that the
 	// introspection query of common tools fits.
 	QueryDepth int
@@ -82,10 +86,13 @@ func New(o Options) (*API, error) {
 	httpapi.Fill(&o.Streams, 8)
 	httpapi.Fill(&o.AllStreams, 4000)
 	a := &API{server: o.Server, ready: o.Ready, log: o.Server.Log, restarts: o.Restarts, done: o.Done,
-		feed:    feed.New(o.DB, o.Server.Log),
+		feed:    o.Feed,
 		streams: httpapi.StreamLimit{Caller: o.Streams, All: o.AllStreams}}
 	if err := a.server.Registry.Register(newIndexCollector(o.DB, a.log)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	if a.feed == nil {
+		a.feed = feed.New(o.DB, a.log)
 	}
 	var err error
 	if a.Index, err = answers.New(answers.Options{Server: o.Server, DB: o.DB, DefaultChain: o.DefaultChain,
@@ -100,7 +107,8 @@ func New(o Options) (*API, error) {
 	a.mount()
 	a.mountPlain()
 	a.mountChanges()
-	if err := graph.Mount(o.Server, a.Index, graph.Options{Depth: o.QueryDepth, Cost: o.QueryCost}); err != nil {
+	if err := graph.Mount(o.Server, a.Index, graph.Options{Depth: o.QueryDepth, Cost: o.QueryCost,
+		Feed: a.feed, Streams: &a.streams, Done: o.Done, SlowAfter: o.SlowAfter}); err != nil {
 		return nil, err
 	}
 	a.mountKeys()

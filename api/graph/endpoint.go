@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	graphql "github.com/graph-gophers/graphql-go"
@@ -22,6 +24,7 @@ import (
 
 	"repute"
 	"repute/api/answers"
+	"repute/api/feed"
 	"repute/api/wire"
 	"repute/internal/httpapi"
 )
@@ -36,6 +39,9 @@ const (
 	// parallelism is how many resolvers of one query run at once, hence how many
 	// database connections it can hold.
 	parallelism = 4
+	// eventTimeout bounds the resolving and sending of an event of a subscription. It is far longer than clients may take:
+	// the library drops an event that is not sent within it.
+	eventTimeout = 10 * time.Minute
 )
 
 // Options bound GraphQL queries.
@@ -44,35 +50,49 @@ type Options struct {
 	Depth int
 	// Cost is how many rows a query may ask for.
 	Cost int
+	// Feed is the change feed that subscriptions follow.
+	Feed *feed.Feed
+	// Streams counts the connections of subscriptions.
+	Streams *httpapi.StreamLimit
+	// Done ends connections when it is closed. Nil: never.
+	Done <-chan struct{}
+	// SlowAfter is how long a client may accept no event: 10 s.
+	SlowAfter time.Duration
+
+	log *slog.Logger
 }
 
 // endpoint serves GraphQL over HTTP.
 type endpoint struct {
 	server *httpapi.Server
 	cost   int
+	o      Options
 	schema *graphql.Schema
 }
 
 // Mount adds GraphQL and its schema to the server. It fails where schema and resolvers do not
 // match.
 func Mount(server *httpapi.Server, x *answers.Index, o Options) error {
-	schema, err := parseSchema(repute.Schema, server, x, o.Depth)
+	httpapi.Fill(&o.SlowAfter, slowAfter)
+	o.log = server.Log
+	schema, err := parseSchema(repute.Schema, server, x, o)
 	if err != nil {
 		return fmt.Errorf("graphql schema: %w", err)
 	}
-	e := &endpoint{server: server, cost: o.Cost, schema: schema}
+	e := &endpoint{server: server, cost: o.Cost, o: o, schema: schema}
 	e.mount()
 	return nil
 }
 
 // parseSchema fails where schema and resolvers do not match.
-func parseSchema(sdl string, server *httpapi.Server, x *answers.Index, depth int) (*graphql.Schema, error) {
+func parseSchema(sdl string, server *httpapi.Server, x *answers.Index, o Options) (*graphql.Schema, error) {
 	guard := panicGuard{server}
-	return graphql.ParseSchema(sdl, &queryResolver{x},
+	return graphql.ParseSchema(sdl, &queryResolver{x, o},
 		graphql.UseStringDescriptions(), graphql.UseFieldResolvers(),
-		graphql.MaxDepth(depth), graphql.MaxQueryLength(maxQueryLength),
+		graphql.MaxDepth(o.Depth), graphql.MaxQueryLength(maxQueryLength),
 		graphql.MaxSelections(maxSelections), graphql.OverlapValidationLimit(maxOverlaps),
-		graphql.MaxParallelism(parallelism), graphql.PanicHandler(guard), graphql.Logger(guard))
+		graphql.MaxParallelism(parallelism), graphql.PanicHandler(guard), graphql.Logger(guard),
+		graphql.SubscribeResolverTimeout(eventTimeout))
 }
 
 // mount adds the routes of GraphQL and of its schema.
@@ -143,8 +163,11 @@ func (e *endpoint) post(c echo.Context) error {
 	return e.answer(c, r)
 }
 
-// get serves GET /graphql, which caches and links can use. It refuses mutations.
+// get serves GET /graphql, which caches and links can use. It refuses mutations. A WebSocket serves subscriptions.
 func (e *endpoint) get(c echo.Context) error {
+	if isUpgrade(c.Request()) {
+		return e.upgrade(c)
+	}
 	r := GraphQLRequest{Query: c.QueryParam("query"), OperationName: c.QueryParam("operationName")}
 	if v := c.QueryParam("variables"); v != "" {
 		if err := json.Unmarshal([]byte(v), &r.Variables); err != nil {

@@ -13,7 +13,10 @@ import (
 )
 
 // queryResolver resolves the root fields.
-type queryResolver struct{ index *answers.Index }
+type queryResolver struct {
+	index   *answers.Index
+	options Options
+}
 
 // pageInfo is where a connection stopped.
 type pageInfo struct {

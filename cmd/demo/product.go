@@ -61,7 +61,8 @@ func (d *demo) configure() (string, error) {
 	text, err := yaml.Marshal(map[string]any{
 		"listen": d.listen, "roles": []string{"indexer", "documents", "trust", "api", "orchestrator"}, "rate": -1,
 		"default_chain": chain.ID,
-		"allow_hosts":   []string{d.docs.Host(), d.selling}, "ipfs_gateways": []string{d.docs.URL()},
+		// Webhooks of a person who tries the demo are at localhost.
+		"allow_hosts": []string{d.docs.Host(), d.selling, "localhost"}, "ipfs_gateways": []string{d.docs.URL()},
 		"signing":      map[string]any{"key": "file:" + signing},
 		"orchestrator": orchestrator,
 		"chains": []any{map[string]any{"name": chain.Name, "id": chain.ID, "identity": chain.Identity.Hex(),

@@ -26,6 +26,7 @@ import (
 	"repute/cmd/repute/internal/payments"
 	"repute/cmd/repute/internal/scores"
 	"repute/cmd/repute/internal/tasks"
+	"repute/cmd/repute/internal/webhooks"
 )
 
 func main() {
@@ -122,7 +123,7 @@ done. verify says more with its own: see its help.`,
 		scores.ScoreCommand(p), scores.TrustCommand(p), manifests, oaf.Command(p),
 		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p), verifySnapshotCommand(p),
 		tasks.TaskCommand(p), tasks.RunCommand(p), agentCommand(p), mcpCommand(p),
-		intents.Command(p), payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p),
+		webhooks.Command(p), intents.Command(p), payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p),
 		movedCommand("bench", "make bench, or go run ./cmd/bench NAME"),
 		movedCommand("demo", "make demo, or go run ./cmd/demo"), versionCommand(p))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })

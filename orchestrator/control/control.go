@@ -13,6 +13,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/control/treasury"
+	"repute/orchestrator/control/webhooks"
 	"repute/orchestrator/operate"
 	"repute/orchestrator/tasks"
 	"repute/policy"
@@ -57,6 +58,8 @@ type Options struct {
 	Operator *operate.Operator
 	// DefaultChain completes bare token ids where several chains are indexed.
 	DefaultChain uint64
+	// Webhooks says how test messages are sent and which URLs webhooks may have. Its database is set by New.
+	Webhooks webhooks.Options
 	// Tools receives OpenFi's tools, which do the same as the routes. Nil: no tools.
 	Tools *mcp.Server
 	// Done ends streams of events when it is closed, so that a server can stop. Nil: never.
@@ -104,6 +107,8 @@ func New(o Options) (*Control, error) {
 	c.server.Protect(c.neededFor, IsPrivate)
 	c.mount()
 	c.treasury = treasury.Mount(c.router, c.db, o.Operator)
+	o.Webhooks.DB = o.DB
+	webhooks.Mount(c.router, o.Webhooks)
 	c.mountIngress()
 	c.mountPlain()
 	c.mountFiles()

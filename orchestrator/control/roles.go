@@ -12,8 +12,8 @@ import (
 	"repute/orchestrator/control/rest"
 )
 
-// roleOf returns the role that a route below /v1 needs, RoleRead for reads of tasks, runs and money,
-// and "" for reads that are open to everyone. path is without the prefix /v1, and in the form of the
+// roleOf returns the role that a route below /v1 needs, RoleRead for reads of tasks, runs and money, which are open too
+// unless reads are private, and "" for reads that are open to everyone. path is without the prefix /v1, and in the form of the
 // router's patterns. known is false for a route that is not in this table: such a route MUST stay
 // closed, because nobody decided who may use it.
 func roleOf(method, path string) (role httpapi.Role, known bool) {
@@ -32,6 +32,9 @@ func roleOf(method, path string) (role httpapi.Role, known bool) {
 		return httpapi.RoleAsk, true
 	case "POST /runs/:id/approval":
 		return httpapi.RoleApprove, true
+	case "GET /webhooks", "GET /webhooks/:id", "POST /webhooks", "DELETE /webhooks/:id", "POST /webhooks/:id/test",
+		"POST /webhooks/:id/replay", "POST /webhooks/:id/rotate": // an address may be a secret of its receiver
+		return httpapi.RoleOperate, true
 	case "POST /agents", "DELETE /agents/:slug", "POST /agents/:slug/wallet", "POST /identities", "POST /feedback",
 		"POST /treasury/calls", "POST /treasury/transfers":
 		return httpapi.RoleOperate, true
@@ -58,7 +61,7 @@ func (c *Control) neededFor(r *http.Request, path string) []httpapi.Role {
 	if !known {
 		return []httpapi.Role{httpapi.RoleAsk, httpapi.RoleApprove, httpapi.RoleOperate, httpapi.RoleOwn}
 	}
-	if r.Method == http.MethodGet && (role == "" || !c.o.PrivateReads) {
+	if r.Method == http.MethodGet && (role == "" || role == httpapi.RoleRead && !c.o.PrivateReads) {
 		return nil
 	}
 	needed := []httpapi.Role{role}

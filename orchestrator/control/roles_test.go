@@ -244,3 +244,24 @@ func TestRoutesAreClosedByDefault(t *testing.T) {
 		}
 	}
 }
+
+// Webhooks are of the operator alone, also where everybody may read: an address may be a secret.
+func TestWebhooksNeedOperate(t *testing.T) {
+	t.Parallel()
+	h := newRoles(t, false)
+	for _, r := range [][2]string{{http.MethodGet, "/v1/webhooks"}, {http.MethodGet, "/v1/webhooks/x"}, {http.MethodPost, "/v1/webhooks"},
+		{http.MethodDelete, "/v1/webhooks/x"}, {http.MethodPost, "/v1/webhooks/x/test"}, {http.MethodPost, "/v1/webhooks/x/replay"},
+		{http.MethodPost, "/v1/webhooks/x/rotate"}} {
+		if got := h.call(r[0], r[1], `{}`); got.status != http.StatusUnauthorized {
+			t.Errorf("%s %s without a token: %d", r[0], r[1], got.status)
+		}
+		for _, name := range []string{"looks", "asks", "decides", "owns"} {
+			if got := h.as(name, r[0], r[1], `{}`); got.status != http.StatusForbidden {
+				t.Errorf("%s, %s %s: %d", name, r[0], r[1], got.status)
+			}
+		}
+		if got := h.as("runs", r[0], r[1], `{}`); got.status == http.StatusForbidden || got.status == http.StatusUnauthorized {
+			t.Errorf("runs, %s %s: %d %s", r[0], r[1], got.status, got.body)
+		}
+	}
+}

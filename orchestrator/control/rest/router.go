@@ -47,6 +47,13 @@ func (r *Router) AddStatus(status, description string, paths ...string) {
 	}
 }
 
+// Protect adds to the description of operations that read that they need a token. The server checks it: see roleOf.
+func (r *Router) Protect(paths ...string) {
+	for _, path := range paths {
+		r.server.API.OpenAPI().Paths[Prefix+path].Get.Security = []map[string][]string{{httpapi.Bearer: {}}}
+	}
+}
+
 // Answer is the response of an operation.
 type Answer[B any] struct {
 	Status       int

@@ -102,7 +102,7 @@ func endTraces(p *sdk.TracerProvider) {
 }
 
 // control adds the routes under /v1 to a server, and their tools to an MCP server.
-func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server, tools *mcp.Server) error {
+func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server, tools *mcp.Server, hooks *hooks) error {
 	client, err := tasks.NewClient(s.db)
 	if err != nil {
 		return err
@@ -131,6 +131,6 @@ func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server,
 		Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules,
 		Agents: Outside(&s.Config, c.AgentHosts), Operator: h.operator, Keys: s.Config.Signing.Published(),
 		PrivateReads: s.Config.PrivateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL,
-		DefaultChain: s.Config.DefaultChain, Tools: tools, Done: ctx.Done()})
+		DefaultChain: s.Config.DefaultChain, Webhooks: hooks.routes(), Tools: tools, Done: ctx.Done()})
 	return err
 }

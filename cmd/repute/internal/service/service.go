@@ -156,11 +156,13 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 	if err != nil {
 		return err
 	}
-	server, err := s.server(ctx, h, shared, s.tools(), intents)
+	hooks := s.webhooks()
+	server, err := s.server(ctx, h, shared, s.tools(), intents, hooks)
 	if err != nil {
 		return err
 	}
 	g.Go(func() error { return intents.Run(ctx) })
+	g.Go(func() error { hooks.Run(ctx); return nil })
 	handler, err := server.Handler()
 	if err != nil {
 		return err
@@ -171,9 +173,9 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 }
 
 // server returns the server with every route, and adds the tools of the index and the orchestrator. Without a finder
-// intents are searched by words.
+// intents are searched by words, and without hooks no webhook can be tested.
 func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, tools *mcp.Server,
-	intents *finder.Finder) (*httpapi.Server, error) {
+	intents *finder.Finder, hooks *hooks) (*httpapi.Server, error) {
 	c := &s.Config
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: c.Orchestrator.Tokens,
 		Roles: c.Orchestrator.TokenRoles(), Origins: c.Origins(), Registry: s.registry, Redis: shared, Logger: s.log,
@@ -181,7 +183,7 @@ func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, to
 	if err != nil {
 		return nil, err
 	}
-	return server, errors.Join(s.api(ctx, server, tools, intents), s.control(ctx, h, server, tools))
+	return server, errors.Join(s.api(ctx, server, tools, intents, hooks), s.control(ctx, h, server, tools, hooks))
 }
 
 // changesKept is how long the change feed is kept: a reader that was away for longer reads the
@@ -313,7 +315,8 @@ func shared(c *config.Config) (*redis.Client, error) {
 }
 
 // api adds the routes of the index to a server.
-func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Server, intents *finder.Finder) error {
+func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Server, intents *finder.Finder,
+	hooks *hooks) error {
 	reader, err := s.Config.Trust.Reader()
 	if err != nil {
 		return err
@@ -324,6 +327,9 @@ func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Se
 		Done: ctx.Done()}
 	if intents != nil { // an interface that holds a nil pointer is not nil
 		o.Intents = intents
+	}
+	if hooks != nil {
+		o.Feed = hooks.feed
 	}
 	_, err = api.New(o)
 	return err

@@ -27,9 +27,9 @@ func agentListCommand(p *cli.Program) *cobra.Command {
 		Short: "list the agents",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if e.url != "" {
+			if e.URL != "" {
 				var list control.TaskAgentList
-				if err := e.call(cmd.Context(), http.MethodGet, "/v1/agents", nil, &list); err != nil {
+				if err := e.Call(cmd.Context(), http.MethodGet, "/v1/agents", nil, &list); err != nil {
 					return err
 				}
 				return showAgents(p, list.Agents, asJSON)
@@ -40,7 +40,7 @@ func agentListCommand(p *cli.Program) *cobra.Command {
 			})
 		},
 	}
-	e.flags(cmd.Flags())
+	e.Flags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
 }

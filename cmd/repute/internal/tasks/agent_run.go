@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"repute"
+	"repute/cmd/repute/internal/apiclient"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/internal/httpapi"
@@ -240,9 +241,9 @@ func introduce(ctx context.Context, p *cli.Program, r running) error {
 	base := "http://" + r.address
 	waiting, cancel := context.WithTimeout(ctx, startsWithin)
 	defer cancel()
-	local := remoteClient{url: base}
+	local := remoteClient{apiclient.Client{URL: base}}
 	var info remote.Info
-	for local.call(waiting, http.MethodGet, "/info", nil, &info) != nil {
+	for local.Call(waiting, http.MethodGet, "/info", nil, &info) != nil {
 		select {
 		case <-waiting.Done():
 			return fmt.Errorf("the agent at %s does not answer: %w", base, waiting.Err())
@@ -301,8 +302,8 @@ func prove(r *control.AgentRegistration, file string) error {
 // register registers the agent with an orchestrator.
 func register(ctx context.Context, p *cli.Program, r running, what control.AgentRegistration) error {
 	if r.orchestrator != "" {
-		e := remoteClient{r.orchestrator, r.token}
-		return e.call(ctx, http.MethodPost, "/v1/agents", what, nil)
+		e := remoteClient{apiclient.Client{URL: r.orchestrator, Token: r.token}}
+		return e.Call(ctx, http.MethodPost, "/v1/agents", what, nil)
 	}
 	return p.WithStore(ctx, func(c config.Config, db *store.DB) error {
 		c.Orchestrator.AgentHosts = append(c.Orchestrator.AgentHosts, r.address)

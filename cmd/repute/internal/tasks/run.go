@@ -83,7 +83,7 @@ answers, signature), and each trust decision is made again from the stored evide
 command exits with 1 when something is not as it was stored, or comes out another way.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if e.url != "" {
+			if e.URL != "" {
 				return showRemote(cmd.Context(), p, &e, args[0], verify, asJSON)
 			}
 			return withControl(cmd.Context(), p, func(c *control.Control, db *store.DB) error {
@@ -95,7 +95,7 @@ command exits with 1 when something is not as it was stored, or comes out anothe
 			})
 		},
 	}
-	e.flags(cmd.Flags())
+	e.Flags(cmd.Flags())
 	cmd.Flags().BoolVar(&verify, "verify-gate", false,
 		"check the chain of decisions, and make the trust decisions again from the stored evidence")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -127,7 +127,7 @@ func showRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string,
 	if err != nil {
 		return err
 	}
-	if err := e.call(ctx, http.MethodGet, runPath(id, ""), nil, &shown.Run); err != nil {
+	if err := e.Call(ctx, http.MethodGet, runPath(id, ""), nil, &shown.Run); err != nil {
 		return err
 	}
 	if verify {
@@ -146,7 +146,7 @@ func (e *remoteClient) verifyGate(ctx context.Context, id string) (*control.Gate
 	var all control.GateCheck
 	for cursor := ""; ; {
 		var page control.GateCheck
-		if err := e.call(ctx, http.MethodGet, runPath(id, "/gate:verify?limit=50"+cursor), nil, &page); err != nil {
+		if err := e.Call(ctx, http.MethodGet, runPath(id, "/gate:verify?limit=50"+cursor), nil, &page); err != nil {
 			return nil, err
 		}
 		page.Decisions = append(all.Decisions, page.Decisions...)

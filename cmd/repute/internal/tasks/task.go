@@ -32,7 +32,7 @@ func TaskCommand(p *cli.Program) *cobra.Command {
 	p.Flags.Database(cmd.PersistentFlags())
 	by := cmd.PersistentFlags().String("by", "operator", "who does it, as it is kept with the task")
 	e := &remoteClient{}
-	e.flags(cmd.PersistentFlags())
+	e.Flags(cmd.PersistentFlags())
 	cmd.AddCommand(taskSubmitCommand(p, by, e), taskWatchCommand(p, e), taskCancelCommand(p, by, e),
 		taskApproveCommand(p, by, e), taskRetryCommand(p, by, e))
 	return cmd
@@ -65,7 +65,7 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 			if cmd.Flags().Changed("min-reputation") {
 				r.Threshold.MinReputation = &reputation
 			}
-			if e.url != "" {
+			if e.URL != "" {
 				return submitRemote(cmd.Context(), p, e, r, watch, asJSON)
 			}
 			return withClient(cmd.Context(), p, func(db *store.DB, client *tasks.Client) error {
@@ -150,7 +150,7 @@ func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r standa
 	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: control.Terms(r.Terms),
 		Key: r.Key}
 	var t control.Task
-	if err := e.call(ctx, http.MethodPost, "/v1/tasks", asked, &t); err != nil {
+	if err := e.Call(ctx, http.MethodPost, "/v1/tasks", asked, &t); err != nil {
 		return err
 	}
 	if err := submitted(p, t.ID, t.RunID, asJSON); err != nil || !watch {
@@ -179,7 +179,7 @@ func taskWatchCommand(p *cli.Program, e *remoteClient) *cobra.Command {
 		Short: "print a task's events until it ends, then its result; exits with 1 when it did not complete",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if e.url != "" {
+			if e.URL != "" {
 				return watchRemote(cmd.Context(), p, e, args[0], asJSON)
 			}
 			return withClient(cmd.Context(), p, func(db *store.DB, _ *tasks.Client) error {
@@ -263,8 +263,8 @@ func taskCancelCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 		Short: "ask that a task end",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if e.url != "" {
-				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/cancel"),
+			if e.URL != "" {
+				return done(p, e.Call(cmd.Context(), http.MethodPost, taskPath(args[0], "/cancel"),
 					control.Cancellation{Reason: reason}, nil), "told to end")
 			}
 			return withClient(cmd.Context(), p, func(_ *store.DB, client *tasks.Client) error {
@@ -285,7 +285,7 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			yes, said := !deny, map[bool]string{true: "denied", false: "approved"}[deny]
-			if e.url != "" {
+			if e.URL != "" {
 				if subject == "" {
 					return askRemote(cmd.Context(), p, e, args[0])
 				}
@@ -374,8 +374,8 @@ func taskRetryCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comman
 			if name == "" {
 				from = 0
 			}
-			if e.url != "" {
-				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name},
+			if e.URL != "" {
+				return done(p, e.Call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name},
 					nil), "begun again")
 			}
 			return withClient(cmd.Context(), p, func(_ *store.DB, client *tasks.Client) error {

@@ -1,0 +1,54 @@
+package webhookdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// progress executes a statement of the process that delivers a webhook. $1 and $2 of the statement are its id and its
+// version. repute.ErrFenced: the lease is lost; repute.ErrConflict: the operator changed or removed the webhook.
+func progress(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, sql string, args ...any) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "progress of webhook "+w.ID, func(tx pgx.Tx) error {
+		if err := store.HoldLease(ctx, tx, l); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, sql, append([]any{w.ID, w.Version}, args...)...)
+		if err == nil && tag.RowsAffected() == 0 {
+			return fmt.Errorf("webhook %s was changed: %w", w.ID, repute.ErrConflict)
+		}
+		return err
+	})
+}
+
+// SaveDelivered stores that the receiver accepted the change of a cursor at a time.
+func SaveDelivered(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, cursor string, at time.Time) error {
+	return progress(ctx, db, l, w, `
+		update webhooks set position = $3, delivered = delivered + 1, delivered_at = $4, attempts = 0, failing_since = null,
+			next_at = null, last_status = 0, last_error = ''
+		where id = $1 and version = $2`, cursor, at)
+}
+
+// SavePosition stores that nothing up to a cursor is to be delivered any more.
+func SavePosition(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, cursor string) error {
+	return progress(ctx, db, l, w, "update webhooks set position = $3 where id = $1 and version = $2", cursor)
+}
+
+// SaveFailure stores that an attempt failed.
+func SaveFailure(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, f Failure) error {
+	return progress(ctx, db, l, w, `
+		update webhooks set attempts = $3, failing_since = $4, next_at = $5, last_status = $6, last_error = $7
+		where id = $1 and version = $2`, f.Attempts, f.Since, f.Next, f.Status, store.PlainText(f.Reason, 200))
+}
+
+// Disable stops the deliveries of a webhook until Replay. reason is shown to the operator.
+func Disable(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, reason string) error {
+	return progress(ctx, db, l, w, `
+		update webhooks set disabled = $3, disabled_at = clock_timestamp() where id = $1 and version = $2`,
+		store.PlainText(reason, 400))
+}
