@@ -65,7 +65,7 @@ func (m *model) fields(entity string) (names []string) {
 // draw returns a random filter.
 func (m *model) draw(t *rapid.T, entity string, depth int) where {
 	kinds := []string{"all", "compare", "compare", "compare"}
-	if depth > 0 {
+	if depth > 0 && entity != "AgentRegistrationFile" { // which refers to nothing
 		kinds = append(kinds, "and", "or", "child")
 	}
 	switch rapid.SampledFrom(kinds).Draw(t, "kind") {

@@ -387,10 +387,17 @@ func (b *builder) among(key Key, columns []string, level int, keys []Value) stri
 		ours = append(ours, "("+at(c, level)+")")
 		theirs = append(theirs, b.column(key.Parts[i].Form, keys, i))
 	}
-	if len(columns) == 1 {
-		return ours[0] + " = any(" + theirs[0] + ")"
+	first := ours[0] + " = any(" + theirs[0] + ")" // by which an index finds the rows
+	switch {
+	case len(columns) == 1:
+		return first
+	case len(keys) == 1:
+		for i := 1; i < len(ours); i++ {
+			first += " and " + ours[i] + " = (" + theirs[i] + ")[1]"
+		}
+		return "(" + first + ")"
 	}
-	return "(" + strings.Join(ours, ", ") + ") in (select * from unnest(" + strings.Join(theirs, ", ") + "))"
+	return "(" + first + " and (" + strings.Join(ours, ", ") + ") in (select * from unnest(" + strings.Join(theirs, ", ") + ")))"
 }
 
 // column adds one part of keys as an array parameter.

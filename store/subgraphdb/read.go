@@ -158,7 +158,10 @@ func (b *builder) statement(q Query) string {
 			columns = append(columns, at(sql, 0)+" as "+names[len(columns)])
 		}
 	}
-	if q.Parents == nil {
+	switch {
+	case q.Parents == nil && q.Skip > 0 && len(q.Entity.ID().Key) > 0:
+		return b.deepPage(q, columns, names)
+	case q.Parents == nil:
 		return "select " + strings.Join(append([]string{"1::bigint"}, columns...), ", ") + b.page(q, "")
 	}
 	key := q.Of.Key
@@ -174,6 +177,21 @@ func (b *builder) statement(q Query) string {
 	return "select k.n, " + strings.Join(append(prefixed("y.", names), "y.r"), ", ") + " from " + from +
 		" cross join lateral (select z.*, row_number() over () as r from (" + inner + ") z) y order by k.n, y.r limit " +
 		b.arg(q.Limit) + "::bigint"
+}
+
+// deepPage returns the statement of a page that skips rows. It finds the keys of the page first, because Postgres computes
+// the columns of the skipped rows too.
+func (b *builder) deepPage(q Query, columns, names []string) string {
+	keys, refers := []string{}, ""
+	for i, sql := range q.Entity.ID().Key {
+		name := fmt.Sprintf("k%d", i)
+		keys = append(keys, at(sql, 0)+" as "+name)
+		refers += " and " + at(sql, 0) + " = k." + name
+	}
+	return "select " + strings.Join(append([]string{"1::bigint"}, prefixed("y.", names)...), ", ") +
+		" from (select z.*, row_number() over () as r from (select " + strings.Join(keys, ", ") + b.page(q, "") + ") z) k" +
+		" cross join lateral (select " + strings.Join(append(columns, "null"), ", ") + " from " + at(q.Entity.From, 0) + " where " +
+		at(q.Entity.Where, 0) + refers + " limit 1) y order by k.r"
 }
 
 // prefixed puts a prefix before each name.
