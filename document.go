@@ -23,10 +23,13 @@ func SeverityOf(code string) Severity {
 	return SeverityInfo
 }
 
-// CountSeverity returns how many problems have a severity.
-func CountSeverity(problems []Problem, s Severity) (n int) {
+// Has reports whether a problem has a severity.
+func (p Problem) Has(s Severity) bool { return p.Severity == s }
+
+// CountSeverity returns how many problems have a severity. P is Problem or a type that embeds it.
+func CountSeverity[P interface{ Has(Severity) bool }](problems []P, s Severity) (n int) {
 	for _, p := range problems {
-		if p.Severity == s {
+		if p.Has(s) {
 			n++
 		}
 	}
@@ -39,14 +42,15 @@ func HasErrors(problems []Problem) bool {
 	return has
 }
 
-// FirstError returns the first problem that is an error. ok is false where a document has none and is usable.
-func FirstError(problems []Problem) (p Problem, ok bool) {
+// FirstError returns the first problem that is an error. ok is false where a document has none and is usable. P is
+// Problem or a type that embeds it.
+func FirstError[P interface{ Has(Severity) bool }](problems []P) (p P, ok bool) {
 	for _, p := range problems {
-		if p.Severity == SeverityError {
+		if p.Has(SeverityError) {
 			return p, true
 		}
 	}
-	return Problem{}, false
+	return p, false
 }
 
 // DocumentKind is the kind of a document by its contents.

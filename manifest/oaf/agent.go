@@ -1,11 +1,11 @@
 // Package oaf reads, checks and writes agents of the Open Agent Format (OAF 1.2.0 and the later 0.8.0): directories
-// with
-// an AGENTS.md, skills, configurations of MCP servers and earlier versions, and archives of them. It is pure: bytes and
-// file systems in, agents and problems out. Everything that it returns comes from strangers and is bounded.
+// with an AGENTS.md, skills, configurations of MCP servers and earlier versions, and archives of them. It is pure:
+// bytes and file systems in, agents and problems out. Everything that it returns comes from strangers and is bounded.
 package oaf
 
 import (
 	"encoding/json"
+	"slices"
 
 	"repute/manifest/oaf/skill"
 	"repute/manifest/oaf/tree"
@@ -69,6 +69,19 @@ func (a *Agent) ID() string {
 		return a.VendorKey + "/" + a.AgentKey
 	}
 	return a.Slug
+}
+
+// Graph returns the agent and all its local sub-agents, each once, with the agent first.
+func (a *Agent) Graph() []*Agent {
+	out := []*Agent{a}
+	for i := 0; i < len(out); i++ {
+		for _, ref := range out[i].Agents {
+			if ref.Local != nil && !slices.Contains(out, ref.Local) {
+				out = append(out, ref.Local)
+			}
+		}
+	}
+	return out
 }
 
 // IsStructured reports whether the body is a document of sections. Otherwise it is a direct system prompt. Both are

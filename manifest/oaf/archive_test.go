@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"repute"
 	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
 )
@@ -45,7 +47,7 @@ func TestUnsafeArchivesAreRefused(t *testing.T) {
 	good := entry{name: "helper/AGENTS.md", text: manifestOf()}
 	many := []entry{good}
 	for i := range 9000 {
-		many = append(many, entry{name: "helper/f" + itoa(i)})
+		many = append(many, entry{name: "helper/f" + strconv.Itoa(i)})
 	}
 	for _, tc := range []struct {
 		name, code string
@@ -124,7 +126,7 @@ func TestPackThenUnpackIsTheSameDirectory(t *testing.T) {
 		t.Errorf("a second archive differs: %v", err)
 	}
 	pack, problems := LoadZip(packed, problem.Strict)
-	if _, bad := problem.FirstError(problems); len(pack.Agents) != 2 || pack.Agents[0].Agents[0].Local == nil {
+	if _, bad := repute.FirstError(problems); len(pack.Agents) != 2 || pack.Agents[0].Agents[0].Local == nil {
 		t.Errorf("%d agents, %v, %v", len(pack.Agents), bad, problems)
 	}
 	got, _ := Unpack(packed, problem.Strict)
@@ -154,7 +156,7 @@ func TestTemplatesAreStrict(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, problems := Load(fsys, ".", problem.Strict)
-		if p, bad := problem.FirstError(problems); bad || got == nil {
+		if p, bad := repute.FirstError(problems); bad || got == nil {
 			t.Errorf("%s: %+v", kind, p)
 		}
 		if again := got.Generate(); len(again) > 0 {

@@ -51,6 +51,7 @@ func checkRequired(a *Agent, o *frontmatter.Object) {
 	}
 }
 
+// checkIdentity reports keys, versions and slugs that cannot name the agent, or that contradict each other.
 func checkIdentity(a *Agent, o *frontmatter.Object) {
 	for _, key := range []struct{ name, value string }{{"vendorKey", a.VendorKey}, {"agentKey", a.AgentKey}} {
 		if key.value != "" && !isKebab(key.value) {
@@ -116,6 +117,7 @@ func satisfies(want, have string) bool {
 	return err != nil || constraint.Check(version)
 }
 
+// checkLengths reports texts outside the limits of the format, in characters and not in bytes.
 func checkLengths(a *Agent, o *frontmatter.Object) {
 	if n := utf8.RuneCountInString(a.Name); n > maxName {
 		o.Report(problem.CodeName, "name", "has %d characters, at most %d are allowed", n, maxName)
@@ -170,6 +172,7 @@ func (a *Agent) versioned() []versioned {
 	return out
 }
 
+// joined returns vendor/name, or the name alone without a vendor: the form by which references are compared.
 func joined(vendor, name string) string {
 	if vendor == "" {
 		return name
@@ -177,6 +180,8 @@ func joined(vendor, name string) string {
 	return vendor + "/" + name
 }
 
+// checkBody reports a body that is missing or has no sections. Only the strict profile makes the latter an error: published
+// agents are often one prompt.
 func checkBody(a *Agent, list *problem.List) {
 	at := problem.Place{File: ManifestName}
 	if a.Body == "" {

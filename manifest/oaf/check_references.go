@@ -3,6 +3,7 @@ package oaf
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"repute/manifest/oaf/frontmatter"
@@ -19,10 +20,12 @@ func checkReferences(a *Agent, o *frontmatter.Object, list *problem.List) {
 	a.checkOrchestration(o)
 }
 
+// checkSkills reports local skills without a directory, and directories that no reference declares. Skills of a registry are
+// not looked for here.
 func (a *Agent) checkSkills(list *problem.List) {
 	declared := map[string]bool{}
 	for i, ref := range a.Skills {
-		at := problem.Place{File: ManifestName, Path: "/skills/" + itoa(i), Line: ref.line}
+		at := problem.Place{File: ManifestName, Path: "/skills/" + strconv.Itoa(i), Line: ref.line}
 		declared[ref.Name] = true
 		if !ref.IsLocal() {
 			continue
@@ -46,10 +49,11 @@ func (a *Agent) checkSkills(list *problem.List) {
 	}
 }
 
+// checkServers reports references without a configuration, configurations of another version, and those that nothing uses.
 func (a *Agent) checkServers(list *problem.List) {
 	used := map[string]bool{}
 	for i, ref := range a.MCPServers {
-		at := problem.Place{File: ManifestName, Path: "/mcpServers/" + itoa(i), Line: ref.line}
+		at := problem.Place{File: ManifestName, Path: "/mcpServers/" + strconv.Itoa(i), Line: ref.line}
 		if ref.ConfigDir != "" && !tree.IsSafe(cleaned(ref.ConfigDir)) {
 			list.Add(problem.CodePath, at, "configDir %.120q leaves the agent's directory", ref.ConfigDir)
 			continue
@@ -127,6 +131,7 @@ func (a *Agent) Denies(tool string) bool {
 	return false
 }
 
+// checkOrchestration reports an entrypoint or a fallback that names no agent: a task would reach nobody.
 func (a *Agent) checkOrchestration(o *frontmatter.Object) {
 	for _, field := range []struct{ name, value string }{
 		{"entrypoint", a.Orchestration.Entrypoint}, {"fallback", a.Orchestration.Fallback},

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"repute"
 	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
 )
@@ -35,7 +36,7 @@ func FuzzParseManifest(f *testing.F) {
 			t.Error("a second reading differs")
 		}
 		if a == nil {
-			if _, bad := problem.FirstError(problems); !bad {
+			if _, bad := repute.FirstError(problems); !bad {
 				t.Error("no agent and no error")
 			}
 			return
@@ -76,7 +77,7 @@ func FuzzLoadZip(f *testing.F) {
 	f.Add(archive(f, entry{name: "../x", text: "x"}, entry{name: "a/AGENTS.md", text: manifestOf("agents: [{agent: b}]")}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		pack, problems := LoadZip(b, problem.Lenient)
-		_, bad := problem.FirstError(problems)
+		_, bad := repute.FirstError(problems)
 		if len(pack.Agents) == 0 && len(problems) == 0 {
 			t.Error("no agent and no problem")
 		}

@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"repute/manifest/oaf/frontmatter"
 )
 
 // licenseText returns the file LICENSE: the text of short licenses, and a reference to the SPDX list for others. It has
 // no year, so that it never changes.
 func (a *Agent) licenseText() string {
-	holder := oneLine(a.Author)
+	holder := frontmatter.OneLine(a.Author)
 	if holder == "" {
 		holder = "the authors of " + a.ID()
 	}
@@ -30,7 +32,7 @@ func (a *Agent) licenseText() string {
 			"The text of the license is at https://spdx.org/licenses/%s.html\n",
 			a.License, strings.TrimSuffix(a.License, "+"))
 	}
-	return copyright + "This agent is licensed under: " + oneLine(a.License) + "\n"
+	return copyright + "This agent is licensed under: " + frontmatter.OneLine(a.License) + "\n"
 }
 
 const mit = `Permission is hereby granted, free of charge, to any person obtaining a copy

@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"repute"
@@ -88,6 +89,8 @@ func ParseManifest(b []byte, profile problem.Profile) (*Agent, []problem.Problem
 	return a, list.Problems()
 }
 
+// parseManifest reads AGENTS.md without judging it. The agent is nil where the frontmatter cannot be read; the object is what
+// the checks place their problems by.
 func parseManifest(b []byte, file string, list *problem.List) (*Agent, *frontmatter.Object) {
 	text, ok := frontmatter.Clean(b, file, list)
 	if !ok {
@@ -142,8 +145,10 @@ const (
 	agentsDir   = "agents"
 )
 
+// isYAML reports whether a file of mcp-configs/ is a configuration by its name.
 func isYAML(name string) bool { return path.Ext(name) == ".yaml" || path.Ext(name) == ".yml" }
 
+// readSkills reads the directories of skills/, in the order of their names so that equal directories make equal agents.
 func (a *Agent) readSkills(dirs map[string][]tree.File, list *problem.List) {
 	for _, name := range slices.Sorted(maps.Keys(dirs)) {
 		s, ok := skill.Parse(name, path.Join(skillsDir, name), dirs[name], list)
@@ -178,7 +183,7 @@ func pastVersion(dir string, text []byte, list *problem.List) PastVersion {
 func (l *loader) resolve(a *Agent, above []string, list *problem.List) {
 	for i := range a.Agents {
 		ref := &a.Agents[i]
-		at := problem.Place{File: ManifestName, Path: "/agents/" + itoa(i), Line: ref.line}
+		at := problem.Place{File: ManifestName, Path: "/agents/" + strconv.Itoa(i), Line: ref.line}
 		if isSelf(a, *ref) {
 			list.Add(problem.CodeSelf, at, "the agent names itself, %s", ref.ID())
 			continue
@@ -208,6 +213,7 @@ func absent(ref AgentRef, list *problem.List, at problem.Place) {
 	list.Add(code, at, "no directory of %.120q was found", ref.ID())
 }
 
+// isSelf reports whether a reference names the agent itself. It would be its own sub-agent, without end.
 func isSelf(a *Agent, ref AgentRef) bool {
 	return ref.Agent != "" && (ref.ID() == a.ID() || ref.Vendor == "" && ref.Agent == a.AgentKey ||
 		ref.Agent == a.AgentKey && ref.Vendor == a.VendorKey)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -27,7 +28,7 @@ func codes(problems []problem.Problem) []string {
 func team(t testing.TB) *Agent {
 	t.Helper()
 	a, problems := Load(os.DirFS("testdata/team"), "coordinator", problem.Lenient)
-	if p, bad := problem.FirstError(problems); a == nil || bad {
+	if p, bad := repute.FirstError(problems); a == nil || bad {
 		t.Fatalf("load: %+v", p)
 	}
 	return a
@@ -206,8 +207,8 @@ func TestCheckCodes(t *testing.T) {
 func bomb() string {
 	lines := []string{"a0: &a0 [x,x,x,x,x,x,x,x,x,x]"}
 	for i := 1; i < 9; i++ {
-		last := "*a" + itoa(i-1)
-		lines = append(lines, "a"+itoa(i)+": &a"+itoa(i)+" ["+strings.Repeat(last+",", 9)+last+"]")
+		last := "*a" + strconv.Itoa(i-1)
+		lines = append(lines, "a"+strconv.Itoa(i)+": &a"+strconv.Itoa(i)+" ["+strings.Repeat(last+",", 9)+last+"]")
 	}
 	return strings.Join(lines, "\n")
 }
@@ -289,7 +290,7 @@ func TestSubAgents(t *testing.T) {
 	t.Run("too deep", func(t *testing.T) {
 		files := fstest.MapFS{}
 		for i := range 12 {
-			files["a"+itoa(i)+"/AGENTS.md"] = &fstest.MapFile{Data: []byte(agent("n", "a"+itoa(i), ref("n", "a"+itoa(i+1))))}
+			files["a"+strconv.Itoa(i)+"/AGENTS.md"] = &fstest.MapFile{Data: []byte(agent("n", "a"+strconv.Itoa(i), ref("n", "a"+strconv.Itoa(i+1))))}
 		}
 		_, problems := Load(files, "a0", problem.Lenient)
 		if !slices.Contains(codes(problems), "EO775") {

@@ -109,13 +109,13 @@ func (a *Agent) Generate() []tree.File {
 // readme describes the agent for people.
 func (a *Agent) readme() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s\n\n| field | value |\n|---|---|\n", oneLine(a.Name), oneLine(a.Description))
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n| field | value |\n|---|---|\n", frontmatter.OneLine(a.Name), frontmatter.OneLine(a.Description))
 	for _, row := range [][2]string{
 		{"agent", a.ID()}, {"version", a.Version}, {"author", a.Author}, {"license", a.License},
 		{"tags", strings.Join(a.Tags, ", ")}, {"model", a.Model.text()}, {"tools", strings.Join(a.Tools, ", ")},
 	} {
 		if row[1] != "" {
-			fmt.Fprintf(&b, "| %s | %s |\n", row[0], strings.ReplaceAll(oneLine(row[1]), "|", "\\|"))
+			fmt.Fprintf(&b, "| %s | %s |\n", row[0], strings.ReplaceAll(frontmatter.OneLine(row[1]), "|", "\\|"))
 		}
 	}
 	section := func(title string, lines []string) {
@@ -125,13 +125,13 @@ func (a *Agent) readme() string {
 	}
 	var skills, servers, agents []string
 	for _, s := range a.LocalSkills {
-		skills = append(skills, oneLine(s.Name+": "+s.Description))
+		skills = append(skills, frontmatter.OneLine(s.Name+": "+s.Description))
 	}
 	for _, s := range a.Servers {
-		servers = append(servers, oneLine(s.Name))
+		servers = append(servers, frontmatter.OneLine(s.Name))
 	}
 	for _, r := range a.Agents {
-		agents = append(agents, oneLine(r.ID()))
+		agents = append(agents, frontmatter.OneLine(r.ID()))
 	}
 	section("Skills", skills)
 	section("MCP servers", servers)
@@ -140,14 +140,13 @@ func (a *Agent) readme() string {
 	return b.String()
 }
 
+// text returns the model as a person writes it, "" for none.
 func (m Model) text() string {
 	if m.Alias != "" || m.Provider == "" {
 		return m.Alias + m.Name
 	}
 	return m.Provider + "/" + m.Name
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // NextVersion returns the changes to an agent's directory that keep the present AGENTS.md below versions/ and give
 // AGENTS.md a new version. text is the present AGENTS.md; nothing but its version changes.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 
 	"repute/manifest/oaf/frontmatter"
 	"repute/manifest/oaf/problem"
@@ -61,6 +60,7 @@ func toolNames(o *frontmatter.Object, key string) []string {
 	return o.Texts(key)
 }
 
+// readReferences reads the lists of references in both dialects. Lines are kept, so that later checks can place problems.
 func (a *Agent) readReferences(o *frontmatter.Object) {
 	for _, in := range o.Objects("skills", "name") {
 		ref := SkillRef{Vendor: in.Text("vendor"), Name: in.Text("skill"), Version: version(in), Source: in.Text("source"),
@@ -90,6 +90,7 @@ func (a *Agent) readReferences(o *frontmatter.Object) {
 	}
 }
 
+// readConfig reads config. Zero and absent differ for the temperature, of which 0 is a usual value.
 func readConfig(o *frontmatter.Object) Config {
 	c := Config{MaxTokens: o.Whole("max_tokens"), RequireConfirmation: o.Bool("require_confirmation", false)}
 	if t, ok := o.Number("temperature"); ok {
@@ -102,6 +103,7 @@ func readConfig(o *frontmatter.Object) Config {
 	return c
 }
 
+// readModel reads the model: a text is an alias, an object names the provider.
 func readModel(o *frontmatter.Object) Model {
 	if !o.IsObject("model") {
 		return Model{Alias: o.Text("model")}
@@ -126,6 +128,7 @@ func readOrchestration(o *frontmatter.Object) Orchestration {
 	return out
 }
 
+// readMemory reads memory, nil without the section: an agent without memory differs from one whose memory has no blocks.
 func readMemory(o *frontmatter.Object) *Memory {
 	if o == nil {
 		return nil
@@ -141,6 +144,8 @@ func readMemory(o *frontmatter.Object) *Memory {
 	return m
 }
 
+// readBlock reads a block: a text is its value, an object also has a description and a limit. The placeholder of the format
+// is no value.
 func readBlock(blocks *frontmatter.Object, label string) MemoryBlock {
 	b := MemoryBlock{Label: label}
 	if in := blocks; !in.IsObject(label) {
@@ -154,8 +159,6 @@ func readBlock(blocks *frontmatter.Object, label string) MemoryBlock {
 	}
 	return b
 }
-
-func itoa(i int) string { return strconv.Itoa(i) }
 
 // HarnessConfig decodes the section of a harness. It reports whether there is one.
 func (a *Agent) HarnessConfig(name string, into any) (bool, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"repute"
 	"repute/manifest/oaf/frontmatter"
 	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
@@ -49,6 +50,7 @@ func LoadZip(b []byte, profile problem.Profile) (Package, []problem.Problem) {
 	return pack, list.Problems()
 }
 
+// loadPackage reads all agents of an archive that is safe to read. Problems of each are placed below its directory.
 func loadPackage(fsys fs.FS, profile problem.Profile, list *problem.List) Package {
 	root := packageRoot(fsys)
 	pack := readPackage(fsys, root, list)
@@ -185,6 +187,7 @@ func (p *Package) compare(list *problem.List, file string) {
 	}
 }
 
+// name returns what PACKAGE.yaml calls an agent, for problems.
 func (e PackageEntry) name() string {
 	if e.Slug != "" {
 		return e.Slug
@@ -239,7 +242,7 @@ func Unpack(b []byte, profile problem.Profile) ([]tree.File, []problem.Problem) 
 		return nil, list.Problems()
 	}
 	files := tree.Read(fsys, ".", tree.NewBudget(), list)
-	if _, bad := problem.FirstError(list.Problems()); bad {
+	if _, bad := repute.FirstError(list.Problems()); bad {
 		return nil, list.Problems()
 	}
 	return files, list.Problems()

@@ -55,6 +55,8 @@ func ParseSelection(b []byte, profile problem.Profile) (Selection, []problem.Pro
 	return s.Selection, list.Problems()
 }
 
+// readSelection reads ActiveMCP.json in either form. A file that cannot be read selects no tool: an agent MUST NOT get more
+// tools because its file is broken.
 func (s *Server) readSelection(b []byte, file string, list *problem.List) {
 	s.Selection = Selection{Present: true, Strategy: StrategySubset} // a broken file allows nothing
 	text, ok := frontmatter.Clean(b, file, list)
@@ -132,6 +134,7 @@ func (s *Server) identity(o *frontmatter.Object) {
 	}
 }
 
+// readConfig reads config.yaml in either form. A file that cannot be read leaves the server without a connection.
 func (s *Server) readConfig(b []byte, file string, list *problem.List) {
 	text, ok := frontmatter.Clean(b, file, list)
 	if !ok {
@@ -150,6 +153,7 @@ func (s *Server) readConfig(b []byte, file string, list *problem.List) {
 	s.checkConfig(o)
 }
 
+// readConnection reads how the server is reached: from connection, or from the object server of the other form.
 func readConnection(o *frontmatter.Object) Connection {
 	in := o.Object("connection")
 	if in == nil && o.IsObject("server") {
@@ -190,6 +194,7 @@ func transport(written string) string {
 	return written
 }
 
+// guessedTransport returns the transport of a connection whose file names none, by what it has; "" where it has nothing.
 func guessedTransport(c Connection) string {
 	switch {
 	case c.Command != "":
@@ -219,6 +224,8 @@ func readAuth(o *frontmatter.Object) Auth {
 	return a
 }
 
+// readPermissions reads what the agent may do with the server. Members that are not known are kept, because the server may
+// enforce them.
 func readPermissions(o *frontmatter.Object) Permissions {
 	if o == nil {
 		return Permissions{}
@@ -267,6 +274,7 @@ func size(o *frontmatter.Object, key string) int64 {
 	return n
 }
 
+// readRateLimit reads the bound of calls. Published files give it a second, a minute or an hour.
 func readRateLimit(o *frontmatter.Object) RateLimit {
 	in := o.Object("rate_limit")
 	if in == nil {

@@ -66,6 +66,8 @@ func (a *Agent) Manifest() ([]byte, error) {
 	return []byte(frontmatter.Join(head, a.Body)), nil
 }
 
+// writeReferences writes the lists of skills, packs, weblets, servers and sub-agents, each in the dialect in which it was
+// read: a skill with a vendor has other members than one without.
 func (a *Agent) writeReferences(m *frontmatter.Map) {
 	var skills, packs, weblets, servers, agents []*frontmatter.Map
 	for _, r := range a.Skills {
@@ -98,6 +100,8 @@ func (a *Agent) writeReferences(m *frontmatter.Map) {
 		agents)
 }
 
+// fields returns the members of orchestration. Triggers keep empty members, because an event without an action is a
+// problem that a check must find again.
 func (o Orchestration) fields() *frontmatter.Map {
 	var triggers []*frontmatter.Map
 	for _, t := range o.Triggers {
@@ -106,12 +110,15 @@ func (o Orchestration) fields() *frontmatter.Map {
 	return frontmatter.NewMap().Text("entrypoint", o.Entrypoint).Text("fallback", o.Fallback).Maps("triggers", triggers)
 }
 
+// fields returns the members of config, and the unknown ones as they were read.
 func (c Config) fields() *frontmatter.Map {
 	return frontmatter.NewMap().Float("temperature", c.Temperature).Number("max_tokens", float64(c.MaxTokens)).
 		Bool("require_confirmation", c.RequireConfirmation).
 		Map("tools", frontmatter.NewMap().Texts("allowed", c.Allowed).Texts("denied", c.Denied)).Members(c.Extra)
 }
 
+// fields returns the members of memory. A block without a value is written with the placeholder of the format, which is
+// read as none.
 func (m *Memory) fields() *frontmatter.Map {
 	blocks := frontmatter.NewMap()
 	for _, b := range m.Blocks {

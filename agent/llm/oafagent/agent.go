@@ -112,6 +112,7 @@ func New(ctx context.Context, def *oaf.Agent, o Options) (*Agent, error) {
 	return a, nil
 }
 
+// note records a part of the agent's files that has no effect here. An operator reads it in the log.
 func (a *Agent) note(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }

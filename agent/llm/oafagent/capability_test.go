@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 	dir := write(t, map[string]string{"reviewer/AGENTS.md": reviewer, "helper/AGENTS.md": helper})
 	a, err := oafagent.Read(filepath.Join(dir, "reviewer"))
 	ok(t, err)
-	if family := oafagent.Family(a); len(family) != 2 || family[1].ID() != "acme/helper" {
+	if family := a.Graph(); len(family) != 2 || family[1].ID() != "acme/helper" {
 		t.Errorf("%d agents", len(family))
 	}
 	s, err := oafagent.SettingsOf(a)

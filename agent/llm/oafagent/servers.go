@@ -144,6 +144,7 @@ func (o *Options) expand(field, text string) (string, error) {
 	return out, nil
 }
 
+// close ends the program of a server; one over HTTP has nothing to end.
 func (s *server) close() {
 	if s.program != nil {
 		_ = s.program.Close() // its exit status tells nothing at the end
@@ -209,6 +210,7 @@ func (r *run) serverTools(ctx context.Context) (out []llm.Tool, err error) {
 	return out, nil
 }
 
+// mustJSON returns a value of this package as JSON. None of them can fail to be written; null stands for one that does.
 func mustJSON(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -48,6 +48,7 @@ func (r *run) skillTools() (out []llm.Tool) {
 	return out
 }
 
+// hasScripts reports whether a skill has a script. Without one the model is not offered the tool that runs them.
 func (a *Agent) hasScripts() bool {
 	for i := range a.def.LocalSkills {
 		if len(a.def.LocalSkills[i].Scripts()) > 0 {
@@ -124,6 +125,7 @@ func (r *run) runScript(ctx context.Context, input json.RawMessage) (string, err
 	}
 	dir, err := unpack(s)
 	if err != nil {
+		r.o.Log.WarnContext(ctx, "the files of a skill cannot be written", "skill", s.Name, "error", err)
 		return "", fmt.Errorf("the skill's files cannot be written: %w", repute.ErrUnavailable)
 	}
 	defer os.RemoveAll(dir)
@@ -143,28 +145,34 @@ func (r *run) runScript(ctx context.Context, input json.RawMessage) (string, err
 	return text, err
 }
 
-// unpack writes a skill's files below a new directory.
-func unpack(s *skill.Skill) (string, error) {
-	dir, err := os.MkdirTemp("", "repute-skill-")
-	if err != nil {
+// unpack writes a skill's files below a new directory, which the caller removes. After an error nothing is left.
+func unpack(s *skill.Skill) (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "repute-skill-"); err != nil {
 		return "", err
 	}
+	if err = writeFiles(dir, s); err != nil {
+		_ = os.RemoveAll(dir) // the error is that of the file
+		return "", err
+	}
+	return dir, nil
+}
+
+// writeFiles writes a skill's files below a directory.
+func writeFiles(dir string, s *skill.Skill) error {
 	root, err := os.OpenRoot(dir) // no path of a file leaves it
 	if err != nil {
-		return dir, err
+		return err
 	}
 	defer root.Close()
 	for _, f := range s.Files {
-		err := root.MkdirAll(path.Dir(f.Path), 0o700)
-		if err == nil {
-			err = root.WriteFile(f.Path, f.Data, 0o700)
+		if err := root.MkdirAll(path.Dir(f.Path), 0o700); err != nil {
+			return err
 		}
-		if err != nil {
-			_ = os.RemoveAll(dir) // the error is that of the file
-			return "", err
+		if err := root.WriteFile(f.Path, f.Data, 0o700); err != nil {
+			return err
 		}
 	}
-	return dir, nil
+	return nil
 }
 
 // interpreter returns the program of a script, by the ending of its name; other scripts must be executable.

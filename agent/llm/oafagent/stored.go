@@ -26,29 +26,11 @@ func Read(dir string) (*oaf.Agent, error) {
 	}
 	defer root.Close()
 	a, problems := oaf.Load(root.FS(), filepath.Base(dir), problem.Lenient)
-	if p, bad := problem.FirstError(problems); bad || a == nil {
+	if p, bad := repute.FirstError(problems); bad || a == nil {
 		return nil, repute.Invalid("oaf", fmt.Sprintf("%.200s cannot be used: %s:%d: %s", dir, p.File, p.Line, p.Message),
 			"repute oaf check shows all problems")
 	}
 	return a, nil
-}
-
-// Family returns an agent and all its local sub-agents, each once, the agent first.
-func Family(a *oaf.Agent) (out []*oaf.Agent) {
-	seen := map[string]bool{}
-	for todo := []*oaf.Agent{a}; len(todo) > 0; todo = todo[1:] {
-		if seen[todo[0].ID()] {
-			continue
-		}
-		seen[todo[0].ID()] = true
-		out = append(out, todo[0])
-		for _, ref := range todo[0].Agents {
-			if ref.Local != nil {
-				todo = append(todo, ref.Local)
-			}
-		}
-	}
-	return out
 }
 
 // Stored is a Memory in the database.
@@ -71,6 +53,7 @@ func (s Stored) Search(ctx context.Context, agent, scope, query string, most int
 	return blocks(list), err
 }
 
+// blocks returns stored blocks in the form of Memory.
 func blocks(list []agentdb.MemoryBlock) (out []Block) {
 	for _, b := range list {
 		out = append(out, Block{Label: b.Label, Text: b.Text, Session: b.Session})

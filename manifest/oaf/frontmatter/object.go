@@ -106,6 +106,7 @@ func (o *Object) Report(code, key, format string, args ...any) {
 	o.doc.list.Add(code, o.At(key), format, args...)
 }
 
+// wrong reports a member of another type than the format gives it. Its value is left out.
 func (o *Object) wrong(key, want string) { o.Report(problem.CodeType, key, "is no %s", want) }
 
 // Text returns a text. A number or a bool is taken by its characters: published files leave out the quotes.
@@ -145,6 +146,7 @@ func (o *Object) IsFlow(key string) bool {
 	return n != nil && flow(n)
 }
 
+// flow reports whether a value is written in braces or brackets anywhere, in which line numbers say little.
 func flow(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode && n.Style&yaml.FlowStyle != 0 {
 		return true

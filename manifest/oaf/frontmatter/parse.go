@@ -158,6 +158,7 @@ type document struct {
 	list   *problem.List
 }
 
+// place returns a place in the file. Lines of the parser begin at the frontmatter, which is not the first line of the file.
 func (d *document) place(path string, line int) problem.Place {
 	if line > 0 || d.offset > 0 {
 		line += d.offset
@@ -232,6 +233,7 @@ func toJSON(n *yaml.Node) json.RawMessage {
 	return b.Bytes()
 }
 
+// writeJSON writes a tree as JSON. Keys keep their order and numbers their characters, so that 1.10 does not become 1.1.
 func writeJSON(b *bytes.Buffer, n *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -259,6 +261,7 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node) {
 	}
 }
 
+// scalarJSON returns a scalar as JSON: what JSON has no form for, such as 0x1F or a date, becomes a text.
 func scalarJSON(n *yaml.Node) []byte {
 	switch n.ShortTag() {
 	case "!!null":

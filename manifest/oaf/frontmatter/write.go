@@ -21,6 +21,7 @@ func NewMap() *Map { return &Map{node: yaml.Node{Kind: yaml.MappingNode, Tag: "!
 // Len returns the number of members.
 func (m *Map) Len() int { return len(m.node.Content) / 2 }
 
+// add appends a member. Members are written in the order in which they are added, so that equal agents make equal files.
 func (m *Map) add(key string, value *yaml.Node) *Map {
 	m.node.Content = append(m.node.Content, textNode(key), value)
 	return m
@@ -82,6 +83,7 @@ func needsQuotes(s string) bool {
 	return false
 }
 
+// isControl reports whether a character needs quotes: readers of YAML refuse it elsewhere, or take it for a line end.
 func isControl(r rune) bool {
 	return r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff ||
 		r > 0xffff
@@ -226,3 +228,6 @@ func (m *Map) YAML() (string, error) {
 	}
 	return string(b), nil
 }
+
+// OneLine returns a text with all white space replaced by single spaces.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

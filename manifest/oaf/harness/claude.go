@@ -27,10 +27,10 @@ const (
 // loaded, so skills lie flat; the layout of the text has vendor and agent as directories, which Claude Code ignores.
 func (e *export) claudeCode(a *oaf.Agent) error {
 	servers := map[string]mcpEntry{}
-	for _, agent := range graph(a) {
+	for _, agent := range a.Graph() {
 		e.name(agent) // names of agents come before those of skills
 	}
-	for _, agent := range graph(a) {
+	for _, agent := range a.Graph() {
 		e.common(agent, ClaudeCode)
 		e.claudeLosses(agent)
 		if err := e.personaSkill(agent, e.claudeSkillDir(agent)); err != nil {
@@ -48,6 +48,8 @@ func (e *export) claudeCode(a *oaf.Agent) error {
 	return e.mcpFile(".mcp.json", servers)
 }
 
+// claudeSkillDir returns the directory of the skill that the agent itself becomes. Claude Code does not look below
+// vendors, although the text of the format puts it there.
 func (e *export) claudeSkillDir(a *oaf.Agent) string {
 	if e.options.Layout == LayoutText {
 		return ".claude/skills/" + kebab(a.VendorKey) + "/" + kebab(a.AgentKey)
@@ -55,6 +57,8 @@ func (e *export) claudeSkillDir(a *oaf.Agent) string {
 	return ".claude/skills/" + e.name(a)
 }
 
+// claudeLocalDir returns the directory of the agent's own skills, which all agents of the project share where the harness
+// looks.
 func (e *export) claudeLocalDir(a *oaf.Agent) string {
 	if e.options.Layout == LayoutText {
 		return e.claudeSkillDir(a) + "/skills"
@@ -69,7 +73,7 @@ func (e *export) claudeLosses(a *oaf.Agent) {
 	e.lose(a.Memory != nil, a, "memory", "Claude Code has no memory blocks")
 	e.lose(!isPlainAgents(a), a, "agents", "role, delegations, required and unknown members are not carried")
 	e.lose(!isTagList(a.Tags), a, "tags", "a tag has a comma or spaces at its end, or the list is empty")
-	e.lose(a.Description != oneLine(a.Description) || len([]rune(a.Description)) > skill.MaxDescription, a, "description",
+	e.lose(a.Description != frontmatter.OneLine(a.Description) || len([]rune(a.Description)) > skill.MaxDescription, a, "description",
 		"it is written in one line of at most %d characters", skill.MaxDescription)
 	e.lose(a.Slug != a.VendorKey+"/"+a.AgentKey || strings.Count(a.Slug, "/") != 1, a, "slug",
 		"the slug is written as vendorKey/agentKey")
@@ -84,6 +88,7 @@ func (e *export) claudeLosses(a *oaf.Agent) {
 		"a list without names, or with names that have commas or spaces")
 }
 
+// areToolNames reports whether a list survives being one text with commas.
 func areToolNames(names []string) bool {
 	return !slices.ContainsFunc(names, func(n string) bool { return !isToolName(n) })
 }
@@ -161,7 +166,7 @@ func (e *export) personaSkill(a *oaf.Agent, dir string) error {
 
 // claudeAgent writes .claude/agents/{name}.md.
 func (e *export) claudeAgent(a *oaf.Agent, skills []string) error {
-	m := frontmatter.NewMap().Text("name", e.name(a)).Always("description", oneLine(a.Description))
+	m := frontmatter.NewMap().Text("name", e.name(a)).Always("description", frontmatter.OneLine(a.Description))
 	tools, disallowed := e.claudeToolLists(a)
 	if tools != nil {
 		m.Always("tools", strings.Join(tools, ", "))
@@ -240,8 +245,6 @@ func (e *export) claudeModel(a *oaf.Agent) string {
 	return ""
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
 // mcpEntry is one server of .mcp.json.
 type mcpEntry struct {
 	Type    string            `json:"type"`
@@ -300,6 +303,7 @@ func (e *export) servers(a *oaf.Agent, into map[string]mcpEntry) {
 	}
 }
 
+// sameEntry reports whether two agents configure a server alike: the project has one file for all of them.
 func sameEntry(a, b mcpEntry) bool {
 	return a.Type == b.Type && a.URL == b.URL && a.Command == b.Command && slices.Equal(a.Args, b.Args) &&
 		maps.Equal(a.Env, b.Env) && maps.Equal(a.Headers, b.Headers)

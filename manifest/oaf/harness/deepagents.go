@@ -12,11 +12,11 @@ func (e *export) deepAgents(a *oaf.Agent) error {
 	if key := kebab(a.AgentKey); key != "" {
 		root = ".deepagents/" + key
 	}
-	for _, agent := range graph(a) {
+	for _, agent := range a.Graph() {
 		e.name(agent)
 	}
 	servers := map[string]mcpEntry{}
-	for i, agent := range graph(a) {
+	for i, agent := range a.Graph() {
 		e.common(agent, DeepAgents)
 		e.deepLosses(agent)
 		e.servers(agent, servers)
@@ -44,6 +44,7 @@ func (e *export) deepAgents(a *oaf.Agent) error {
 	return e.mcpFile(".deepagents/.mcp.json", servers)
 }
 
+// deepLosses records what Deep Agents has no place for.
 func (e *export) deepLosses(a *oaf.Agent) {
 	e.lose(a.Config.Temperature != nil, a, "config.temperature", "there is no such setting")
 	e.lose(a.Config.MaxTokens != 0, a, "config.max_tokens", "there is no such setting")
@@ -59,7 +60,7 @@ func (e *export) deepLosses(a *oaf.Agent) {
 // deepSubAgent writes agents/{name}/AGENTS.md, whose frontmatter MUST have name and description.
 func (e *export) deepSubAgent(a *oaf.Agent, root string) error {
 	name := e.name(a)
-	m := frontmatter.NewMap().Text("name", name).Always("description", oneLine(a.Description))
+	m := frontmatter.NewMap().Text("name", name).Always("description", frontmatter.OneLine(a.Description))
 	if provider, model, ok := e.model(a); ok {
 		m.Text("model", provider+":"+model)
 	} else if describe(a.Model) != describe(oaf.Model{}) {

@@ -109,6 +109,7 @@ type export struct {
 	taken   map[string]bool        // names in use
 }
 
+// add adds a file below the project's directory. Names are made of keys in kebab-case, so that none leaves it.
 func (e *export) add(name string, data []byte) {
 	e.files = append(e.files, tree.File{Path: name, Data: data})
 }
@@ -118,19 +119,6 @@ func (e *export) lose(is bool, a *oaf.Agent, field, format string, args ...any) 
 	if is {
 		e.lost = append(e.lost, Loss{Agent: a.ID(), Field: field, Reason: fmt.Sprintf(format, args...)})
 	}
-}
-
-// graph returns an agent and all its local sub-agents, each once, with the agent first.
-func graph(a *oaf.Agent) []*oaf.Agent {
-	out := []*oaf.Agent{a}
-	for i := 0; i < len(out); i++ {
-		for _, ref := range out[i].Agents {
-			if ref.Local != nil && !slices.Contains(out, ref.Local) {
-				out = append(out, ref.Local)
-			}
-		}
-	}
-	return out
 }
 
 // fullName returns vendor-agent in kebab-case, within the length of a skill's name; "" where there is nothing to make
@@ -244,6 +232,7 @@ func (e *export) common(a *oaf.Agent, to Target) {
 		"references say more than where the configuration is: vendor, version, required")
 }
 
+// isZero reports whether nothing is orchestrated, so that nothing is lost.
 func isZero(o oaf.Orchestration) bool {
 	return o.Entrypoint == "" && o.Fallback == "" && len(o.Triggers) == 0
 }
@@ -271,6 +260,7 @@ func plainServers(servers []oaf.Server) []oaf.ServerRef {
 	return out
 }
 
+// isPlainServers reports whether references to servers say no more than the servers' own files do.
 func isPlainServers(a *oaf.Agent) bool {
 	return slices.EqualFunc(a.MCPServers, plainServers(a.Servers), oaf.ServerRef.Equal)
 }

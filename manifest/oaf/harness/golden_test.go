@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the goldens instead of comparing 
 func team(t testing.TB) *oaf.Agent {
 	t.Helper()
 	a, problems := oaf.Load(os.DirFS("../testdata/team"), "coordinator", problem.Lenient)
-	if p, bad := problem.FirstError(problems); a == nil || bad {
+	if p, bad := repute.FirstError(problems); a == nil || bad {
 		t.Fatalf("load: %+v", p)
 	}
 	return a
@@ -224,7 +224,7 @@ func TestImportOfAForeignProject(t *testing.T) {
 		s.Connection.Type != oaf.TransportStdio || a.Body != "Deploy it." {
 		t.Errorf("agent %+v", a)
 	}
-	if n := problem.Count(in[0].Problems, repute.SeverityWarning); n != 1 { // the skill that leaves the directory
+	if n := repute.CountSeverity(in[0].Problems, repute.SeverityWarning); n != 1 { // the skill that leaves the directory
 		t.Errorf("problems %v", in[0].Problems)
 	}
 }
@@ -260,7 +260,7 @@ func TestReferenceExports(t *testing.T) {
 		t.Fatalf("letta: %v, %v", in, err)
 	}
 	a, problems := oaf.Load(os.DirFS(filepath.Join(dir, "seed-examples")), "code-reviewer", problem.Lenient)
-	if p, bad := problem.FirstError(problems); bad {
+	if p, bad := repute.FirstError(problems); bad {
 		t.Fatalf("the example has an error: %+v", p)
 	}
 	for target, files := range map[Target][]string{

@@ -11,10 +11,10 @@ import (
 // goose writes AGENTS.md, .agents/skills and recipes/. Goose loads all three from the directory that it runs in; the
 // directory of the format's text has no loader.
 func (e *export) goose(a *oaf.Agent) error {
-	for _, agent := range graph(a) {
+	for _, agent := range a.Graph() {
 		e.name(agent)
 	}
-	for _, agent := range graph(a) {
+	for _, agent := range a.Graph() {
 		e.common(agent, Goose)
 		e.gooseLosses(agent)
 		if e.options.Layout == LayoutText {
@@ -45,6 +45,7 @@ func (e *export) gooseText(a *oaf.Agent) {
 	e.lose(len(a.Servers) > 0, a, "mcp-configs", "the layout of the text has no MCP servers")
 }
 
+// gooseLosses records what a recipe of Goose has no place for.
 func (e *export) gooseLosses(a *oaf.Agent) {
 	e.lose(a.Config.MaxTokens != 0, a, "config.max_tokens", "a recipe has no such setting")
 	e.lose(a.Memory != nil, a, "memory", "Goose has no memory blocks")
@@ -85,6 +86,7 @@ func escaped(text string) string {
 	return strings.NewReplacer("{{", "{{ '{{' }}", "{%", "{{ '{%' }}", "{#", "{{ '{#' }}").Replace(text)
 }
 
+// gooseSettings returns the model and its temperature. An alias that nobody maps to a provider is lost: Goose has none.
 func (e *export) gooseSettings(a *oaf.Agent) *frontmatter.Map {
 	m := frontmatter.NewMap()
 	if provider, name, ok := e.model(a); ok {
@@ -166,8 +168,10 @@ func (e *export) availableTools(a *oaf.Agent, s oaf.Server, m *frontmatter.Map) 
 		"%s: Goose takes a list of allowed tools only, so that it gives all of them", s.Name)
 }
 
+// orEmpty returns a list that is written as [] and not as null.
 func orEmpty(list []string) []string { return append([]string{}, list...) }
 
+// orNil returns nil for an empty list, which is the form of a member that the file does not have.
 func orNil(list []string) []string {
 	if len(list) == 0 {
 		return nil

@@ -59,6 +59,7 @@ type claudeProject struct {
 	servers map[string]mcpEntry
 }
 
+// readServers reads the MCP servers of the project, which agents name. Without the file there are none.
 func (c *claudeProject) readServers() error {
 	f, ok := c.files[".mcp.json"]
 	if !ok {
@@ -138,6 +139,7 @@ func identify(a *oaf.Agent, s skill.Skill) {
 	a.Agents = parseAgents(s.Metadata[metaAgents])
 }
 
+// claudeModelOf returns the model of a name: a full name is Anthropic's, any other one is an alias of the harness.
 func claudeModelOf(text string) oaf.Model {
 	if strings.HasPrefix(text, "claude-") {
 		return oaf.Model{Provider: "anthropic", Name: text}
@@ -180,6 +182,7 @@ func (c *claudeProject) tools(a *oaf.Agent, head *frontmatter.Object) {
 	}
 }
 
+// sortedUnique returns names in order, each once, in a list of its own: the order of an import must not depend on maps.
 func sortedUnique(names []string) []string {
 	out := slices.Clone(names)
 	slices.Sort(out)
@@ -296,6 +299,8 @@ type lettaAgentInput struct {
 	Metadata    json.RawMessage `json:"metadata"`
 }
 
+// agent returns an agent of the file. One that repute exported has its identity in the metadata; of any other one the name
+// is all that there is, and all servers and skills of the file are its own.
 func (f lettaInput) agent(in lettaAgentInput, list *problem.List) *oaf.Agent {
 	var meta lettaMetadata
 	_ = json.Unmarshal(in.Metadata, &meta) // metadata of another form identifies no agent
@@ -318,6 +323,7 @@ func (f lettaInput) agent(in lettaAgentInput, list *problem.List) *oaf.Agent {
 	return a
 }
 
+// serverNames returns the servers of the file, for an agent that does not say which are its own.
 func (f lettaInput) serverNames() (names []string) {
 	for _, s := range f.Servers {
 		names = append(names, s.Name)
@@ -325,6 +331,7 @@ func (f lettaInput) serverNames() (names []string) {
 	return names
 }
 
+// skillNames returns the skills of the file, for an agent that does not say which are its own.
 func (f lettaInput) skillNames() (names []string) {
 	for _, s := range f.Skills {
 		names = append(names, s.Name)
@@ -356,6 +363,7 @@ func (f lettaInput) memory(ids []string) *oaf.Memory {
 	return m
 }
 
+// skills returns the named skills. A name that cannot be one directory is left out: it would leave the agent's own.
 func (f lettaInput) skills(names []string, list *problem.List) []skill.Skill {
 	var out []skill.Skill
 	for _, name := range names {
@@ -370,6 +378,7 @@ func (f lettaInput) skills(names []string, list *problem.List) []skill.Skill {
 	return out
 }
 
+// servers returns the named servers in the form of the format. Letta calls streamable HTTP by another name.
 func (f lettaInput) servers(names []string) []oaf.Server {
 	var out []oaf.Server
 	for _, name := range names {

@@ -134,7 +134,7 @@ const (
 
 // letta writes {agent}.af.
 func (e *export) letta(a *oaf.Agent) error {
-	all := graph(a)
+	all := a.Graph()
 	file := agentFile{Agents: []lettaAgent{}, Groups: []lettaGroup{}, Blocks: []lettaBlock{}, Files: []struct{}{},
 		Sources: []struct{}{}, Tools: []struct{}{}, MCPServers: []lettaServer{}, Skills: []lettaSkill{},
 		Metadata: map[string]string{"generated_by": "repute"}}
@@ -167,6 +167,7 @@ func (e *export) letta(a *oaf.Agent) error {
 	return nil
 }
 
+// lettaLosses records what an agent file of Letta has no place for, and what the text of the prompt cannot give back.
 func (e *export) lettaLosses(a *oaf.Agent) {
 	e.lose(a.Tools != nil, a, "tools", "Letta has tools of its own, whose code the file would have to carry")
 	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "Letta has tools of its own")
@@ -180,6 +181,8 @@ func (e *export) lettaLosses(a *oaf.Agent) {
 	}
 }
 
+// lettaAgent returns an agent in the form of Letta's export. Letta refuses files in which a list is missing, so that
+// empty ones are written. Its metadata carries the identity that Letta has no fields for.
 func (e *export) lettaAgent(a *oaf.Agent, number int) lettaAgent {
 	return lettaAgent{
 		ID: fmt.Sprintf("agent-%d", number), Name: e.name(a), Description: a.Description, AgentType: "letta_v1_agent",
@@ -221,6 +224,7 @@ func endpoint(provider string) string {
 	return ""
 }
 
+// defaultEmbedding returns the embedding that Letta needs for every agent and the format does not name.
 func defaultEmbedding() *lettaEmbedding {
 	return &lettaEmbedding{EndpointType: "openai", Endpoint: "https://api.openai.com/v1", Model: "text-embedding-3-small",
 		Dimensions: 1536, ChunkSize: 300, Handle: "openai/text-embedding-3-small"}

@@ -120,6 +120,7 @@ func (e *export) lostModel(a *oaf.Agent) {
 	e.lose(true, a, "model", "%s is no provider and name, and no known alias", describe(a.Model))
 }
 
+// describe returns a model for the report of losses.
 func describe(m oaf.Model) string {
 	if m.Alias != "" {
 		return fmt.Sprintf("%.80q", m.Alias)

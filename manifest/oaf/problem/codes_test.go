@@ -105,9 +105,9 @@ func TestListIsBoundedAndStrict(t *testing.T) {
 		l.Add(CodeSlug, Place{File: "AGENTS.md"}, "x")
 	}
 	all := l.Problems()
-	if len(all) != maxProblems+1 || Count(all, repute.SeverityError) != maxProblems || Count(all,
+	if len(all) != maxProblems+1 || repute.CountSeverity(all, repute.SeverityError) != maxProblems || repute.CountSeverity(all,
 		repute.SeverityInfo) != 1 {
-		t.Errorf("%d problems, %d errors", len(all), Count(all, repute.SeverityError))
+		t.Errorf("%d problems, %d errors", len(all), repute.CountSeverity(all, repute.SeverityError))
 	}
 	if all[len(all)-1].Code != "EO744" && all[0].Code != CodeMore {
 		t.Errorf("first %s, last %s", all[0].Code, all[len(all)-1].Code)

@@ -58,23 +58,3 @@ func (l *List) Problems() []Problem {
 	})
 	return l.problems
 }
-
-// Count returns how many problems have a severity.
-func Count(problems []Problem, s repute.Severity) (n int) {
-	for _, p := range problems {
-		if p.Severity == s {
-			n++
-		}
-	}
-	return n
-}
-
-// FirstError returns the first problem that is an error. ok is false where an agent has none and is usable.
-func FirstError(problems []Problem) (p Problem, ok bool) {
-	for _, p := range problems {
-		if p.Severity == repute.SeverityError {
-			return p, true
-		}
-	}
-	return Problem{}, false
-}

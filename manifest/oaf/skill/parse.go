@@ -146,6 +146,7 @@ func (s *Skill) check(o *frontmatter.Object) {
 	}
 }
 
+// members returns the members of SKILL.md that the format of Agent Skills names; others are reported.
 func members() []string {
 	return []string{"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"repute"
 	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
 )
@@ -99,7 +100,7 @@ func FuzzParse(f *testing.F) {
 		}
 		l := &problem.List{Profile: problem.Strict}
 		again, ok := Parse("x", "skills/x", files, l)
-		if _, bad := problem.FirstError(l.Problems()); !ok || bad {
+		if _, bad := repute.FirstError(l.Problems()); !ok || bad {
 			t.Fatalf("what is written is not strict: %v\n%s", l.Problems(), files[0].Data)
 		}
 		if again.Description != out.Description || again.Body != out.Body || !reflect.DeepEqual(again.Metadata,

@@ -36,7 +36,7 @@ func (s Skill) Conform(name string) (out Skill, changed []string) {
 	if strings.TrimSpace(s.Description) == "" {
 		out.Description = fallback(s)
 	}
-	out.Description = strings.Join(strings.Fields(out.Description), " ")
+	out.Description = frontmatter.OneLine(out.Description)
 	if cut := Truncate(out.Description, MaxDescription); cut != out.Description {
 		out.Description, changed = cut, append(changed, "description")
 	}

@@ -63,6 +63,8 @@ func isIgnored(name string) bool {
 	return name == ".git" || name == ".hg" || name == ".svn" || name == ".DS_Store"
 }
 
+// walk reads a directory and those below it within the limits. What cannot be read is reported and left out, so that one bad
+// file does not hide the others.
 func (r *reader) walk(dir string, depth int) {
 	entries, err := fs.ReadDir(r.fsys, dir)
 	if err != nil {

@@ -62,6 +62,7 @@ type builder struct {
 	closers []func()
 }
 
+// close ends what build opened, also where it failed half way.
 func (b *builder) close() {
 	for _, c := range b.closers {
 		c()

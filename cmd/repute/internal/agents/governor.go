@@ -101,6 +101,7 @@ func unknown(d *governance.Decision) bool {
 	return d.Effect == governance.Deny
 }
 
+// texts returns the reasons of a decision for people, each with its code.
 func texts(d *governance.Decision) (out []string) {
 	for _, r := range d.Reasons {
 		out = append(out, string(r.Code)+": "+r.Text)
@@ -153,6 +154,7 @@ func (g *governor) learn(who common.Address, s agent.Score) {
 	g.known[who] = s
 }
 
+// scoreOf returns a score as rules see it. An agent that nobody rated is unrated, whatever number the index gives.
 func scoreOf(s *agent.Score) governance.Score {
 	rated := s.Status != "unrated" && s.Status != ""
 	return governance.Score{Value: s.Value, Low: s.Low, High: s.High, Rated: rated, At: s.At}

@@ -93,6 +93,7 @@ func verify(in io.Reader) (*verified, *signed.Response, error) {
 		Status: status, Metadata: r.Metadata}, &r, nil
 }
 
+// sameSigner refuses an answer that another account signed than the caller expects.
 func sameSigner(want, got string) error {
 	address, err := repute.ParseAddress("signer", want)
 	if err != nil {

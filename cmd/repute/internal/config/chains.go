@@ -261,6 +261,7 @@ func (c *Config) Complete(known ...repute.Chain) {
 	}
 }
 
+// fill adds what is known of a chain where the operator left it out. What the operator wrote stays.
 func (cc *ChainConfig) fill(k repute.Chain) {
 	cc.Name, cc.ID = k.Name, k.ID
 	if cc.Identity == "" {

@@ -31,6 +31,7 @@ func (c *Config) check() error {
 	return nil
 }
 
+// checkRoles refuses roles that do not exist: a misspelled one would never run, and nobody would be told.
 func (c *Config) checkRoles() error {
 	for _, role := range c.Roles {
 		if !slices.Contains(knownRoles, role) {
@@ -51,6 +52,7 @@ func (c *Config) checkLog() error {
 	return nil
 }
 
+// checkLimits refuses limits that cannot work, and a directory of issuers that is not there.
 func (c *Config) checkLimits() error {
 	switch {
 	case c.Lease < time.Second || c.Lease > time.Minute:
@@ -91,6 +93,8 @@ func (c *Config) checkRedis() error {
 	return nil
 }
 
+// checkProxies parses the ranges of proxies. They decide whose word about a caller's address is believed, and with it the
+// rate limits.
 func (c *Config) checkProxies() error {
 	c.ProxyRanges = nil
 	for _, s := range c.Proxies {
@@ -141,6 +145,7 @@ func (c *Config) publicGateways() []string {
 	return slices.DeleteFunc(slices.Clone(c.Gateways), func(s string) bool { return strings.HasPrefix(s, "http:") })
 }
 
+// isGateway reports whether a text is the base URL of an ipfs gateway.
 func isGateway(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Hostname() != "" &&

@@ -116,6 +116,7 @@ func dataDir() string {
 	return filepath.Join(dir, "repute")
 }
 
+// defaults returns the configuration of an operator who sets nothing.
 func defaults() Config {
 	return Config{
 		DataDir:   dataDir(),
@@ -131,6 +132,7 @@ func defaults() Config {
 	}
 }
 
+// fromEnvironment replaces values by those of the environment, which win over the file and lose to flags.
 func fromEnvironment(c *Config) error {
 	for name, dst := range map[string]*string{
 		"DATABASE_URL": &c.Database, "REDIS_URL": &c.Redis, "REPUTE_DATA_DIR": &c.DataDir, "REPUTE_LISTEN": &c.Listen,

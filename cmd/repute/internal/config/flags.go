@@ -94,6 +94,7 @@ func (f *Flags) Load() (Config, error) {
 	return c, c.check()
 }
 
+// override applies the flags that were given. A flag that was not given leaves the value of file and environment.
 func (f *Flags) override(c *Config) {
 	for name, dst := range map[string]*string{
 		"database-url": &c.Database, "redis-url": &c.Redis, "data-dir": &c.DataDir, "listen": &c.Listen,

@@ -61,6 +61,7 @@ func (s *signingConfig) Warn(log *slog.Logger, now time.Time) {
 	}
 }
 
+// key returns the configured key. Errors never contain a part of it.
 func (s *signingConfig) key() (text string, err error) {
 	const field = "signing.key"
 	from, err := s.Key.signer(field)

@@ -37,6 +37,7 @@ func (cc ChainConfig) coins(chain repute.Chain) ([]repute.Stablecoin, error) {
 	return list, nil
 }
 
+// coinAt returns the place of a coin in a list of one chain by its address, -1 without it.
 func coinAt(list []repute.Stablecoin, coin repute.Stablecoin) int {
 	for i := range list {
 		if list[i].Address == coin.Address {

@@ -153,16 +153,20 @@ func checkDocument(ctx context.Context, p *cli.Program, what string, how judging
 		"agents: "+repute.AgentIDForms)
 }
 
+// isFile reports whether an argument is a file here. Otherwise it is taken for a domain.
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && !info.IsDir()
 }
 
+// isDirectory reports whether an argument is a directory here.
 func isDirectory(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.IsDir()
 }
 
+// readFileDocument reads a document within the bound of published ones: a larger one would not be read from its host
+// either.
 func readFileDocument(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

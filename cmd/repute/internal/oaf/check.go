@@ -2,19 +2,23 @@ package oaf
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/agent/llm/oafagent"
 	"repute/cmd/repute/internal/cli"
 	format "repute/manifest/oaf"
 	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
+	"repute/resolver"
 )
 
 // Report is the result of oaf check, and its JSON output.
@@ -49,21 +53,49 @@ type Problem struct {
 	Hint     string          `json:"hint"`
 }
 
+// asking says how the MCP servers of a checked agent are asked for their tools.
+type asking struct {
+	servers  bool
+	programs bool     // also servers that are programs of the agent
+	env      []string // variables that the agent's files may use
+	hosts    []string // private ones that may be asked
+}
+
+// askTime bounds the questions to all servers of an agent.
+const askTime = time.Minute
+
+// problems asks the servers of agents, and returns what their tools contradict.
+func (a *asking) problems(ctx context.Context, agents []*format.Agent, how problem.Profile) (out []problem.Problem) {
+	if !a.servers {
+		return nil
+	}
+	client := resolver.NewGuard(resolver.GuardOptions{AllowHosts: a.hosts, HeaderTimeout: askTime}).Client(askTime)
+	lister := oafagent.Lister{Options: oafagent.Options{Getenv: os.Getenv, Env: a.env, Programs: a.programs, Client: client}}
+	for _, one := range agents {
+		limited, cancel := context.WithTimeout(ctx, askTime)
+		out = append(out, format.CheckTools(limited, one, lister, how)...)
+		cancel()
+	}
+	return out
+}
+
 func checkCommand(p *cli.Program) *cobra.Command {
 	var strict, asJSON bool
+	var ask asking
 	cmd := &cobra.Command{
 		Use:   "check DIR|ZIP",
 		Short: "list what is wrong with an agent of the Open Agent Format",
 		Long: `List what is wrong with an agent of the Open Agent Format (1.2.0 and the later 0.8.0):
 a directory with AGENTS.md, or an archive of agents. Every problem has a code, a file, a
 line and a fix. Without --strict, what published agents get wrong and readers understand is
-a warning.
+a warning. With --ask-servers its MCP servers are asked for the tools that it selects: those
+over HTTP, and with --programs also those that it starts on this computer.
 
 Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be read.`,
 		Example: "  repute oaf check ./code-reviewer\n  repute oaf check team-1.0.0.oaf --strict --json",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			report, err := check(args[0], profile(strict))
+		RunE: func(cmd *cobra.Command, args []string) error {
+			report, err := check(cmd.Context(), args[0], profile(strict), &ask)
 			if err != nil {
 				return cli.ExitError{Code: codeUnreadable, Text: cli.Visible(err.Error())}
 			}
@@ -82,11 +114,15 @@ Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be
 	cmd.Flags().BoolVar(&strict, "strict", false,
 		"judge by the text of the format, as a publisher wants it, not as a reader does")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&ask.servers, "ask-servers", false, "ask the agent's MCP servers for the tools that it selects")
+	cmd.Flags().BoolVar(&ask.programs, "programs", false, "with --ask-servers, also start servers that are programs: no limits bind them")
+	cmd.Flags().StringArrayVar(&ask.env, "env", nil, "with --ask-servers, a variable that the agent's files may use; may be repeated")
+	cmd.Flags().StringArrayVar(&ask.hosts, "allow-host", nil, "with --ask-servers, a private host:port that may be asked; may be repeated")
 	return cmd
 }
 
 // check judges a directory or an archive.
-func check(name string, how problem.Profile) (Report, error) {
+func check(ctx context.Context, name string, how problem.Profile, ask *asking) (Report, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return Report{}, err
@@ -100,16 +136,17 @@ func check(name string, how problem.Profile) (Report, error) {
 		if agent != nil {
 			agents = append(agents, agent)
 		}
-		return newReport(name, agents, problems), nil
+		return newReport(name, agents, append(problems, ask.problems(ctx, agents, how)...)), nil
 	}
 	b, err := readArchive(name)
 	if err != nil {
 		return Report{}, err
 	}
 	pack, problems := format.LoadZip(b, how)
-	return newReport(name, pack.Agents, problems), nil
+	return newReport(name, pack.Agents, append(problems, ask.problems(ctx, pack.Agents, how)...)), nil
 }
 
+// readArchive reads an archive up to the largest size that is opened, and one byte more, by which a larger one is found.
 func readArchive(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -126,9 +163,9 @@ func readArchive(name string) ([]byte, error) {
 // newReport returns a report on agents.
 func newReport(source string, agents []*format.Agent, problems []problem.Problem) Report {
 	r := Report{Source: source, Kind: "oaf", Agents: []Checked{}, Problems: []Problem{},
-		Errors:   problem.Count(problems, repute.SeverityError),
-		Warnings: problem.Count(problems, repute.SeverityWarning),
-		Infos:    problem.Count(problems, repute.SeverityInfo)}
+		Errors:   repute.CountSeverity(problems, repute.SeverityError),
+		Warnings: repute.CountSeverity(problems, repute.SeverityWarning),
+		Infos:    repute.CountSeverity(problems, repute.SeverityInfo)}
 	for _, a := range agents {
 		r.Agents = append(r.Agents, checked(a))
 	}
@@ -139,6 +176,7 @@ func newReport(source string, agents []*format.Agent, problems []problem.Problem
 	return r
 }
 
+// checked returns what a report says of an agent. Sub-agents without a directory are left out.
 func checked(a *format.Agent) Checked {
 	c := Checked{ID: a.ID(), Name: a.Name, Version: a.Version, Skills: []string{}, Servers: []string{}, Agents: []string{}}
 	for _, s := range a.LocalSkills {

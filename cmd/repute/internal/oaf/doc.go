@@ -71,7 +71,7 @@ func usable(dir string) (*format.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bad, has := problem.FirstError(problems); has || agent == nil {
+	if bad, has := repute.FirstError(problems); has || agent == nil {
 		return nil, repute.Invalid(bad.File, bad.Message, "repute oaf check "+dir+" lists all problems")
 	}
 	return agent, nil
@@ -86,7 +86,7 @@ func filesOf(dir string) ([]tree.File, error) {
 	defer root.Close()
 	list := &problem.List{}
 	files := tree.Read(root.FS(), ".", tree.NewBudget(), list)
-	if bad, has := problem.FirstError(list.Problems()); has {
+	if bad, has := repute.FirstError(list.Problems()); has {
 		return nil, repute.Invalid(bad.File, bad.Message, problem.Hint(bad.Code))
 	}
 	return files, nil

@@ -112,6 +112,8 @@ func imports(source, from string) ([]harness.Import, error) {
 	return nil, repute.Invalid("from", fmt.Sprintf("%.80q is none", from), "claude-code or letta")
 }
 
+// writeImport writes an imported agent to a directory below output. A name that is no directory is refused: the file is
+// foreign and could leave output.
 func writeImport(p *cli.Program, in harness.Import, vendor, output string) error {
 	if slices.ContainsFunc(in.Problems, func(b problem.Problem) bool { return b.Severity == repute.SeverityError }) {
 		return repute.Invalid("source", "an agent has errors", "mend them first")

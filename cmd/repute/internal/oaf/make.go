@@ -153,7 +153,7 @@ file is replaced.`,
 				return err
 			}
 			files, problems := format.Unpack(b, problem.Lenient)
-			if bad, has := problem.FirstError(problems); has {
+			if bad, has := repute.FirstError(problems); has {
 				return repute.Invalid(path.Join(filepath.Base(args[0]), bad.File), bad.Message, problem.Hint(bad.Code))
 			}
 			return write(p, args[1], files, false)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"repute/cmd/repute/internal/cli"
@@ -89,6 +92,40 @@ func TestCheckAsJSON(t *testing.T) {
 		if p.Code == "" || p.File == "" || p.Hint == "" {
 			t.Errorf("problem %+v", p)
 		}
+	}
+}
+
+// MCP servers are asked only when they shall be, and only those that may be reached.
+func TestCheckAsksServers(t *testing.T) {
+	asked := false
+	mcp := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "1"}, nil)
+	sdk.AddTool(mcp, &sdk.Tool{Name: "read_file"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{}, nil, nil
+	})
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return mcp }, nil)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = true
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(web.Close)
+	dir := filepath.Join(t.TempDir(), "reader")
+	must(t, "new", dir, "--vendor", "acme")
+	files := filepath.Join(dir, "mcp-configs", "files")
+	if err := errors.Join(os.MkdirAll(files, 0o755),
+		os.WriteFile(filepath.Join(files, "ActiveMCP.json"), []byte(`{"vendor":"acme","server":"files","version":"1.0.0",
+			"selectedTools":[{"name":"read_file","enabled":true},{"name":"move_file","enabled":true}]}`), 0o600),
+		os.WriteFile(filepath.Join(files, "config.yaml"), []byte("connection:\n  type: http\n  url: "+web.URL+"\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := run("check", dir); strings.Contains(out, "WO772") || asked {
+		t.Errorf("a server was asked unasked: %s", out)
+	}
+	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") || asked {
+		t.Errorf("a private address was asked: %s", out)
+	}
+	out, _ := run("check", dir, "--ask-servers", "--allow-host", strings.TrimPrefix(web.URL, "http://"))
+	if !strings.Contains(out, `"move_file"`) || strings.Contains(out, `"read_file"`) || !strings.Contains(out, "WO772") || !asked {
+		t.Errorf("a tool that the server lacks: %s", out)
 	}
 }
 

@@ -75,6 +75,7 @@ func (t *tracker) add(now time.Time, s Sample) {
 	}
 }
 
+// last returns the newest sample. There is always one, because a tracker begins with a sample.
 func (t *tracker) last() timedSample { return t.history[len(t.history)-1] }
 
 // speed returns events and blocks per second over the window.

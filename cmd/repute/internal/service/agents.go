@@ -75,7 +75,7 @@ func formatted(ctx context.Context, c *config.Config, h sender, db *store.DB,
 		if db != nil {
 			o.Memory = oafagent.Stored{DB: db}
 		}
-		for _, one := range oafagent.Family(def) {
+		for _, one := range def.Graph() {
 			if known[oaf.Slug(one.ID())] {
 				continue
 			}
