@@ -10,7 +10,7 @@ TESTFLAGS ?=
 TEST_DATA ?= $(or $(REPUTE_TEST_DATA),../shared/data)
 SOAK ?= 10m
 
-.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-openapi bench race soak lint generate sentence fuzz clean
+.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-export test-openapi bench race soak lint generate sentence fuzz clean
 
 help:
 	@echo "make demo      chain, agents, index and API on http://127.0.0.1:8080"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-mcp  the MCP conformance suite and the official clients against the binary"
 	@echo "make test-x402  clients, facilitator and server of x402 by others pay and are paid by ours"
 	@echo "make test-oaf  validators and harnesses of others load the exports of OAF agents"
+	@echo "make test-export  DuckDB and ClickHouse read and load exports"
 	@echo "make test-openapi  generated requests against the binary, by its OpenAPI document"
 	@echo "make test-arm64  the digests of scores and of vectors of texts on an emulated arm64"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
@@ -64,6 +65,10 @@ test-oaf:
 	@scripts/setup.sh node python
 	scripts/oaf.sh
 
+test-export:
+	@scripts/setup.sh postgres python
+	scripts/export.sh
+
 test-openapi: bin/demo
 	@scripts/setup.sh postgres python
 	scripts/schemathesis.sh
@@ -73,7 +78,7 @@ bench: build
 	@scripts/setup.sh postgres
 	$(GO) build -trimpath -o bin/bench ./cmd/bench
 	@mkdir -p docs/bench
-	@status=0; for name in index follow documents trust runs agent manifests; do \
+	@status=0; for name in index follow documents trust runs agent manifests export; do \
 		more=; if test $$name = trust; then more="--plots docs/bench"; test ! -d "$(TEST_DATA)" || more="$$more --data $(TEST_DATA)"; fi; \
 		./bin/bench $$name --json $$more > docs/bench/$$name.json.new || status=$$?; \
 		if test -s docs/bench/$$name.json.new; then mv docs/bench/$$name.json.new docs/bench/$$name.json; else rm -f docs/bench/$$name.json.new; fi; \

@@ -5,7 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"strings"
+
+	"repute/internal/httpapi"
 )
 
 // lastly is the Cache-Control of answers at the newest block, which changes every one or two
@@ -38,18 +39,7 @@ func (o *output[B]) settle(ifNoneMatch string) {
 	}
 	sum := sha256.Sum256(raw)
 	o.ETag = `W/"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
-	if matches(ifNoneMatch, o.ETag) {
+	if httpapi.MatchesETag(ifNoneMatch, o.ETag) {
 		o.Status, o.Body = http.StatusNotModified, nil
 	}
-}
-
-// matches compares tags weakly, as RFC 9110 defines for If-None-Match.
-func matches(header, etag string) bool {
-	for _, candidate := range strings.Split(header, ",") {
-		candidate = strings.TrimSpace(candidate)
-		if candidate == "*" || strings.TrimPrefix(candidate, "W/") == strings.TrimPrefix(etag, "W/") {
-			return true
-		}
-	}
-	return false
 }

@@ -11,6 +11,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/orchestrator"
+	"repute/orchestrator/control/apikeys"
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/control/treasury"
 	"repute/orchestrator/operate"
@@ -104,6 +105,7 @@ func New(o Options) (*Control, error) {
 	c.server.Protect(c.neededFor, IsPrivate)
 	c.mount()
 	c.treasury = treasury.Mount(c.router, c.db, o.Operator)
+	apikeys.Mount(c.router, c.db)
 	c.mountIngress()
 	c.mountPlain()
 	c.mountFiles()

@@ -32,6 +32,8 @@ func roleOf(method, path string) (role httpapi.Role, known bool) {
 		return httpapi.RoleAsk, true
 	case "POST /runs/:id/approval":
 		return httpapi.RoleApprove, true
+	case "GET /keys", "POST /keys", "DELETE /keys/:name": // of the operator alone, also where reads are open
+		return httpapi.RoleOperate, true
 	case "POST /agents", "DELETE /agents/:slug", "POST /agents/:slug/wallet", "POST /identities", "POST /feedback",
 		"POST /treasury/calls", "POST /treasury/transfers":
 		return httpapi.RoleOperate, true
@@ -58,7 +60,7 @@ func (c *Control) neededFor(r *http.Request, path string) []httpapi.Role {
 	if !known {
 		return []httpapi.Role{httpapi.RoleAsk, httpapi.RoleApprove, httpapi.RoleOperate, httpapi.RoleOwn}
 	}
-	if r.Method == http.MethodGet && (role == "" || !c.o.PrivateReads) {
+	if r.Method == http.MethodGet && (role == "" || role == httpapi.RoleRead && !c.o.PrivateReads) {
 		return nil
 	}
 	needed := []httpapi.Role{role}
