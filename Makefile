@@ -10,7 +10,7 @@ TESTFLAGS ?=
 TEST_DATA ?= $(or $(REPUTE_TEST_DATA),../shared/data)
 SOAK ?= 10m
 
-.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-clients test-openapi bench race soak lint generate sentence fuzz test-contract clean
+.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-clients test-openapi bench race soak lint generate sentence fuzz test-contract test-export clean
 
 help:
 	@echo "make demo      chain, agents, index and API on http://127.0.0.1:8080"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-oaf  validators and harnesses of others load the exports of OAF agents"
 	@echo "make test-clients  makes and tests the clients in TypeScript and Python, against the demo"
 	@echo "make test-contract  clients by others follow what the binary pushes"
+	@echo "make test-export  DuckDB and ClickHouse read and load exports"
 	@echo "make test-openapi  generated requests against the binary, by its OpenAPI document"
 	@echo "make test-arm64  the digests of scores and of vectors of texts on an emulated arm64"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
@@ -75,6 +76,10 @@ test-contract: bin/demo
 	@scripts/setup.sh postgres node
 	scripts/contract.sh
 
+test-export:
+	@scripts/setup.sh postgres python
+	scripts/export.sh
+
 test-openapi: bin/demo
 	@scripts/setup.sh postgres python
 	scripts/schemathesis.sh
@@ -85,6 +90,7 @@ bench: build
 	$(GO) build -trimpath -o bin/bench ./cmd/bench
 	@mkdir -p docs/bench
 	@status=0; for name in index follow documents trust runs agent manifests api; do \
+	@status=0; for name in index follow documents trust runs agent manifests export; do \
 		more=; if test $$name = trust; then more="--plots docs/bench"; test ! -d "$(TEST_DATA)" || more="$$more --data $(TEST_DATA)"; fi; \
 		./bin/bench $$name --json $$more > docs/bench/$$name.json.new || status=$$?; \
 		if test -s docs/bench/$$name.json.new; then mv docs/bench/$$name.json.new docs/bench/$$name.json; else rm -f docs/bench/$$name.json.new; fi; \

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"repute/api/answers"
+	"repute/api/export"
 	"repute/api/feed"
 	"repute/api/graph"
 	"repute/api/hot"
@@ -53,6 +54,8 @@ type Options struct {
 	Feed *feed.Feed
 	// Done ends streams when it is closed, so that a server can stop. Nil: never.
 	Done <-chan struct{}
+	// CacheName tells apart servers on one Redis whose answers differ: by their database, and by what is configured.
+	CacheName string
 	// Streams is how many streams one caller may follow at the same time: 8. AllStreams is how many all callers may:
 	// 4000.
 	Streams, AllStreams int
@@ -94,6 +97,7 @@ func New(o Options) (*API, error) {
 	if a.feed == nil {
 		a.feed = feed.New(o.DB, a.log)
 	}
+	a.server.CacheAnswers(o.CacheName, a.feed.Newest)
 	var err error
 	if a.Index, err = answers.New(answers.Options{Server: o.Server, DB: o.DB, DefaultChain: o.DefaultChain,
 		Version: o.Version,
@@ -107,6 +111,7 @@ func New(o Options) (*API, error) {
 	a.mount()
 	a.mountPlain()
 	a.mountChanges()
+	export.Mount(o.Server, o.DB)
 	if err := graph.Mount(o.Server, a.Index, graph.Options{Depth: o.QueryDepth, Cost: o.QueryCost,
 		Feed: a.feed, Streams: &a.streams, Done: o.Done, SlowAfter: o.SlowAfter}); err != nil {
 		return nil, err

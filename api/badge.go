@@ -13,7 +13,6 @@ import (
 	"repute"
 	"repute/api/answers"
 	"repute/api/badge"
-	"repute/api/hot"
 	"repute/internal/httpapi"
 	"repute/store/query"
 )
@@ -63,7 +62,7 @@ type badgeOutput struct {
 
 // settle removes the image if the caller has it already.
 func (o *badgeOutput) settle(ifNoneMatch string) {
-	if o.Status == http.StatusOK && hot.Has(ifNoneMatch, o.ETag) {
+	if o.Status == http.StatusOK && httpapi.MatchesETag(ifNoneMatch, o.ETag) {
 		o.Status, o.Body = http.StatusNotModified, nil
 	}
 }

@@ -134,7 +134,7 @@ type rawOutput struct {
 
 // settle leaves the bytes out that the caller has.
 func (o *rawOutput) settle(ifNoneMatch string) {
-	if hot.Has(ifNoneMatch, o.ETag) {
+	if httpapi.MatchesETag(ifNoneMatch, o.ETag) {
 		o.Status, o.Body = http.StatusNotModified, nil
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"repute/api/hot"
+	"repute/internal/httpapi"
 )
 
 // lastly is the Cache-Control of answers at the newest block, which changes every one or two
@@ -39,7 +39,7 @@ func (o *output[B]) settle(ifNoneMatch string) {
 	}
 	sum := sha256.Sum256(raw)
 	o.ETag = `W/"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
-	if hot.Has(ifNoneMatch, o.ETag) {
+	if httpapi.MatchesETag(ifNoneMatch, o.ETag) {
 		o.Status, o.Body = http.StatusNotModified, nil
 	}
 }

@@ -187,7 +187,11 @@ func register[I, O any, PI requestOf[I], PO settled[O]](a *API, op huma.Operatio
 	handle func(context.Context, *I) (*O, error)) {
 	huma.Register(a.server.API, op, func(ctx context.Context, in *I) (*O, error) {
 		r := PI(in).Common()
-		out, err := handle(ctx, in)
+		reads, err := a.Demand(ctx, r)
+		if err != nil {
+			return nil, a.server.Fail(ctx, err)
+		}
+		out, err := handle(reads, in)
 		if err != nil {
 			return nil, a.server.Fail(ctx, err)
 		}

@@ -1621,6 +1621,26 @@ comment on column webhooks.next_at is 'When that message is sent again.';
 comment on column webhooks.last_status is 'Status of the answer to the last failure; 0 without an answer.';
 comment on column webhooks.disabled is 'Why nothing is sent; empty while messages are sent.';
 
+-- Callers.
+
+create table api_keys (
+    name       text        primary key check (name ~ '^[a-z0-9][a-z0-9._-]{0,39}$'),
+    hash       bytea       not null unique check (length(hash) = 32),
+    scopes     text[]      not null check (scopes <> '{}' and scopes <@ array['read', 'export']),
+    rate       integer     not null check (rate between 1 and 100000),
+    expires_at timestamptz,
+    created_at timestamptz not null default now(),
+    revoked_at timestamptz,
+    last_used  date
+);
+comment on table api_keys is 'Keys that give callers of the API a limit of their own.';
+comment on column api_keys.hash is 'sha256 of the key, whose text is stored nowhere.';
+comment on column api_keys.scopes is 'read: all routes but exports; export: those of exports.';
+comment on column api_keys.rate is 'Requests per second.';
+comment on column api_keys.expires_at is 'When it stops working; null for never.';
+comment on column api_keys.revoked_at is 'When an operator revoked it; null while it works.';
+comment on column api_keys.last_used is 'Day of its last use, in UTC; null before the first.';
+
 -- The database itself.
 
 create table leases (
@@ -1698,7 +1718,7 @@ create trigger added after insert on trust_marks referencing new table as added
     for each statement execute function trust_marks_added();
 
 -- +goose Down
-drop table cursors, leases, webhooks, agent_memory, agent_receipts, agent_payments, treasury_events, acts, intent_attempts,
+drop table cursors, leases, webhooks, api_keys, agent_memory, agent_receipts, agent_payments, treasury_events, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -60,12 +61,15 @@ type Options struct {
 	Seal func(repute.DecisionsHead) (repute.SealedHead, error)
 	// Tracer sees every statement of both pools. Nil: none does.
 	Tracer pgx.QueryTracer
+	// ReadURL is a replica of the database, from which InSnapshot reads. Empty: the database itself.
+	ReadURL string
 }
 
 // DB is a connection to the database: pools of readers and writers. It is safe for concurrent use.
 type DB struct {
 	pool    *pgxpool.Pool // writes, leases, documents, jobs
 	readers *pgxpool.Pool // read-only transactions and the feed
+	replica *pgxpool.Pool // snapshots of the index; readers where there is no replica
 	options Options
 	kept    sync.Map      // reflect.Type to a value of it: Kept
 	session session       // shows other processes that this one lives
@@ -151,17 +155,49 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		pool.Close()
 		return nil, fmt.Errorf("open database: %w", err)
 	}
+	replica, err := openReplica(ctx, o, readers)
+	if err != nil {
+		readers.Close()
+		pool.Close()
+		return nil, err
+	}
 	if o.Classify == nil {
 		o.Classify = classifyByScheme
 	}
 	closed := make(chan struct{})
-	return &DB{pool: pool, readers: readers, options: o, closed: closed, close: sync.OnceFunc(func() { close(closed) })},
-		nil
+	return &DB{pool: pool, readers: readers, replica: replica, options: o, closed: closed,
+		close: sync.OnceFunc(func() { close(closed) })}, nil
+}
+
+// openReplica returns the pool of the replica, with the limits of readers; readers where there is none.
+func openReplica(ctx context.Context, o Options, readers *pgxpool.Pool) (*pgxpool.Pool, error) {
+	if o.ReadURL == "" {
+		return readers, nil
+	}
+	cfg, err := pgxpool.ParseConfig(o.ReadURL)
+	if err != nil {
+		return nil, errors.New("the URL of the replica is none of Postgres") // not quoted: it may hold a password
+	}
+	like := readers.Config()
+	params := maps.Clone(like.ConnConfig.RuntimeParams)
+	maps.Copy(params, cfg.ConnConfig.RuntimeParams)
+	cfg.ConnConfig.RuntimeParams, cfg.ConnConfig.Tracer = params, o.Tracer
+	if !setsMaxConns(o.ReadURL) {
+		cfg.MaxConns = like.MaxConns
+	}
+	replica, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, errors.New("the URL of the replica is none of Postgres")
+	}
+	return replica, nil
 }
 
 // Close waits for connections in use and closes both pools.
 func (db *DB) Close() {
 	db.close()
+	if db.replica != db.readers {
+		db.replica.Close()
+	}
 	db.readers.Close()
 	db.pool.Close()
 	db.session.end()
@@ -181,7 +217,7 @@ func (db *DB) Ping(ctx context.Context) error {
 // Ready reports whether any chain is known and whether any has an indexed block, with one cheap
 // query. It returns repute.ErrUnavailable when Postgres does not answer.
 func (db *DB) Ready(ctx context.Context) (known, indexed bool, err error) {
-	conn, err := db.conn(ctx, pgx.ReadOnly)
+	conn, err := acquireReader(ctx, db.replica)
 	if err != nil {
 		return false, false, Failed("look whether anything is indexed", err)
 	}
@@ -344,8 +380,9 @@ func Failed(doing string, err error) error {
 	if errors.As(err, &pg) {
 		// 08: connection; 57P: shutdown and session kills; 53: out of resources; 57014,
 		// 55P03 and 25P03: the timeouts of a statement, of a lock and between statements.
+		// 40001: a replica ended the read, because the primary removed rows that it saw.
 		away = strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "53") ||
-			slices.Contains([]string{"57014", "55P03", "25P03"}, pg.Code)
+			slices.Contains([]string{"57014", "55P03", "25P03", "40001"}, pg.Code)
 	}
 	if away && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w: %w (%w)", doing, ErrDatabase, repute.ErrUnavailable, err)
@@ -390,9 +427,14 @@ func (db *DB) conn(ctx context.Context, mode pgx.TxAccessMode) (*pgxpool.Conn, e
 	if mode != pgx.ReadOnly {
 		return db.pool.Acquire(ctx)
 	}
+	return acquireReader(ctx, db.readers)
+}
+
+// acquireReader acquires a connection of a reader within readerWait.
+func acquireReader(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	wait, cancel := context.WithTimeout(ctx, readerWait)
 	defer cancel()
-	conn, err := db.readers.Acquire(wait)
+	conn, err := pool.Acquire(wait)
 	if err != nil && wait.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("no connection is free: %w", repute.ErrUnavailable)
 	}
@@ -407,6 +449,22 @@ func (db *DB) InTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pg
 		return Failed(doing, err)
 	}
 	defer conn.Release()
+	return inTx(ctx, conn, o, doing, f)
+}
+
+// InSnapshot runs f in a read-only transaction on one snapshot of the index, of the replica where there is one. A
+// replica is behind the database: what must see its own writes, or follows the change feed, reads by InTx or Readers.
+func (db *DB) InSnapshot(ctx context.Context, doing string, f func(pgx.Tx) error) error {
+	conn, err := acquireReader(ctx, db.replica)
+	if err != nil {
+		return Failed(doing, err)
+	}
+	defer conn.Release()
+	return inTx(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, doing, f)
+}
+
+// inTx is InTx on a connection.
+func inTx(ctx context.Context, conn *pgxpool.Conn, o pgx.TxOptions, doing string, f func(pgx.Tx) error) error {
 	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {
 		return Failed(doing, err)

@@ -17,6 +17,7 @@ import (
 // Request has the parameters of every operation.
 type Request struct {
 	IfNoneMatch string `header:"If-None-Match" doc:"ETag of an earlier answer; 304 when nothing changed"`
+	MinBlock    string `query:"minBlock" pattern:"^([1-9][0-9]{0,18}:)?[0-9]{1,18}$" doc:"block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503"`
 
 	values url.Values
 }

@@ -82,6 +82,16 @@ func (f *Feed) Follow(ctx context.Context, since string, filter store.ChangeFilt
 	}
 }
 
+// Newest returns the cursor of the newest change that followers may have got, "" while nobody follows.
+func (f *Feed) Newest() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.recent.list); n > 0 {
+		return f.recent.list[n-1].Cursor
+	}
+	return f.recent.begins
+}
+
 // wait returns when changes were added, or soon when it is not known which ones are new.
 func (f *Feed) wait(ctx context.Context, grown <-chan struct{}) error {
 	if grown == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/lru"
 	"github.com/labstack/echo/v4"
 
+	"repute/internal/httpapi"
 	"repute/store"
 )
 
@@ -114,25 +115,13 @@ func (a *answer) send(e echo.Context) error {
 	for name, values := range a.header {
 		h[name] = values
 	}
-	if Has(e.Request().Header.Get("If-None-Match"), a.header.Get("ETag")) {
+	if httpapi.MatchesETag(e.Request().Header.Get("If-None-Match"), a.header.Get("ETag")) {
 		h.Del(echo.HeaderContentType)
 		return e.NoContent(http.StatusNotModified)
 	}
 	e.Response().WriteHeader(http.StatusOK)
 	_, err := e.Response().Write(a.body)
 	return err
-}
-
-// Has reports whether the header If-None-Match has an entity tag. It compares weakly, as RFC 9110 defines for this
-// header.
-func Has(header, etag string) bool {
-	for candidate := range strings.SplitSeq(header, ",") {
-		candidate = strings.TrimSpace(candidate)
-		if candidate == "*" || strings.TrimPrefix(candidate, "W/") == strings.TrimPrefix(etag, "W/") {
-			return true
-		}
-	}
-	return false
 }
 
 // get returns the answer to a request in a state, nil when there is none.

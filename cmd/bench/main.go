@@ -79,7 +79,7 @@ there is no report because something failed; 2 wrong usage; 130 interrupted.`,
 		"the binary to measure, which make build makes")
 	root.AddCommand(b.indexCommand(), b.followCommand(), b.documentsCommand(), b.trustCommand(), b.runsCommand(),
 		b.runsWorkerCommand(), b.nodeCommand(), b.agentCommand(), b.agentWorkerCommand(),
-		b.manifestsCommand(), b.apiCommand(), b.apiBareCommand())
+		b.manifestsCommand(), b.apiCommand(), b.apiBareCommand(), b.exportCommand())
 	for _, cmd := range root.Commands() {
 		cmd.Args = noArguments
 	}

@@ -22,7 +22,7 @@ func TestGuardInFrontOfEveryRoute(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = io.WriteString(f,
-		"\nallowed_hosts: [name.example]\norchestrator: {tokens: {ann: 0123456789abcdef}, public_url: \"https://own.example\"}\nmcp: {origins: [\"https://app.example\"]}\n")
+		"\nallowed_hosts: [name.example, \"https://app.example\"]\norchestrator: {tokens: {ann: 0123456789abcdef}, public_url: \"https://own.example\"}\n")
 	if err != nil || f.Close() != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +67,11 @@ func TestGuardInFrontOfEveryRoute(t *testing.T) {
 		refused := strings.Contains(route, "/v1/") && !strings.HasSuffix(route, "GET /v1/agents") ||
 			method == http.MethodPost && path != "/graphql" || strings.Contains(path, "/admin")
 		if code, body := send(method, path, address, "Origin", "https://evil.example", "Sec-Fetch-Site",
-			"cross-site"); (code == 403 && strings.Contains(body, "mcp.origins")) != refused {
+			"cross-site"); (code == 403 && strings.Contains(body, "scheme://host")) != refused {
 			t.Errorf("%s by a stranger's page: %d %s", route, code, body)
 		}
 		if code, body := send(method, path, address, "Origin", "https://app.example", "Sec-Fetch-Site",
-			"cross-site"); strings.Contains(body, "mcp.origins") {
+			"cross-site"); strings.Contains(body, "scheme://host") {
 			t.Errorf("%s by a page that is listed: %d %s", route, code, body)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"repute"
 	"repute/cmd/repute/internal/agents"
+	"repute/cmd/repute/internal/bulk"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/crawl"
@@ -121,7 +122,7 @@ done. verify says more with its own: see its help.`,
 	root.AddCommand(serveCommand(p), importEventsCommand(p), exportCommand(p), reindexCommand(p),
 		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p),
 		scores.ScoreCommand(p), scores.TrustCommand(p), manifests, oaf.Command(p),
-		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p), verifySnapshotCommand(p),
+		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p), bulk.KeysCommand(p), verifySnapshotCommand(p),
 		tasks.TaskCommand(p), tasks.RunCommand(p), agentCommand(p), mcpCommand(p),
 		webhooks.Command(p), intents.Command(p), payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p),
 		movedCommand("bench", "make bench, or go run ./cmd/bench NAME"),

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/cmd/repute/internal/bulk"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/progress"
@@ -52,7 +53,8 @@ final one when nothing else is said. A name that ends in .gz is compressed.
 	events.Flags().Uint64Var(&blocks.From, "from", 0, "first block; the chain's start when absent")
 	events.Flags().Uint64Var(&blocks.To, "to", 0, "last block; the newest final one when absent")
 	events.Flags().StringVarP(&file, "output", "o", "-", "file to write, - for standard output")
-	cmd := &cobra.Command{Use: "export", Short: "write parts of the index to a file"}
+	cmd := &cobra.Command{}
+	bulk.AddExport(p, cmd)
 	cmd.AddCommand(events)
 	return cmd
 }

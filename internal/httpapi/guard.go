@@ -45,12 +45,12 @@ func NewGuard(o GuardOptions) (*Guard, error) {
 	for _, h := range o.Hosts {
 		if h == "" || strings.ContainsAny(h, "/@ ") || hostName(h) != strings.ToLower(strings.Trim(h, "[].")) {
 			return nil, repute.Invalid("allowed_hosts", fmt.Sprintf("%.200q is no host", h),
-				"a name or address without scheme and port, e.g. repute.example")
+				"a name or address without port, e.g. repute.example, or a site, e.g. https://app.example")
 		}
 		g.hosts = append(g.hosts, hostName(h))
 	}
 	for _, o := range o.Origins {
-		wrong := repute.Invalid("mcp.origins", fmt.Sprintf("%.200q is no origin", o),
+		wrong := repute.Invalid("allowed_hosts", fmt.Sprintf("%.200q is no origin", o),
 			"scheme://host[:port], e.g. https://app.example")
 		u, err := url.Parse(o)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -92,7 +92,7 @@ func (g *Guard) refusal(r *http.Request) *ErrorBody {
 	case !public && !g.knowsPage(r):
 		b := NewError(http.StatusForbidden, "forbidden", "Forbidden",
 			"Origin: pages of other sites may not send this request")
-		b.Hint = "add the page's origin to mcp.origins of the configuration"
+		b.Hint = "add the page's origin, scheme://host, to allowed_hosts of the configuration"
 		return b
 	}
 	return nil

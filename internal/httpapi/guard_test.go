@@ -107,7 +107,7 @@ func TestGuardKnowsPages(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Mode", c.mode)
 		}
 		if w := guarded(t, onLoopback)(r); w.Code != c.status || c.status == 403 &&
-			!strings.Contains(w.Body.String(), "mcp.origins") {
+			!strings.Contains(w.Body.String(), "allowed_hosts") {
 			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
 		}
 	}
@@ -124,7 +124,7 @@ func TestGuardChecksConfiguration(t *testing.T) {
 	}
 	for _, o := range []string{"app.example", "ftp://app.example", "https://", "://"} {
 		_, err := httpapi.NewGuard(httpapi.GuardOptions{Origins: []string{o}})
-		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "mcp.origins") {
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "allowed_hosts") {
 			t.Errorf("origin %q: %v", o, err)
 		}
 	}

@@ -2,43 +2,57 @@ package httpapi
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/time/rate"
-
-	"repute"
 )
+
+// Quota is what one caller may use: requests per second, and how many at once.
+type Quota struct {
+	Rate  float64
+	Burst int
+}
+
+// Taken is the outcome of counting one request.
+type Taken struct {
+	// Wait is the time until the next request may pass; 0: this one passes.
+	Wait time.Duration
+	// Left is how many requests may follow at once.
+	Left int
+}
 
 // Limiter limits the requests of each caller. Make one with NewLimiter.
 type Limiter struct {
 	local  *buckets
 	shared *sharedBuckets // nil: this process counts alone
-	rate   float64
+	quota  Quota
 }
 
 // NewLimiter returns a limiter of perSecond requests per caller with bursts of burst. With a
 // client, processes count together under the name.
 func NewLimiter(name string, perSecond float64, burst int, client *redis.Client, log *slog.Logger) *Limiter {
-	l := &Limiter{local: newBuckets(rate.Limit(perSecond), burst), rate: perSecond}
+	l := &Limiter{local: newBuckets(), quota: Quota{perSecond, burst}}
 	if client != nil {
-		l.shared = &sharedBuckets{client: client, take: takeScript(), local: l.local, log: log, name: name, rate: perSecond,
-			burst:   burst,
-			breaker: newBreaker()}
+		l.shared = &sharedBuckets{client: client, script: takeScript(), local: l.local, log: log, name: name,
+			breaker: newBreaker[Taken]()}
 	}
 	return l
 }
 
 // Allow counts a request. If it must not pass, wait is the time until the next one may.
 func (l *Limiter) Allow(ctx context.Context, caller string) (wait time.Duration) {
+	return l.Take(ctx, caller, l.quota).Wait
+}
+
+// Take counts a request of a caller with a quota of its own.
+func (l *Limiter) Take(ctx context.Context, caller string, q Quota) Taken {
 	if l.shared != nil {
-		return l.shared.allow(ctx, caller)
+		return l.shared.take(ctx, caller, q)
 	}
-	return l.local.allow(ctx, caller)
+	return l.local.take(ctx, caller, q)
 }
 
 // Shared reports whether processes count together.
@@ -56,29 +70,6 @@ func (l *Limiter) Redis(ctx context.Context) string {
 	return "away"
 }
 
-// limit refuses callers above the limit with 429 and Retry-After, except requests that skip
-// selects. refused is called for each refusal, unless it is nil. hint is added to the answer.
-func (l *Limiter) limit(skip func(echo.Context) bool, refused func(), hint string) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			if skip(c) {
-				return next(c)
-			}
-			wait := l.Allow(c.Request().Context(), CallerKey(c.RealIP()))
-			if wait <= 0 {
-				return next(c)
-			}
-			if refused != nil {
-				refused()
-			}
-			b := *ErrorOf(fmt.Errorf("more than %g requests per second: %w", l.rate, repute.ErrLimited))
-			b.Retry = wait
-			b.Hint = "wait as long as Retry-After says; " + hint
-			return &b
-		}
-	}
-}
-
 // generation is the shortest time that an idle caller's bucket is kept. It MUST exceed burst/rate,
 // because removing a bucket refills it.
 const (
@@ -89,49 +80,45 @@ const (
 // buckets has a token bucket per caller in this process. Two generations of them bound the memory
 // without a timer.
 type buckets struct {
-	rate  rate.Limit
-	burst int
-
 	mu                sync.Mutex
 	current, previous map[string]*rate.Limiter
 	since             time.Time
+	lifetime          time.Duration // how long a bucket is kept: longer than the slowest takes to refill
 }
 
-// newBuckets returns buckets that refill at a rate.
-func newBuckets(r rate.Limit, burst int) *buckets {
-	return &buckets{rate: r, burst: burst, current: map[string]*rate.Limiter{}}
+// newBuckets returns no buckets yet.
+func newBuckets() *buckets {
+	return &buckets{current: map[string]*rate.Limiter{}, lifetime: generation}
 }
 
-// allow takes a token from the caller's bucket, or returns the time until the next one.
-func (b *buckets) allow(_ context.Context, caller string) time.Duration {
+// take takes a token from the caller's bucket, or returns the time until the next one.
+func (b *buckets) take(_ context.Context, caller string, q Quota) Taken {
 	now := time.Now()
-	r := b.bucket(caller, now).ReserveN(now, 1)
+	bucket := b.bucket(caller, now, q)
+	r := bucket.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
 	if wait > 0 {
 		r.CancelAt(now)
+		return Taken{Wait: wait}
 	}
-	return wait
+	return Taken{Left: max(0, int(bucket.TokensAt(now)))}
 }
 
-// bucket returns the bucket of a caller, a full one for a new caller.
-func (b *buckets) bucket(caller string, now time.Time) *rate.Limiter {
+// bucket returns the bucket of a caller, a full one for a new caller or another quota.
+func (b *buckets) bucket(caller string, now time.Time, q Quota) *rate.Limiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now.Sub(b.since) > b.lifetime() || len(b.current) >= maxCallers {
+	b.lifetime = max(b.lifetime, time.Duration(float64(q.Burst)/q.Rate*float64(time.Second)))
+	if now.Sub(b.since) > b.lifetime || len(b.current) >= maxCallers {
 		b.previous, b.current, b.since = b.current, map[string]*rate.Limiter{}, now
 	}
 	l, found := b.current[caller]
 	if !found {
-		if l, found = b.previous[caller]; !found {
-			l = rate.NewLimiter(b.rate, b.burst)
-		}
-		b.current[caller] = l
+		l, found = b.previous[caller]
 	}
+	if !found || l.Limit() != rate.Limit(q.Rate) || l.Burst() != q.Burst {
+		l = rate.NewLimiter(rate.Limit(q.Rate), q.Burst)
+	}
+	b.current[caller] = l
 	return l
-}
-
-// lifetime returns how long a bucket is kept: longer than it takes to refill.
-func (b *buckets) lifetime() time.Duration {
-	refill := time.Duration(float64(b.burst) / float64(b.rate) * float64(time.Second))
-	return max(generation, refill)
 }

@@ -5,29 +5,43 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // TestBucketsAreBounded: strangers cannot fill the memory, and a caller that is
 // still asking keeps its bucket when the generation changes.
 func TestBucketsAreBounded(t *testing.T) {
-	b := &buckets{rate: rate.Limit(1.0 / 3600), burst: 1, current: map[string]*rate.Limiter{}}
-	if b.allow(context.Background(), "known") != 0 {
+	b, hourly := newBuckets(), Quota{Rate: 1.0 / 3600, Burst: 1}
+	if b.take(context.Background(), "known", hourly).Wait != 0 {
 		t.Fatal("the first request is refused")
 	}
-	b.since = time.Now().Add(-2 * b.lifetime())
-	if b.allow(context.Background(), "known") == 0 {
+	b.since = time.Now().Add(-2 * b.lifetime)
+	if b.take(context.Background(), "known", hourly).Wait == 0 {
 		t.Error("a new generation filled a bucket again")
 	}
 	for i := range maxCallers + 10 {
-		b.allow(context.Background(), fmt.Sprint(i))
+		b.take(context.Background(), fmt.Sprint(i), hourly)
 	}
 	if len(b.current) > maxCallers || len(b.previous) > maxCallers {
 		t.Errorf("%d and %d buckets", len(b.current), len(b.previous))
 	}
-	if b.lifetime() < time.Hour {
-		t.Errorf("forgotten after %s, before the bucket is full again", b.lifetime())
+	if b.lifetime < time.Hour {
+		t.Errorf("forgotten after %s, before the bucket is full again", b.lifetime)
+	}
+}
+
+// A caller whose quota changes gets the new one, and others keep theirs.
+func TestQuotaOfACaller(t *testing.T) {
+	b, small, large := newBuckets(), Quota{Rate: 1.0 / 60, Burst: 1}, Quota{Rate: 1.0 / 60, Burst: 3}
+	for i, want := range []Taken{{Left: 2}, {Left: 1}, {Left: 0}} {
+		if got := b.take(context.Background(), "key", large); got != want {
+			t.Errorf("request %d: %+v, want %+v", i, got, want)
+		}
+	}
+	if b.take(context.Background(), "key", large).Wait == 0 {
+		t.Error("the fourth request passes")
+	}
+	if b.take(context.Background(), "key", small).Wait != 0 || b.take(context.Background(), "key", small).Wait == 0 {
+		t.Error("the new quota does not count")
 	}
 }
 

@@ -20,23 +20,18 @@ func (s *Server) use() {
 	e.IPExtractor = callerAddress(s.Limits.TrustedProxies)
 	isRaw := func(c echo.Context) bool { return s.raw[c.Path()] || s.streams[c.Path()] }
 	e.Use(identify, s.observe, catch, secure, s.share(), routed, s.limit, s.authenticate, s.permit, s.readBody,
-		s.deadline, middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024, Skipper: isRaw}))
-}
-
-// limit limits each caller, except for the quiet routes.
-func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
-	return s.limiter.limit(func(c echo.Context) bool { return s.Limits.Rate < 0 || quiet(RouteOf(c)) },
-		s.metrics.limited.Inc, "lists and GraphQL answer many questions in one request")(next)
+		s.deadline, middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024, Skipper: isRaw}), s.remember)
 }
 
 // share allows pages of all sites to read public routes, and pages of the configured origins to
 // read private ones: without a token for reading, any page in a browser could do it.
 func (s *Server) share() echo.MiddlewareFunc {
 	config := middleware.CORSConfig{
-		AllowMethods:  []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
-		AllowHeaders:  []string{"Authorization", "X-API-Key", "Content-Type", "Idempotency-Key", "Last-Event-ID"},
-		ExposeHeaders: []string{"ETag", "Location", RetryAfter, RequestIDHeader},
-		MaxAge:        3600,
+		AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
+		AllowHeaders: []string{"Authorization", "X-API-Key", "Content-Type", "Idempotency-Key", "Last-Event-ID"},
+		ExposeHeaders: []string{"ETag", "Location", RetryAfter, RequestIDHeader, RateLimit, RateLimitPolicy,
+			"Repute-Block", "Repute-Block-Hash", "Repute-Run"},
+		MaxAge: 3600,
 	}
 	all, listed := config, config
 	// Cookies are not used, so that a page has no credentials to send. Public routes accept any
@@ -75,7 +70,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		by, _ := By(ctx) // most callers need no name
 		s.Log.DebugContext(ctx, "request", "method", c.Request().Method, "path", c.Request().URL.Path, "route", route,
 			"status", status, "bytes", c.Response().Size, "ms", took.Milliseconds(), "ip", c.RealIP(), "by", by,
-			"requestId", RequestID(ctx))
+			"caller", CallerOf(ctx), "requestId", RequestID(ctx))
 		return nil
 	}
 }

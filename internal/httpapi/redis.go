@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -35,45 +37,49 @@ func OpenRedis(url string) (*redis.Client, error) {
 // answer each counts alone.
 type sharedBuckets struct {
 	client  *redis.Client
-	take    *redis.Script
+	script  *redis.Script
 	local   *buckets
 	log     *slog.Logger
 	name    string // name of the limit
-	rate    float64
-	burst   int
-	breaker *gobreaker.CircuitBreaker[time.Duration]
+	breaker *gobreaker.CircuitBreaker[Taken]
 	health  redisHealth
 }
 
 // newBreaker returns a breaker that opens at the first failure, because there is a local
 // substitute. After a second a single request tries Redis again.
-func newBreaker() *gobreaker.CircuitBreaker[time.Duration] {
-	return gobreaker.NewCircuitBreaker[time.Duration](gobreaker.Settings{
+func newBreaker[T any]() *gobreaker.CircuitBreaker[T] {
+	return gobreaker.NewCircuitBreaker[T](gobreaker.Settings{
 		Timeout:     time.Second,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures > 0 },
 	})
 }
 
-// allow takes a token in Redis, or from the local bucket while Redis does not answer.
-func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration {
-	wait, err := s.breaker.Execute(func() (time.Duration, error) {
+// take takes a token in Redis, or from the local bucket while Redis does not answer.
+func (s *sharedBuckets) take(ctx context.Context, caller string, q Quota) Taken {
+	taken, err := s.breaker.Execute(func() (Taken, error) {
 		// A caller who goes away says nothing about Redis.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.client.Options().ReadTimeout)
 		defer cancel()
-		interval := int64(float64(time.Second/time.Microsecond) / s.rate)
-		wait, err := s.take.Run(bounded, s.client, []string{"repute:" + s.name + ":" + caller}, interval, s.burst).Int64()
+		interval := int64(float64(time.Second/time.Microsecond) / q.Rate)
+		n, err := s.script.Run(bounded, s.client, []string{"repute:" + s.name + ":" + caller}, interval, q.Burst).Int64Slice()
 		s.health.saw(ctx, s.log, err)
-		return time.Duration(wait) * time.Microsecond, err
+		if err != nil || len(n) != 2 {
+			return Taken{}, cmp.Or(err, errNoCount)
+		}
+		return Taken{Wait: time.Duration(n[0]) * time.Microsecond, Left: int(n[1])}, nil
 	})
 	if err != nil {
-		return s.local.allow(ctx, caller)
+		return s.local.take(ctx, caller, q)
 	}
-	return wait
+	return taken
 }
+
+// errNoCount is returned for an answer of Redis that is none of the script.
+var errNoCount = errors.New("Redis does not answer with a count")
 
 // takeScript is the generic cell rate algorithm: one number per caller, the time at which its
 // bucket is full again, in microseconds of Redis' clock. It returns the microseconds to wait, 0
-// when the request passes.
+// when the request passes, and how many requests may follow.
 func takeScript() *redis.Script {
 	return redis.NewScript(`
 local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -82,9 +88,9 @@ local now = t[1] * 1000000 + t[2]
 local full = tonumber(redis.call('GET', KEYS[1]) or now)
 if full < now then full = now end
 local wait = full + interval - now - interval * burst
-if wait > 0 then return math.ceil(wait) end
+if wait > 0 then return {math.ceil(wait), 0} end
 redis.call('SET', KEYS[1], string.format('%.0f', full + interval), 'PX', math.ceil((full + interval - now) / 1000) + 1000)
-return 0`)
+return {0, math.floor(-wait / interval)}`)
 }
 
 const (

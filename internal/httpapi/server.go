@@ -35,6 +35,8 @@ type ServerOptions struct {
 	// Logger receives the access log and failures. Nil: slog's default.
 	Logger *slog.Logger
 	Limits Limits
+	// Keys finds the API keys that raise the limits of their callers. Nil: there are none.
+	Keys KeySource
 }
 
 // Limits bound the use by one request or caller. Zero fields have the default named in their
@@ -83,8 +85,10 @@ type Server struct {
 	Limits   Limits
 
 	tokens  []Token
+	keys    *keyring
 	origins []string
 	limiter *Limiter
+	answers *answerCache // nil: answers are not kept
 	metrics *metrics
 	// Rules of the routes that are not for everybody: see Protect. Never nil.
 	needs   func(*http.Request, string) []Role
@@ -98,8 +102,8 @@ type Server struct {
 // configuration key of an unusable token or role.
 func NewServer(o ServerOptions) (*Server, error) {
 	s := &Server{Echo: echo.New(), Registry: o.Registry, Log: o.Logger, Limits: o.Limits.withDefaults(),
-		origins: o.Origins,
-		needs:   func(*http.Request, string) []Role { return nil }, private: func(string) bool { return false },
+		origins: o.Origins, keys: newKeyring(o.Keys),
+		needs: func(*http.Request, string) []Role { return nil }, private: func(string) bool { return false },
 		streams: map[string]bool{}, raw: map[string]bool{}}
 	if s.Log == nil {
 		s.Log = slog.Default()

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,14 +58,18 @@ func (c *cluster) version() string {
 	return strings.TrimSpace(string(b))
 }
 
-// init makes the cluster unless it is there. initdb writes beside the final
-// place, so that a kill in the middle leaves nothing that looks complete.
-func (c *cluster) init(ctx context.Context) error {
+// init makes the cluster unless it is there: a new one, or a copy of the server at primary. It is written
+// beside the final place, so that a kill in the middle leaves nothing that looks complete.
+func (c *cluster) init(ctx context.Context, primary string) error {
 	if c.version() != "" {
 		return c.user.own(c.data())
 	}
 	c.log.Info("creating a private Postgres cluster", "dir", c.dir)
-	if err := c.writePassword(); err != nil {
+	password, err := newPassword(primary)
+	if err != nil {
+		return err
+	}
+	if err := c.writePassword(password); err != nil {
 		return err
 	}
 	fresh := c.data() + ".new"
@@ -73,25 +78,42 @@ func (c *cluster) init(ctx context.Context) error {
 	}
 	cmd := c.command(ctx, "initdb", "--pgdata", fresh, "--username", superuser,
 		"--pwfile", c.passwordFile(), "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync")
+	if primary != "" {
+		cmd = c.command(ctx, "pg_basebackup", "--dbname", primary, "--pgdata", fresh, "--write-recovery-conf",
+			"--wal-method", "stream", "--checkpoint", "fast", "--no-sync")
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, bytes.TrimSpace(out))
+		return fmt.Errorf("create cluster: %w: %s", err, bytes.TrimSpace(out))
 	}
 	if err := os.Rename(fresh, c.data()); err != nil {
-		return fmt.Errorf("initdb: %w", err)
+		return fmt.Errorf("create cluster: %w", err)
 	}
 	return nil
 }
 
-// writePassword stores a new random password. It follows no symbolic link, because others may be
-// able to write into the parent directory.
-func (c *cluster) writePassword() error {
+// newPassword returns a random password, or that of the server at primary, whose users a copy has.
+func newPassword(primary string) (string, error) {
+	if primary != "" {
+		u, err := url.Parse(primary)
+		if err != nil {
+			return "", errors.New("the URL of the primary server is none") // not quoted: it holds the password
+		}
+		password, _ := u.User.Password()
+		return password, nil
+	}
 	var b [24]byte
 	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:]), nil
+}
+
+// writePassword stores the password. It follows no symbolic link, because others may be
+// able to write into the parent directory.
+func (c *cluster) writePassword(password string) error {
 	f, err := os.OpenFile(c.passwordFile(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return fmt.Errorf("write password: %w", err)
 	}
-	_, err = f.WriteString(hex.EncodeToString(b[:]) + "\n")
+	_, err = f.WriteString(password + "\n")
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write password: %w", err)
 	}

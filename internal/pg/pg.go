@@ -33,6 +33,9 @@ type Options struct {
 	Cache string
 	// Settings are further server settings; they override the defaults.
 	Settings map[string]string
+	// ReplicaOf is the URL of a server of this package whose settings allow replicas: a new cluster is a copy of it,
+	// which follows it and can only be read.
+	ReplicaOf string
 	// Outlive leaves the server running when this process ends.
 	Outlive bool
 	// Log gets progress; nil means none.
@@ -93,7 +96,7 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	if err := s.cluster.stopOrphan(ctx); err != nil {
 		return err
 	}
-	if err := s.cluster.init(ctx); err != nil {
+	if err := s.cluster.init(ctx, o.ReplicaOf); err != nil {
 		return err
 	}
 	if err := s.launch(ctx, o); err != nil {

@@ -11,6 +11,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/orchestrator"
+	"repute/orchestrator/control/apikeys"
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/control/treasury"
 	"repute/orchestrator/control/webhooks"
@@ -109,6 +110,7 @@ func New(o Options) (*Control, error) {
 	c.treasury = treasury.Mount(c.router, c.db, o.Operator)
 	o.Webhooks.DB = o.DB
 	webhooks.Mount(c.router, o.Webhooks)
+	apikeys.Mount(c.router, c.db)
 	c.mountIngress()
 	c.mountPlain()
 	c.mountFiles()

@@ -33,7 +33,8 @@ func roleOf(method, path string) (role httpapi.Role, known bool) {
 	case "POST /runs/:id/approval":
 		return httpapi.RoleApprove, true
 	case "GET /webhooks", "GET /webhooks/:id", "POST /webhooks", "DELETE /webhooks/:id", "POST /webhooks/:id/test",
-		"POST /webhooks/:id/replay", "POST /webhooks/:id/rotate": // an address may be a secret of its receiver
+		"POST /webhooks/:id/replay", "POST /webhooks/:id/rotate", // an address may be a secret of its receiver
+		"GET /keys", "POST /keys", "DELETE /keys/:name": // of the operator alone, also where reads are open
 		return httpapi.RoleOperate, true
 	case "POST /agents", "DELETE /agents/:slug", "POST /agents/:slug/wallet", "POST /identities", "POST /feedback",
 		"POST /treasury/calls", "POST /treasury/transfers":

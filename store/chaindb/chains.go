@@ -25,12 +25,32 @@ const headStale = time.Minute
 const readTimeout = 15 * time.Second
 
 // View runs f in a read-only transaction on one snapshot, so that all its statements see the same
-// state.
+// state. Where the caller demands a block (WithMinBlock) it waits for it.
 func View(ctx context.Context, db *store.DB, doing string, f func(context.Context, pgx.Tx) error) error {
+	demand := demandOf(ctx)
+	for end := time.Now().Add(minBlockWait); ; {
+		err := viewOnce(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error {
+			if err := demand.check(ctx, tx); err != nil {
+				return err
+			}
+			return f(ctx, tx)
+		})
+		var behind *behindError
+		if !errors.As(err, &behind) || ctx.Err() != nil {
+			return err
+		}
+		if time.Now().After(end) {
+			return behind.busy()
+		}
+		repute.Pause(ctx, minBlockPoll)
+	}
+}
+
+// viewOnce is View without a demand.
+func viewOnce(ctx context.Context, db *store.DB, doing string, f func(context.Context, pgx.Tx) error) error {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := db.InTx(limited, options, doing, func(tx pgx.Tx) error { return f(limited, tx) })
+	err := db.InSnapshot(limited, doing, func(tx pgx.Tx) error { return f(limited, tx) })
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: no answer within %s (%w)", repute.ErrUnavailable, readTimeout, err)
 	}

@@ -110,7 +110,8 @@ func openStore(ctx context.Context, url string, c config.Config) (*store.DB, err
 // a server would.
 func openMigrated(ctx context.Context, url string, c config.Config) (*store.DB, error) {
 	return store.Open(ctx, url, store.Options{Classify: documents.Classify, Decode: contracts.Read,
-		NoFiles: !c.Documents.Feedback, SharedHosts: c.Orchestrator.SharedHosts(), Seal: c.Signing.Seal()})
+		NoFiles: !c.Documents.Feedback, SharedHosts: c.Orchestrator.SharedHosts(), Seal: c.Signing.Seal(),
+		ReadURL: c.DatabaseRead})
 }
 
 // WithStore runs f on the configured database, for commands that do one thing
@@ -146,6 +147,7 @@ func (p *Program) WithAnyStore(ctx context.Context, f func(config.Config, *store
 // opened runs f on the configured database as open opens it.
 func (p *Program) opened(ctx context.Context, c config.Config, f func(config.Config, *store.DB) error,
 	open func(context.Context, string, config.Config) (*store.DB, error)) error {
+	c.DatabaseRead = "" // a command sees what it and others wrote a moment ago
 	database, err := FindDatabase(ctx, c, c.Logger(p.Stderr))
 	if err != nil {
 		return err

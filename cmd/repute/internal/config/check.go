@@ -71,15 +71,30 @@ func (c *Config) checkLimits() error {
 // checkDatabase refuses what is no address of a Postgres. The parser's message may
 // quote the password.
 func (c *Config) checkDatabase() error {
+	for field, url := range map[string]string{"database": c.Database, "database_read_url": c.DatabaseRead} {
+		if err := checkPostgres(field, url); err != nil {
+			return err
+		}
+	}
+	// A worker would compute from what the replica does not know yet, and store that it is done.
+	if worker := slices.IndexFunc(c.Roles, func(role string) bool { return role != "api" }); c.DatabaseRead != "" && worker >= 0 {
+		return repute.Invalid("database_read_url", "the role "+c.Roles[worker]+" must read what it wrote, and a replica is behind",
+			"a process of its own with roles: [api]")
+	}
+	return nil
+}
+
+// checkPostgres refuses what is no address of a Postgres; empty is none.
+func checkPostgres(field, url string) error {
 	const form = "e.g. postgres://user:password@host:5432/name"
-	if c.Database == "" {
+	if url == "" {
 		return nil
 	}
-	if scheme, _, found := strings.Cut(c.Database, "://"); found && scheme != "postgres" && scheme != "postgresql" {
-		return repute.Invalid("database", "scheme "+scheme+" is none of Postgres", form)
+	if scheme, _, found := strings.Cut(url, "://"); found && scheme != "postgres" && scheme != "postgresql" {
+		return repute.Invalid(field, "scheme "+scheme+" is none of Postgres", form)
 	}
-	if _, err := pgx.ParseConfig(c.Database); err != nil {
-		return repute.Invalid("database", "not a Postgres URL", form)
+	if _, err := pgx.ParseConfig(url); err != nil {
+		return repute.Invalid(field, "not a Postgres URL", form)
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ type Config struct {
 	// Postgres URL. Empty: a private Postgres in data_dir. ?pool_max_conns=N bounds the
 	// connections that read, 16 otherwise; 8 more write.
 	Database string `yaml:"database"`
+	// URL of a streaming replica of database, from which a process of the role api alone answers reads of the index.
+	// Empty: database.
+	DatabaseRead string `yaml:"database_read_url"`
 	// Redis URL, so that limits count over several processes. Empty: limits and caches in process.
 	Redis string `yaml:"redis"`
 	// Directory of the private Postgres.
@@ -43,7 +46,8 @@ type Config struct {
 	// private and is asked first.
 	Gateways []string `yaml:"ipfs_gateways"`
 	// Names under which callers may call this process, in addition to loopback names and the
-	// host of orchestrator.public_url.
+	// host of orchestrator.public_url; and sites, scheme://host[:port], whose pages may call tools, change things and
+	// read runs, in addition to orchestrator.public_url.
 	AllowedHosts []string `yaml:"allowed_hosts"`
 	// Private hosts, host:port, that documents may come from and agents may call; for
 	// development.
@@ -52,7 +56,6 @@ type Config struct {
 	Signing      signingConfig      `yaml:"signing"`
 	Trust        trustConfig        `yaml:"trust"`
 	Orchestrator orchestratorConfig `yaml:"orchestrator"`
-	MCP          mcpConfig          `yaml:"mcp"`
 	LogFormat    string             `yaml:"-"` // text or json, by flag and environment alone
 	LogLevel     string             `yaml:"-"` // debug, info, warn or error, by flag and environment alone
 	Chains       []ChainConfig      `yaml:"chains"`
@@ -135,7 +138,7 @@ func defaults() Config {
 // fromEnvironment replaces values by those of the environment, which win over the file and lose to flags.
 func fromEnvironment(c *Config) error {
 	for name, dst := range map[string]*string{
-		"DATABASE_URL": &c.Database, "REDIS_URL": &c.Redis, "REPUTE_DATA_DIR": &c.DataDir, "REPUTE_LISTEN": &c.Listen,
+		"DATABASE_URL": &c.Database, "DATABASE_READ_URL": &c.DatabaseRead, "REDIS_URL": &c.Redis, "REPUTE_DATA_DIR": &c.DataDir, "REPUTE_LISTEN": &c.Listen,
 		"REPUTE_LOG_FORMAT": &c.LogFormat, "REPUTE_LOG_LEVEL": &c.LogLevel,
 		"REPUTE_SIGNING_KEY": (*string)(&c.Signing.Key),
 	} {

@@ -273,3 +273,46 @@ func TestConfigSources(t *testing.T) {
 		t.Errorf("reaches %v, %v: want Base alone", got, err)
 	}
 }
+
+// A replica is for processes that only answer, and allowed_hosts has names and sites.
+func TestReplicaAndSites(t *testing.T) {
+	const both = "database: postgres://a/repute\ndatabase_read_url: postgres://b/repute\n"
+	if c, err := loadWith(t, both+"roles: [api]\n"); err != nil || c.DatabaseRead != "postgres://b/repute" {
+		t.Errorf("%+v, %v", c.DatabaseRead, err)
+	}
+	for _, file := range []string{both, both + "roles: [api, orchestrator]\n", both + "roles: [api, trust]\n",
+		"roles: [api]\ndatabase_read_url: mysql://user:secret@b/repute\n"} {
+		var wrong *repute.InputError
+		if _, err := loadWith(t, file); !errors.As(err, &wrong) || wrong.Field != "database_read_url" || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	c, err := loadWith(t, `
+allowed_hosts: [a.example, "https://app.example"]
+orchestrator: {public_url: "https://own.example"}
+`)
+	if err != nil || !slices.Equal(c.Hosts(), []string{"a.example"}) ||
+		!slices.Equal(c.Origins(), []string{"https://app.example", "https://own.example"}) {
+		t.Errorf("%v, %v, %v", c.Hosts(), c.Origins(), err)
+	}
+}
+
+// Processes share kept answers only where their answers are the same.
+func TestCacheName(t *testing.T) {
+	names := map[string]string{}
+	for _, file := range []string{"database: postgres://a/one", "database: postgres://a/two",
+		"database: postgres://a/one\ndefault_chain: 1", "database: postgres://a/one\ntrust: {sources: none}", "data_dir: /x"} {
+		c, err := loadWith(t, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := c.CacheName()
+		if err != nil || names[name] != "" || strings.Contains(name, "postgres") {
+			t.Errorf("%s: %q is that of %q, %v", file, name, names[name], err)
+		}
+		names[name] = file
+		if again, err := c.CacheName(); err != nil || again != name {
+			t.Errorf("%s: %s and %s", file, name, again)
+		}
+	}
+}

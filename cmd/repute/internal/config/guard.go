@@ -12,7 +12,7 @@ import (
 
 // Guard stands in front of every route of the listener.
 func (c *Config) Guard() (*httpapi.Guard, error) {
-	hosts := slices.Clone(c.AllowedHosts)
+	hosts := c.Hosts()
 	if u, err := url.Parse(c.Orchestrator.PublicURL); err == nil && u.Host != "" {
 		hosts = append(hosts, u.Hostname())
 	}
@@ -36,16 +36,17 @@ func isPublic(r *http.Request) bool {
 	return r.Method == http.MethodPost && path == "/graphql"
 }
 
-// mcpConfig says which sites' pages may use this service, beside programs.
-type mcpConfig struct {
-	// Sites, scheme://host[:port], whose pages may call tools, change things and read runs.
-	Origins []string `yaml:"origins"`
-}
+// isSite reports whether an entry of allowed_hosts is a site; others are names.
+func isSite(entry string) bool { return strings.Contains(entry, "://") }
+
+// Hosts are the names of allowed_hosts.
+func (c *Config) Hosts() []string { return slices.DeleteFunc(slices.Clone(c.AllowedHosts), isSite) }
 
 // Origins are the sites whose pages may call tools: those of the operator and our own.
 func (c *Config) Origins() []string {
+	sites := slices.DeleteFunc(slices.Clone(c.AllowedHosts), func(s string) bool { return !isSite(s) })
 	if own := c.Orchestrator.PublicURL; own != "" {
-		return append(slices.Clone(c.MCP.Origins), own)
+		sites = append(sites, own)
 	}
-	return c.MCP.Origins
+	return sites
 }

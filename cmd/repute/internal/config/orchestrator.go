@@ -31,7 +31,7 @@ type orchestratorConfig struct {
 	// Slug of the agent whose agent.json and other files are served under /.well-known/.
 	Coordinator string `yaml:"coordinator"`
 	// URL at which callers reach this process, for links in those files and for the User-Agent
-	// of fetches. Its host is one of allowed_hosts, its pages are of mcp.origins.
+	// of fetches. Its host and its pages are allowed as those of allowed_hosts.
 	PublicURL string `yaml:"public_url"`
 	// Keys and endpoints for transactions, one entry for each chain. Agents spend from the
 	// first treasury.

@@ -32,6 +32,7 @@ import (
 	"repute/indexer/verify"
 	"repute/internal/httpapi"
 	"repute/mcp"
+	"repute/orchestrator/control/apikeys"
 	"repute/resolver/wellknown"
 	"repute/store"
 	"repute/trust/engine"
@@ -179,6 +180,7 @@ func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, to
 	c := &s.Config
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: c.Orchestrator.Tokens,
 		Roles: c.Orchestrator.TokenRoles(), Origins: c.Origins(), Registry: s.registry, Redis: shared, Logger: s.log,
+		Keys:   apikeys.Source{DB: s.db},
 		Limits: httpapi.Limits{Rate: c.Rate, Burst: int(4 * c.Rate), TrustedProxies: c.ProxyRanges}})
 	if err != nil {
 		return nil, err
@@ -322,9 +324,13 @@ func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Se
 		return err
 	}
 	reader.Graphs = &s.graphs
+	name, err := s.Config.CacheName()
+	if err != nil {
+		return err
+	}
 	o := api.Options{Server: server, DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain,
 		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts,
-		Done: ctx.Done()}
+		Done: ctx.Done(), CacheName: name}
 	if intents != nil { // an interface that holds a nil pointer is not nil
 		o.Intents = intents
 	}

@@ -148,7 +148,7 @@ func builtin(p *cli.Program, r running) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guardedAgent(a, c.AllowedHosts...)
+	return guardedAgent(a, c.Hosts()...)
 }
 
 // guardedAgent returns a handler that refuses requests of browsers.

@@ -1,0 +1,192 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+const (
+	// answerLife is how much older than a request an answer to it may be. It is counted from the beginning of the
+	// request that made the answer, before its snapshot, so that no change is hidden for longer.
+	answerLife = time.Second
+	// maxAnswer bounds the body of an answer that is kept, in bytes.
+	maxAnswer = 256 << 10
+)
+
+// answerCache keeps answers in Redis for processes that answer from the same database. While Redis does not answer, every
+// request is answered from the database.
+type answerCache struct {
+	client  *redis.Client
+	breaker *gobreaker.CircuitBreaker[[]byte]
+	log     *slog.Logger
+	// name tells apart what is answered from: the database, and the configuration that answers depend on.
+	name string
+	// mark returns the newest change that the streams of this process have shown. An answer from before it is another
+	// key, so that a caller who heard of a change reads it.
+	mark func() string
+}
+
+// CacheAnswers keeps answers that shared caches may keep, for a second, in the Redis of the server. It does nothing
+// without one. name tells apart servers whose answers differ. mark returns a text that changes when answers from before
+// must not be used any more; nil: never.
+func (s *Server) CacheAnswers(name string, mark func() string) {
+	if s.limiter.shared == nil {
+		return
+	}
+	if mark == nil {
+		mark = func() string { return "" }
+	}
+	s.answers = &answerCache{client: s.limiter.shared.client, breaker: newBreaker[[]byte](), log: s.Log, name: name, mark: mark}
+}
+
+// remember answers from the cache, or keeps the answer. It MUST be inside of the compression.
+func (s *Server) remember(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		a := s.answers
+		if a == nil || !s.isShared(c) {
+			return next(c)
+		}
+		began, key := time.Now(), a.key(c.Request())
+		if kept, ok := a.get(c.Request().Context(), key); ok {
+			return kept.write(c)
+		}
+		out := &recorder{ResponseWriter: c.Response().Writer, status: http.StatusOK}
+		c.Response().Writer = out
+		err := next(c)
+		c.Response().Writer = out.ResponseWriter
+		if left := answerLife - time.Since(began); err == nil && left > 0 && out.keeps() {
+			a.set(c.Request().Context(), key, out.answer(), left)
+		}
+		return err
+	}
+}
+
+// isShared reports whether the answer to a request is the same for all callers, as far as the request shows.
+func (s *Server) isShared(c echo.Context) bool {
+	r := c.Request()
+	if token := r.Header.Get("Authorization"); token != "" && keyIn(r) == "" {
+		return false
+	}
+	return r.Method == http.MethodGet && !s.raw[c.Path()] && !s.streams[c.Path()] && !quiet(RouteOf(c)) &&
+		!s.private(r.URL.Path) && len(s.needs(r, c.Path())) == 0 && !strings.HasPrefix(r.URL.Path, "/v1/")
+}
+
+// key returns the key of a request.
+func (a *answerCache) key(r *http.Request) string {
+	sum := sha256.New()
+	for _, part := range []string{apiVersion, a.name, a.mark(), r.URL.Path, r.URL.RawQuery, r.Header.Get("Accept")} {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return "repute:answer:" + hex.EncodeToString(sum.Sum(nil)[:20])
+}
+
+// get returns a kept answer.
+func (a *answerCache) get(ctx context.Context, key string) (kept answer, ok bool) {
+	raw, err := a.breaker.Execute(func() ([]byte, error) {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisBudget)
+		defer cancel()
+		raw, err := a.client.Get(bounded, key).Bytes()
+		if errors.Is(err, redis.Nil) {
+			return nil, nil
+		}
+		return raw, err
+	})
+	if err != nil {
+		return kept, false
+	}
+	return parseAnswer(raw)
+}
+
+// set keeps an answer. A failure is that of the next get too, which the breaker sees.
+func (a *answerCache) set(ctx context.Context, key string, kept answer, life time.Duration) {
+	_, err := a.breaker.Execute(func() ([]byte, error) {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisBudget)
+		defer cancel()
+		return nil, a.client.Set(bounded, key, kept.bytes(), life).Err()
+	})
+	if err != nil {
+		a.log.DebugContext(ctx, "an answer is not kept in Redis", "error", err)
+	}
+}
+
+// answer is what is kept of an answer.
+type answer struct {
+	contentType, etag, cacheControl string
+	body                            []byte
+}
+
+// bytes returns the answer as it is kept: a line for each header, then the body.
+func (a answer) bytes() []byte {
+	return append(fmt.Appendf(nil, "%s\n%s\n%s\n", a.contentType, a.etag, a.cacheControl), a.body...)
+}
+
+// parseAnswer reads what bytes wrote.
+func parseAnswer(raw []byte) (a answer, ok bool) {
+	parts := bytes.SplitN(raw, []byte("\n"), 4)
+	if len(parts) != 4 {
+		return a, false
+	}
+	return answer{string(parts[0]), string(parts[1]), string(parts[2]), parts[3]}, true
+}
+
+// write sends the answer, or says that the caller has it.
+func (a answer) write(c echo.Context) error {
+	h := c.Response().Header()
+	h.Set("ETag", a.etag)
+	h.Set("Cache-Control", a.cacheControl)
+	h.Set("Cache-Status", "repute; hit") // RFC 9211
+	if held := c.Request().Header.Get("If-None-Match"); a.etag != "" && held != "" && MatchesETag(held, a.etag) {
+		return c.NoContent(http.StatusNotModified)
+	}
+	return c.Blob(http.StatusOK, a.contentType, a.body)
+}
+
+// recorder copies an answer while it is sent.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+	large  bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.large = r.large || r.body.Len()+len(b) > maxAnswer; !r.large {
+		r.body.Write(b)
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// keeps reports whether the answer may be kept: a success that is the same for everybody for a while.
+func (r *recorder) keeps() bool {
+	h := r.Header()
+	return r.status == http.StatusOK && !r.large && r.body.Len() > 0 && h.Get("ETag") != "" &&
+		strings.HasPrefix(h.Get("Cache-Control"), "public, max-age=")
+}
+
+// answer returns what is kept.
+func (r *recorder) answer() answer {
+	h := r.Header()
+	return answer{h.Get("Content-Type"), h.Get("ETag"), h.Get("Cache-Control"), r.body.Bytes()}
+}
