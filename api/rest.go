@@ -107,6 +107,8 @@ func (a *API) mount() {
 
 	a.mountDocuments()
 	a.mountManifests()
+	a.mountHistory()
+	a.mountStats()
 	a.mountTexts()
 
 	get(a, "/chains", "list-chains", "Lists the chains that are indexed, with their progress", a.listChains)

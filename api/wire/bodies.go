@@ -76,19 +76,19 @@ type (
 )
 
 // Steady returns the body without what moves while nothing happens, for its ETag.
-func (b AgentAnswer) Steady() any { b.AsOf = steadyAsOf(b.AsOf); return b }
+func (b AgentAnswer) Steady() any { b.AsOf = SteadyAsOf(b.AsOf); return b }
 
 // Steady returns the body without what moves while nothing happens, for its ETag.
-func (b ReputationAnswer) Steady() any { b.AsOf = steadyAsOf(b.AsOf); return b }
+func (b ReputationAnswer) Steady() any { b.AsOf = SteadyAsOf(b.AsOf); return b }
 
 // Steady returns the body without what moves while nothing happens, for its ETag.
-func (b AgentList) Steady() any { b.AsOf = Each(b.AsOf, steadyAsOf); return b }
+func (b AgentList) Steady() any { b.AsOf = Each(b.AsOf, SteadyAsOf); return b }
 
 // Steady returns the body without what moves while nothing happens, for its ETag.
-func (b FeedbackList) Steady() any { b.AsOf = Each(b.AsOf, steadyAsOf); return b }
+func (b FeedbackList) Steady() any { b.AsOf = Each(b.AsOf, SteadyAsOf); return b }
 
 // Steady returns the body without what moves while nothing happens, for its ETag.
-func (b ValidationList) Steady() any { b.AsOf = Each(b.AsOf, steadyAsOf); return b }
+func (b ValidationList) Steady() any { b.AsOf = Each(b.AsOf, SteadyAsOf); return b }
 
 // NewStatus is what /status answers about chains, for other ways to show it.
 func NewStatus(version string, chains []repute.ChainStatus) StatusAnswer {

@@ -43,4 +43,4 @@ type (
 )
 
 // Steady returns the body without what moves while nothing happens, for its ETag.
-func (b DecisionAnswer) Steady() any { b.AsOf = steadyAsOf(b.AsOf); return b }
+func (b DecisionAnswer) Steady() any { b.AsOf = SteadyAsOf(b.AsOf); return b }

@@ -31,7 +31,7 @@ type DocumentList struct {
 }
 
 // Steady returns the body without what moves while nothing happens, for its ETag.
-func (b DocumentList) Steady() any { b.AsOf = Each(b.AsOf, steadyAsOf); return b }
+func (b DocumentList) Steady() any { b.AsOf = Each(b.AsOf, SteadyAsOf); return b }
 
 // RefreshAnswer tells that a document will be read again.
 type RefreshAnswer struct {
@@ -55,7 +55,7 @@ func encodeVersion(id repute.AgentID, v repute.DocumentVersion) DocumentVersion 
 	}
 	c := unboundedCutter()
 	goesOn := v.URISize > int64(len(v.URI)) && len(v.URI) > maxShown-utf8.UTFMax
-	w.URI, w.URIHex = c.chain(v.URI, "uri", uriPath(id, repute.At{Block: v.FromBlock}), goesOn)
+	w.URI, w.URIHex = c.chain(v.URI, "uri", URIPath(id, repute.At{Block: v.FromBlock}), goesOn)
 	w.Cut = c.cuts
 	return w
 }

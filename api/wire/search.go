@@ -33,7 +33,7 @@ type Facets struct {
 }
 
 // Steady returns the body without what moves while nothing happens, for its ETag.
-func (b Facets) Steady() any { b.AsOf = Each(b.AsOf, steadyAsOf); return b }
+func (b Facets) Steady() any { b.AsOf = Each(b.AsOf, SteadyAsOf); return b }
 
 // EncodeTotal says whether a count is exact: counting ends where it would cost too much.
 func EncodeTotal(c searchdb.Count) Total {
