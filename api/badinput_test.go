@@ -187,7 +187,9 @@ func FuzzCursor(f *testing.F) {
 	populate(f, db)
 	s := serve(f, api.Options{DB: db}, unlimited())
 	lists := []string{"/agents?limit=1", "/agents?limit=1&minFeedback=0", "/agents?limit=1&status=pending",
-		"/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1"}
+		"/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1", "/agents/8453:7/history?limit=1",
+		"/clients/" + addr(200).Hex() + "?limit=1", "/validators?limit=1", "/validators/" + addr(50).Hex() + "?limit=1",
+		"/tags?limit=1", "/leaderboard?by=reviewers&limit=1", "/leaderboard?by=growth&limit=1"}
 	for _, list := range lists {
 		next := *as[struct{ Next *string }](f, get(f, s, list)).Next
 		inside, err := base64.RawURLEncoding.DecodeString(next)

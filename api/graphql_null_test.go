@@ -73,8 +73,11 @@ func needed(f gqlField) string {
 	for _, a := range f.Args {
 		if a.Type.Kind == "NON_NULL" {
 			value := `"8453:7"`
-			if a.Type.OfType.Kind == "LIST" {
+			switch {
+			case a.Type.OfType.Kind == "LIST":
 				value = `["8453:7", "8453:3"]`
+			case a.Type.named() == "Address":
+				value = fmt.Sprintf("%q", addr(50).Hex())
 			}
 			out = append(out, a.Name+": "+value)
 		}

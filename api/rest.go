@@ -110,6 +110,8 @@ func (a *API) mount() {
 	a.mountBadge()
 	a.mountDocuments()
 	a.mountManifests()
+	a.mountHistory()
+	a.mountStats()
 	a.mountTexts()
 
 	get(a, "/chains", "list-chains", "Lists the chains that are indexed, with their progress", a.listChains)

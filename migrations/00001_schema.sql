@@ -236,6 +236,7 @@ create table metadata (
     primary key (chain_id, token_id, key_hash, from_block),
     check (to_block > from_block)
 );
+create index metadata_block on metadata (chain_id, token_id, from_block, key_hash);
 comment on table metadata is
     'Layer 2: on-chain metadata of agents, by block. A row holds from from_block until before to_block.';
 comment on column metadata.key_hash is 'sha256 of key.';
@@ -320,6 +321,7 @@ create table validation_requests (
     primary key (chain_id, contract, request_hash)
 );
 create index validation_requests_agent on validation_requests (chain_id, token_id, block, log_index);
+create index validation_requests_validator on validation_requests (chain_id, validator, block, log_index);
 comment on table validation_requests is 'Layer 2: requests for a validation.';
 comment on column validation_requests.contract is 'The Validation Registry that holds it.';
 
@@ -361,6 +363,7 @@ create table agents (
 );
 create index agents_approved on agents (chain_id, approved, token_id)
     where approved <> '\x';
+create index agents_clients on agents (chain_id, clients, token_id);
 create index agents_feedback on agents (chain_id, feedback, token_id);
 create index agents_owner on agents (chain_id, owner, token_id);
 create index agents_updated on agents (chain_id, updated_block, token_id);

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -16,10 +17,12 @@ import (
 	"repute/store/batchdb"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/historydb"
 	"repute/store/paydb"
 	"repute/store/query"
 	"repute/store/scoredb"
 	"repute/store/searchdb"
+	"repute/store/statsdb"
 	"repute/store/trustdb"
 )
 
@@ -81,13 +84,14 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 			'', 1 + i % 20000, 100 + i, 0, 100 + i, 1, i % 300 from generate_series(1, 2) c, generate_series(0, 20000) i`,
 		`insert into agent_states select chain_id, token_id, registered_block, null, owner, false, wallet, '', uri_id from agents`,
 		`insert into metadata select chain_id, token_id, sha256('k'), registered_block, null, 0, 'k', 'v' from agents`,
+		`insert into operators select c, substr(sha256(i::text::bytea), 1, 20), substr(sha256('o'), 1, 20), 100 + i, null from generate_series(1, 2) c, generate_series(0, 20000) i`,
 		`insert into feedback select 1, a, substr(sha256((i / 3)::text::bytea), 1, 20), 1 + i % 3, 100 + i % 20000, i, i % 100, 0, 1 + i % 50, 1, 1, '', '', null, null
 			from generate_series(0, 20) a, generate_series(0, case when a = 0 then 30000 else 1000 end) i`,
 		`insert into sums select chain_id, token_id, client, tag1, tag2, decimals, count(*), sum(value) from feedback group by 1, 2, 3, 4, 5, 6`,
 		`insert into votes select distinct on (chain_id, token_id, tag1, client) chain_id, token_id, tag1, client, idx, value, decimals from feedback`,
 		`insert into responses select chain_id, token_id, client, idx, block, log_index + 100000, client, 1, '' from feedback where idx = 1`,
-		`insert into validation_requests select 1, substr(sha256((i % 9)::text::bytea), 1, 20), sha256(i::text::bytea), i % 40, '', 1, 100 + i % 20000, i
-			from generate_series(1, 20000) i`,
+		`insert into validation_requests select 1, substr(sha256((i % 9)::text::bytea), 1, 20), sha256(i::text::bytea), i % 40,
+				substr(sha256((i % 500)::text::bytea), 1, 20), 1, 100 + i % 20000, i from generate_series(1, 20000) i`,
 		`insert into validation_responses select 1, contract, request_hash, block, log_index + 1, 50, 1, '', 1 from validation_requests`,
 		`insert into pending select 1, 100 + i, 0, 0, case when i < 5 then 'index_gap' else 'foreign_request' end from generate_series(0, 20000) i`,
 		`insert into documents select sha256(i::text::bytea), 'b', '', now() - i * interval '1 second' from generate_series(1, 5000) i`,
@@ -222,6 +226,41 @@ func TestReadsUseIndexes(t *testing.T) {
 			_, _, err = docdb.RestoreBodies(ctx, db, 10)
 			must(err)
 		},
+		"history": func() {
+			_, err := historydb.History(ctx, db, plain, historydb.Filter{Limit: 20, At: latest})
+			must(err)
+			_, err = historydb.HistoryByAgents(ctx, db, ids, historydb.Filter{Limit: 20, OldestFirst: true})
+			must(err)
+		},
+		"series": func() {
+			for _, m := range []historydb.Measure{historydb.MeasureScore, historydb.MeasureRatings, historydb.MeasureReviewers} {
+				f := historydb.SeriesFilter{Measure: m, Every: historydb.StepDay, At: latest, To: worldStart}
+				_, err := historydb.ReadSeries(ctx, db, plain, f)
+				must(err)
+				_, err = historydb.SeriesByAgents(ctx, db, ids[1:], f)
+				must(err)
+			}
+		},
+		"client": func() {
+			var list []statsdb.ClientChain
+			_, err := query.FeedbackOf(ctx, db, owner, query.ParticipantFilter{Limit: 20}, statsdb.ClientInto(owner, &list))
+			must(err)
+			_, err = trustdb.ClientRatings(ctx, db, 1, owner, 1000)
+			must(err)
+		},
+		"validator": func() {
+			var list []statsdb.Validator
+			_, err := query.ValidationsOf(ctx, db, owner, query.ParticipantFilter{Limit: 20}, statsdb.ValidatorInto(owner, false, &list))
+			must(err)
+		},
+		"leaders by score": func() {
+			_, err := statsdb.Leaders(ctx, db, statsdb.LeaderFilter{By: statsdb.ByScore, Limit: 20})
+			must(err)
+		},
+		"leaders by reviewers": func() {
+			_, err := statsdb.Leaders(ctx, db, statsdb.LeaderFilter{By: statsdb.ByReviewers, MinReviewers: 3, Limit: 20})
+			must(err)
+		},
 		"payments": func() { _, _, err := paydb.DuePayments(ctx, db, 1, common.Address{}, 20); must(err) },
 		"penalties": func() {
 			_, err := scoredb.WorstPenalties(ctx, db, 1, []scoredb.Affiliation{{TokenID: tokenID(3), Identity: owner}, {TokenID: tokenID(5), Identity: common.Address{2}}}, true)
@@ -301,7 +340,10 @@ func TestReadsUseIndexes(t *testing.T) {
 		"agents of operator": "operators_operator", "agents of host": "searchable_places", "batch": "domains_domain", "comparison": "agents_pkey",
 		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
 		"feedback": "Scan Backward using feedback_newest", "independence": "feedback_client", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
-		"agent then": "Scan Backward using events_agent", "payments": "payments_client", "penalties": "Scan using trust_penalties_identity", "penalties saved": "agent_states_owner", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_due",
+		"history": "Scan Backward using metadata_block", "series": "feedback_newest", "client": "feedback_client",
+		"validator": "Scan Backward using validation_requests_validator", "leaders by score": "Scan Backward using trust_scores_order",
+		"leaders by reviewers": "Scan Backward using agents_clients",
+		"agent then":           "Scan Backward using events_agent", "payments": "payments_client", "penalties": "Scan using trust_penalties_identity", "penalties saved": "agent_states_owner", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_due",
 	}
 	for name, read := range reads {
 		r.take()
@@ -395,6 +437,33 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 		}},
 		{"reputation", 10, func(int) error {
 			_, err := query.ReadReputation(ctx, db, ids[0], query.ReputationQuery{At: latest})
+			return err
+		}},
+		{"history", 3, func(n int) error {
+			_, err := historydb.History(ctx, db, ids[0], historydb.Filter{Limit: n, At: latest})
+			return err
+		}},
+		{"series", 3, func(n int) error {
+			_, err := historydb.ReadSeries(ctx, db, ids[0], historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepHour,
+				From: worldStart, To: worldStart.Add(time.Duration(n) * time.Hour), At: latest})
+			return err
+		}},
+		{"histories", 1, func(n int) error {
+			_, err := historydb.HistoryByAgents(ctx, db, ids, historydb.Filter{Limit: n})
+			return err
+		}},
+		{"client", 5, func(n int) error {
+			var list []statsdb.ClientChain
+			_, err := query.FeedbackOf(ctx, db, person(1), query.ParticipantFilter{Limit: n}, statsdb.ClientInto(person(1), &list))
+			return err
+		}},
+		{"validators", 2, func(n int) error {
+			_, err := statsdb.Validators(ctx, db, statsdb.ValidatorFilter{Limit: n})
+			return err
+		}},
+		{"tags", 2, func(n int) error { _, err := statsdb.Tags(ctx, db, statsdb.TagFilter{Limit: n}); return err }},
+		{"leaders", 4, func(n int) error {
+			_, err := statsdb.Leaders(ctx, db, statsdb.LeaderFilter{By: statsdb.ByGrowth, Period: time.Hour, Limit: n})
 			return err
 		}},
 		{"agents by id", 3, func(n int) error { _, err := query.AgentsByID(ctx, db, ids[:min(n, len(ids))]); return err }},

@@ -28,6 +28,7 @@ type cohort struct {
 	reputations memo[map[repute.AgentID]query.Reputation]
 	proofs      memo[map[repute.AgentID][]repute.DomainProof]
 	manifests   memo[map[repute.AgentID]manifestdb.Summary]
+	overTime
 }
 
 // memo remembers one read per key: a page size, or what else makes another question. The

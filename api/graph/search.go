@@ -141,11 +141,7 @@ func (in *agentFilter) query() (q answers.AgentsFilter, chains []uint64) {
 	if in == nil {
 		return q, nil
 	}
-	if in.ChainIDs != nil {
-		for _, id := range *in.ChainIDs {
-			chains = append(chains, uint64(max(id, 0)))
-		}
-	}
+	chains = chainsOf(in.ChainIDs)
 	q.Owner, q.Wallet = orEmpty(in.Owner), orEmpty(in.Wallet)
 	q.Service, q.Skill, q.Domain = orEmpty(in.Service), orEmpty(in.Skill), orEmpty(in.Domain)
 	q.Trust, q.Tag, q.Status = orEmpty(in.SupportedTrust), orEmpty(in.Tag), orEmpty(in.Status)

@@ -55,7 +55,7 @@ func encodeVersion(id repute.AgentID, v repute.DocumentVersion) DocumentVersion 
 	}
 	c := unboundedCutter()
 	goesOn := v.URISize > int64(len(v.URI)) && len(v.URI) > maxShown-utf8.UTFMax
-	w.URI, w.URIHex = c.chain(v.URI, "uri", uriPath(id, repute.At{Block: v.FromBlock}), goesOn)
+	w.URI, w.URIHex = c.chain(v.URI, "uri", URIPath(id, repute.At{Block: v.FromBlock}), goesOn)
 	w.Cut = c.cuts
 	return w
 }

@@ -63,8 +63,8 @@ func EncodeTime(t time.Time) *Time {
 	return OrNull(Time(t.UTC().Format(time.RFC3339Nano)))
 }
 
-// encodePoint writes where on the chain something happened.
-func encodePoint(p repute.Point) Point {
+// EncodePoint writes where on the chain something happened.
+func EncodePoint(p repute.Point) Point {
 	return Point{Block: Long(p.Block), LogIndex: Long(p.LogIndex), TxHash: Hash(p.TxHash.Hex()), Time: EncodeTime(p.Time)}
 }
 
@@ -95,13 +95,13 @@ func EncodeAgentAt(a repute.Agent, at repute.At) Agent {
 		Owner: AddressOf(a.Owner), OwnerClaimed: a.OwnerClaimed,
 		Wallet: encodeAddress(a.Wallet), Approved: encodeAddress(a.Approved),
 		URISize: Long(a.URISize), Metadata: encodeMetadata(a, texts), MetadataCount: Long(a.MetadataCount),
-		Registered: encodePoint(a.Registered), Updated: encodePoint(a.Updated),
+		Registered: EncodePoint(a.Registered), Updated: EncodePoint(a.Updated),
 		Counts: EncodeCounts(a.Counts), Document: encodeDocument(a.Document, document), Standing: EncodeStanding(a.Score),
 		Said: encodeSaid(a),
 	}
 	// A list has the head already. What is denied is shorter for another reason.
 	goesOn := a.URISize > int64(len(a.URI)) && len(a.URI) > maxShown-utf8.UTFMax
-	w.URI, w.URIHex = texts.chain(a.URI, "uri", uriPath(a.ID, at), goesOn)
+	w.URI, w.URIHex = texts.chain(a.URI, "uri", URIPath(a.ID, at), goesOn)
 	if document.any {
 		texts.note("document", documentPath(a.Document.SHA256, a.Document.Dropped))
 	}
@@ -123,17 +123,17 @@ func encodeMetadata(a repute.Agent, cuts *cutter) []Metadata {
 	out := []Metadata{}
 	left := maxShownMetadata
 	for i, m := range a.Metadata {
-		w := Metadata{Size: Long(m.Size), Set: encodePoint(m.Set)}
+		w := Metadata{Size: Long(m.Size), Set: EncodePoint(m.Set)}
 		keys := &cutter{left: max(left, leastKey)}
 		field := fmt.Sprintf("metadata/%d/", i)
-		w.Key, w.KeyHex = keys.chain(m.Key, field+"key", textPath(a.ID, m.Set, "metadataKey"), slices.Contains(m.Cut, "key"))
+		w.Key, w.KeyHex = keys.chain(m.Key, field+"key", TextPath(a.ID, m.Set, "metadataKey"), slices.Contains(m.Cut, "key"))
 		shown, cost := m.Value, 3*len(m.Value) // as hex and as text
 		if cost > max(left, leastKey) {
 			shown, cost = nil, 0
 		}
 		w.Value, w.Text = Hex(hexutil.Encode(shown)), PlainText(shown)
 		if int64(len(shown)) < m.Size {
-			keys.note(field+"value", textPath(a.ID, m.Set, "metadataValue"))
+			keys.note(field+"value", TextPath(a.ID, m.Set, "metadataValue"))
 			w.Text = withEllipsis(w.Text)
 		}
 		left -= cost + len(w.Key)
@@ -205,13 +205,13 @@ func EncodeFeedback(f repute.Feedback) Feedback {
 	w := Feedback{
 		Agent: ID(f.Agent.String()), Client: AddressOf(f.Client), Index: Long(f.Index),
 		Amount: encodeAmount(repute.Amount{Value: f.Value, Decimals: f.Decimals}),
-		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil,
+		Hash:   encodeHash(f.Hash), Given: EncodePoint(f.Given), IsRevoked: f.Revoked != nil,
 		Payment:       encodePayment(f.Payment),
 		ResponseCount: Long(f.ResponseCount), Responses: []Response{},
 	}
 	c := unboundedCutter()
 	chain := func(raw, field, name string) (string, *Hex) {
-		return c.chain(raw, field, textPath(f.Agent, f.Given, name), slices.Contains(f.Cut, field))
+		return c.chain(raw, field, TextPath(f.Agent, f.Given, name), slices.Contains(f.Cut, field))
 	}
 	w.Tag1, w.Tag1Hex = chain(f.Tag1, "tag1", "tag1")
 	w.Tag2, w.Tag2Hex = chain(f.Tag2, "tag2", "tag2")
@@ -219,12 +219,12 @@ func EncodeFeedback(f repute.Feedback) Feedback {
 	w.URI, w.URIHex = chain(f.URI, "uri", "feedbackURI")
 	for i, r := range f.Responses {
 		w.Responses = append(w.Responses, encodeResponse(r, c, fmt.Sprintf("responses/%d/uri", i),
-			textPath(f.Agent, r.At, "responseURI")))
+			TextPath(f.Agent, r.At, "responseURI")))
 	}
 	w.File = encodeRatingFile(f, c)
 	w.Cut, w.Partial = c.cuts, len(c.cuts) > 0
 	if f.Revoked != nil {
-		p := encodePoint(*f.Revoked)
+		p := EncodePoint(*f.Revoked)
 		w.Revoked = &p
 	}
 	return w
@@ -253,7 +253,7 @@ func encodePayment(p *repute.Payment) *Payment {
 
 func encodeResponse(r repute.Response, c *cutter, field, whole string) Response {
 	w := Response{Responder: AddressOf(r.Responder), Hash: encodeHash(r.Hash), File: encodeFile(r.File),
-		At: encodePoint(r.At)}
+		At: EncodePoint(r.At)}
 	w.URI, w.URIHex = c.chain(r.URI, field, whole, r.Cut != nil)
 	return w
 }
@@ -263,12 +263,12 @@ func EncodeValidation(v repute.Validation) Validation {
 	w := Validation{
 		Agent: ID(v.Agent.String()), ChainID: Long(v.ChainID), Contract: AddressOf(v.Contract),
 		ContractTrusted: v.ContractTrusted,
-		RequestHash:     Hash(v.RequestHash.Hex()), Validator: AddressOf(v.Validator), Requested: encodePoint(v.Requested),
+		RequestHash:     Hash(v.RequestHash.Hex()), Validator: AddressOf(v.Validator), Requested: EncodePoint(v.Requested),
 		RequestFile: encodeFile(v.RequestFile),
 		Status:      "pending", Answers: Long(v.Answers),
 	}
 	c := unboundedCutter()
-	w.RequestURI, w.RequestURIHex = c.chain(v.RequestURI, "requestUri", textPath(v.Agent, v.Requested, "requestURI"),
+	w.RequestURI, w.RequestURIHex = c.chain(v.RequestURI, "requestUri", TextPath(v.Agent, v.Requested, "requestURI"),
 		v.Cut != nil)
 	if v.Answered != nil {
 		w.Status, w.Answer = "answered", encodeAnswer(v.Agent, *v.Answered, c)
@@ -279,9 +279,9 @@ func EncodeValidation(v repute.Validation) Validation {
 
 func encodeAnswer(agent repute.AgentID, a repute.ValidationAnswer, c *cutter) *ValidationAnswer {
 	w := &ValidationAnswer{Response: int32(a.Response), Hash: encodeHash(a.Hash), File: encodeFile(a.File),
-		At: encodePoint(a.At)}
-	w.URI, w.URIHex = c.chain(a.URI, "answer/uri", textPath(agent, a.At, "responseURI"), slices.Contains(a.Cut, "uri"))
-	w.Tag, w.TagHex = c.chain(a.Tag, "answer/tag", textPath(agent, a.At, "tag"), slices.Contains(a.Cut, "tag"))
+		At: EncodePoint(a.At)}
+	w.URI, w.URIHex = c.chain(a.URI, "answer/uri", TextPath(agent, a.At, "responseURI"), slices.Contains(a.Cut, "uri"))
+	w.Tag, w.TagHex = c.chain(a.Tag, "answer/tag", TextPath(agent, a.At, "tag"), slices.Contains(a.Cut, "tag"))
 	return w
 }
 

@@ -177,8 +177,8 @@ func addUp(rest *trust.Contribution, c trust.Contribution, count int) {
 func encodeContribution(c trust.Contribution) Contribution {
 	return Contribution{
 		Kind: c.Kind, Points: Points(c.Points), Channel: OrNull(c.Channel), Raters: Each(c.Raters, AddressOf),
-		Weight: decimalOf(c.Weight), Opinion: decimalOf(c.Opinion), Evidence: decimalOf(c.Evidence),
-		Unvouched: decimalOf(c.Unvouched), Sourced: decimalOf(c.Sourced), Sources: append([]string{}, c.Sources...),
+		Weight: DecimalOf(c.Weight), Opinion: DecimalOf(c.Opinion), Evidence: DecimalOf(c.Evidence),
+		Unvouched: DecimalOf(c.Unvouched), Sourced: DecimalOf(c.Sourced), Sources: append([]string{}, c.Sources...),
 		Path: Each(c.Path, AddressOf), Rows: Each(c.Rows, encodeRow), Count: Long(c.Count),
 	}
 }
@@ -198,8 +198,8 @@ func encodeRow(r trust.RowRef) Row {
 		Index: Long(r.Index), Tag1: BriefText(r.Tag1), Value: Decimal(r.Value)}
 }
 
-// decimalOf gives the six digits after the point that results are written with.
-func decimalOf(f fixed.Fixed) (out float64) {
+// DecimalOf gives the six digits after the point that results are written with.
+func DecimalOf(f fixed.Fixed) (out float64) {
 	raw, err := f.MarshalJSON()
 	if err == nil {
 		err = json.Unmarshal(raw, &out)

@@ -46,7 +46,7 @@ func EncodeOpenFi(s identity.OpenFiSnapshot) *OpenFi {
 		IdentityExists: s.IdentityExists, RegistrationResolves: s.RegistrationResolves,
 		AgentJSONResolves: s.AgentJSONResolves,
 		OperatorMatches:   s.OperatorMatches, ValidationStatus: string(s.ValidationStatus),
-		Overall: decimalOf(s.Overall), OverallGranted: decimalOf(s.OverallGranted),
+		Overall: DecimalOf(s.Overall), OverallGranted: DecimalOf(s.OverallGranted),
 		Lacks: Each(s.Lacks, func(l identity.OpenFiLack) OpenFiLack { return OpenFiLack(l) }),
 		Block: Long(s.Block), SnapshotAt: EncodeTime(s.SnapshotAt),
 		Read: Each(s.Read, func(r trust.ReadDocument) ReadFile {

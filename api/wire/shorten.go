@@ -104,8 +104,8 @@ func BriefText(s string) string {
 	return shown
 }
 
-// uriPath is where the whole URI is that an agent has in a view.
-func uriPath(id repute.AgentID, at repute.At) string {
+// URIPath is where the whole URI is that an agent has in a view.
+func URIPath(id repute.AgentID, at repute.At) string {
 	path := "/agents/" + id.Short() + "/uri"
 	switch {
 	case at.Finality == repute.Latest:
@@ -116,8 +116,8 @@ func uriPath(id repute.AgentID, at repute.At) string {
 	return path + "?at=" + strconv.FormatUint(at.Block, 10)
 }
 
-// textPath is where the whole of a text is that an agent got by an event.
-func textPath(id repute.AgentID, p repute.Point, field string) string {
+// TextPath is where the whole of a text is that an agent got by an event.
+func TextPath(id repute.AgentID, p repute.Point, field string) string {
 	return fmt.Sprintf("/agents/%s/texts/%d/%d/%s", id.Short(), p.Block, p.LogIndex, field)
 }
 

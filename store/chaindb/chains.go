@@ -119,6 +119,39 @@ func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, err
 	return pgx.CollectRows(rows, scanChain)
 }
 
+// AskedChains returns the chains that a request names, all for nil. For a missing one it returns repute.ErrNotFound,
+// because an empty list would look like a chain without agents.
+func AskedChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, error) {
+	chains, err := ReadChains(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(chains, func(c *ChainView) bool { return c.ID == id }) {
+			return nil, MissingChain(id)
+		}
+	}
+	return chains, nil
+}
+
+// ChainIDs returns the ids of chains.
+func ChainIDs(chains []*ChainView) []uint64 {
+	ids := make([]uint64, len(chains))
+	for i, c := range chains {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
+// LatestOf returns the newest indexed block of each chain, with its freshness.
+func LatestOf(chains []*ChainView) []repute.AsOf {
+	out := make([]repute.AsOf, len(chains))
+	for i, c := range chains {
+		out[i] = c.Latest()
+	}
+	return out
+}
+
 // scanChain reads a row of ReadChains.
 func scanChain(row pgx.CollectableRow) (*ChainView, error) {
 	var c ChainView

@@ -119,17 +119,8 @@ func (q *agentQuery) and(format string, v any) { q.where += " and " + fmt.Sprint
 // withArgs returns the parameters of a statement, with more appended.
 func (q *agentQuery) withArgs(chains []*chaindb.ChainView, more ...any) []any {
 	args := slices.Concat(q.args, more)
-	args[0] = chainIDs(chains)
+	args[0] = chaindb.ChainIDs(chains)
 	return args
-}
-
-// chainIDs returns the ids of chains.
-func chainIDs(chains []*chaindb.ChainView) []uint64 {
-	ids := make([]uint64, len(chains))
-	for i, c := range chains {
-		ids[i] = c.ID
-	}
-	return ids
 }
 
 // query returns the filter as SQL, with its text matched in a mode.

@@ -119,9 +119,7 @@ func newListing(f AgentFilter) (l listing, err error) {
 
 // read fills found with the page by the first way to match that finds an agent, and counts.
 func (l *listing) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView, found *Found) error {
-	for _, c := range chains {
-		found.AsOf = append(found.AsOf, c.Latest())
-	}
+	found.AsOf = chaindb.LatestOf(chains)
 	deadline := time.Now().Add(searchTimeout)
 	together, cancel := context.WithDeadline(ctx, deadline.Add(searchGrace))
 	defer cancel()
@@ -291,7 +289,7 @@ func searching(ctx context.Context, db *store.DB, f AgentFilter,
 		}
 	}
 	err := chaindb.View(ctx, db, "list agents", func(ctx context.Context, tx pgx.Tx) error {
-		chains, err := chainsOf(ctx, tx, f.ChainIDs)
+		chains, err := chaindb.AskedChains(ctx, tx, f.ChainIDs)
 		if err != nil {
 			return err
 		}
@@ -312,21 +310,6 @@ func searching(ctx context.Context, db *store.DB, f AgentFilter,
 		return errTooMuch
 	}
 	return err
-}
-
-// chainsOf returns the requested chains, all for nil. For a missing one it returns
-// repute.ErrNotFound, because an empty list would look like a chain without agents.
-func chainsOf(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chaindb.ChainView, error) {
-	chains, err := chaindb.ReadChains(ctx, tx, ids)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range ids {
-		if !slices.ContainsFunc(chains, func(c *chaindb.ChainView) bool { return c.ID == id }) {
-			return nil, chaindb.MissingChain(id)
-		}
-	}
-	return chains, nil
 }
 
 // inOrder reads agents in the order of ids.

@@ -136,6 +136,9 @@ func (t *TagTable) RuleOf(writer common.Address, tag string) *TagRule {
 	return nil
 }
 
+// UseOf returns what the evidence of a rule is for.
+func (t *TagTable) UseOf(r *TagRule) Use { return t.use[r.Channel] }
+
 // opinionOf reads a value on a curve; it is not ok outside.
 func opinionOf(curve []Corner, x fixed.Fixed) (v fixed.Fixed, ok bool) {
 	if len(curve) == 0 || x < curve[0].X || x > curve[len(curve)-1].X {

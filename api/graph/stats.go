@@ -1,0 +1,289 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/api/answers"
+	"repute/api/wire"
+	"repute/api/wire/stats"
+	"repute/internal/httpapi"
+	"repute/store/query"
+)
+
+// clientNode is a reviewer.
+type clientNode struct {
+	stats.Client
+	AsOf []wire.AsOf
+
+	index *answers.Index
+	of    common.Address
+	among []uint64 // chains
+}
+
+// Client reads a reviewer.
+func (q *queryResolver) Client(ctx context.Context, args struct {
+	Address  wire.Address
+	ChainIDs *[]wire.Long
+}) (*clientNode, error) {
+	n := &clientNode{index: q.index, among: chainsOf(args.ChainIDs)}
+	var err error
+	if n.of, err = repute.ParseAddress("address", string(args.Address)); err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, 2*readCost); err != nil {
+		return nil, err
+	}
+	if n.Client, n.AsOf, err = q.index.Client(ctx, n.of, n.among); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// clientFeedbackConnection is a page of the ratings of a reviewer.
+type clientFeedbackConnection struct {
+	Nodes    []*feedbackNode
+	PageInfo pageInfo
+	AsOf     []wire.AsOf
+}
+
+// Feedback lists what the reviewer rated. The agents of a page are read at once.
+func (n *clientNode) Feedback(ctx context.Context, args struct {
+	First          *int32
+	After          *string
+	IncludeRevoked *bool
+}) (*clientFeedbackConnection, error) {
+	f := query.ParticipantFilter{ChainIDs: n.among, After: orEmpty(args.After), IncludeRevoked: isTrue(args.IncludeRevoked)}
+	var err error
+	if f.Limit, err = pageSize(args.First); err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, 2*(readCost+f.Limit)); err != nil {
+		return nil, err
+	}
+	page, err := query.FeedbackOf(ctx, n.index.DB, n.of, f, nil)
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	nodes, err := nodesOf(ctx, n.index, wire.Each(page.Items, func(f repute.Feedback) repute.AgentID { return f.Agent }))
+	if err != nil {
+		return nil, err
+	}
+	return &clientFeedbackConnection{PageInfo: pageInfo{page.Next != "", wire.OrNull(page.Next)},
+		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf), Nodes: wire.Each(page.Items, func(f repute.Feedback) *feedbackNode {
+			return &feedbackNode{wire.EncodeFeedback(f), nodes[f.Agent]}
+		})}, nil
+}
+
+// nodesOf reads agents that a page names, with as many statements for one as for many.
+func nodesOf(ctx context.Context, x *answers.Index, ids []repute.AgentID) (map[repute.AgentID]*agentNode, error) {
+	ids = distinct(ids)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := query.AgentsByID(ctx, x.DB, ids)
+	if err != nil {
+		return nil, err
+	}
+	agents := wire.Each(ids, func(id repute.AgentID) repute.Agent { return found[id] })
+	nodes := make(map[repute.AgentID]*agentNode, len(ids))
+	for _, n := range newNodes(x, agents, answers.Latest(), true) {
+		nodes[n.key] = n
+	}
+	return nodes, nil
+}
+
+// validatorNode is a validator.
+type validatorNode struct {
+	Address wire.Address
+	Chains  []stats.ValidatorChain
+	AsOf    []wire.AsOf
+
+	index  *answers.Index
+	of     common.Address
+	filter query.ParticipantFilter
+}
+
+// Validator reads how a validator answers.
+func (q *queryResolver) Validator(ctx context.Context, args struct {
+	Address     wire.Address
+	ChainIDs    *[]wire.Long
+	TrustedOnly *bool
+}) (*validatorNode, error) {
+	a, err := repute.ParseAddress("address", string(args.Address))
+	if err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, 2*readCost); err != nil {
+		return nil, err
+	}
+	n := &validatorNode{Address: wire.AddressOf(a), index: q.index, of: a,
+		filter: query.ParticipantFilter{ChainIDs: chainsOf(args.ChainIDs), TrustedOnly: isTrue(args.TrustedOnly)}}
+	n.Chains, n.AsOf, err = q.index.Validator(ctx, a, n.filter)
+	return n, err
+}
+
+// validatorConnection is a page of validators.
+type validatorConnection struct {
+	Nodes    []stats.ValidatorChain
+	PageInfo pageInfo
+	AsOf     []wire.AsOf
+}
+
+// Validators lists validators.
+func (q *queryResolver) Validators(ctx context.Context, args struct {
+	ChainIDs    *[]wire.Long
+	TrustedOnly *bool
+	First       *int32
+	After       *string
+}) (*validatorConnection, error) {
+	in := answers.ValidatorsQuery{TrustedOnly: httpapi.Flag(answers.TextOf(args.TrustedOnly))}
+	in.Cursor = orEmpty(args.After)
+	f, err := in.Filter()
+	if err != nil {
+		return nil, err
+	}
+	f.ChainIDs = chainsOf(args.ChainIDs)
+	if f.Limit, err = pageSize(args.First); err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, searchCost+f.Limit); err != nil {
+		return nil, err
+	}
+	list, err := q.index.Validators(ctx, f)
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &validatorConnection{list.Items, pageInfo{list.Next != nil, list.Next}, list.AsOf}, nil
+}
+
+// validatorValidationConnection is a page of the validations of a validator.
+type validatorValidationConnection struct {
+	Nodes    []*validationNode
+	PageInfo pageInfo
+	AsOf     []wire.AsOf
+}
+
+// Validations lists what the validator was asked for. The agents of a page are read at once.
+func (n *validatorNode) Validations(ctx context.Context, args struct {
+	First *int32
+	After *string
+}) (*validatorValidationConnection, error) {
+	f := n.filter
+	f.After = orEmpty(args.After)
+	var err error
+	if f.Limit, err = pageSize(args.First); err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, 2*(readCost+f.Limit)); err != nil {
+		return nil, err
+	}
+	page, err := query.ValidationsOf(ctx, n.index.DB, n.of, f, nil)
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	nodes, err := nodesOf(ctx, n.index, wire.Each(page.Items, func(v repute.Validation) repute.AgentID { return v.Agent }))
+	if err != nil {
+		return nil, err
+	}
+	return &validatorValidationConnection{PageInfo: pageInfo{page.Next != "", wire.OrNull(page.Next)},
+		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf), Nodes: wire.Each(page.Items, func(v repute.Validation) *validationNode {
+			return &validationNode{wire.EncodeValidation(v), nodes[v.Agent]}
+		})}, nil
+}
+
+// tagConnection is a page of tags.
+type tagConnection struct {
+	Nodes    []stats.Tag
+	PageInfo pageInfo
+	AsOf     []wire.AsOf
+}
+
+// Tags lists the tags of ratings.
+func (q *queryResolver) Tags(ctx context.Context, args struct {
+	Tag1     *string
+	ChainIDs *[]wire.Long
+	First    *int32
+	After    *string
+}) (*tagConnection, error) {
+	var in answers.TagsQuery
+	in.Cursor = orEmpty(args.After)
+	f, err := in.Filter()
+	if err != nil {
+		return nil, err
+	}
+	f.Tag1, f.ChainIDs = args.Tag1, chainsOf(args.ChainIDs)
+	if f.Limit, err = pageSize(args.First); err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, searchCost+f.Limit); err != nil {
+		return nil, err
+	}
+	list, err := q.index.Tags(ctx, f)
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &tagConnection{list.Items, pageInfo{list.Next != nil, list.Next}, list.AsOf}, nil
+}
+
+// leaderConnection is a page of a leaderboard.
+type leaderConnection struct {
+	Nodes    []leaderNode
+	PageInfo pageInfo
+	AsOf     []wire.AsOf
+}
+
+// leaderNode is a ranked agent.
+type leaderNode struct {
+	Rank  wire.Long
+	Value float64
+	stats.Growth
+	Agent *agentNode
+}
+
+// Leaderboard ranks agents. What hangs below them is read once per page.
+func (q *queryResolver) Leaderboard(ctx context.Context, args struct {
+	By, Period   *string
+	MinReviewers *wire.Long
+	ChainIDs     *[]wire.Long
+	First        *int32
+	After        *string
+}) (*leaderConnection, error) {
+	in := answers.LeadersQuery{By: orEmpty(args.By), Period: orEmpty(args.Period),
+		MinReviewers: httpapi.Number(answers.TextOf(args.MinReviewers))}
+	in.Cursor = orEmpty(args.After)
+	f, err := in.Filter()
+	if err != nil {
+		return nil, err
+	}
+	f.ChainIDs = chainsOf(args.ChainIDs)
+	if f.Limit, err = pageSize(args.First); err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, searchCost+f.Limit); err != nil {
+		return nil, err
+	}
+	list, agents, err := q.index.Leaders(ctx, f)
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	out := &leaderConnection{PageInfo: pageInfo{list.Next != nil, list.Next}, AsOf: list.AsOf, Nodes: []leaderNode{}}
+	for i, n := range newNodes(q.index, agents, answers.Latest(), true) {
+		l := list.Items[i]
+		out.Nodes = append(out.Nodes, leaderNode{l.Rank, l.Value, l.Growth, n})
+	}
+	return out, nil
+}
+
+// chainsOf returns the chains of an argument, nil for all.
+func chainsOf(ids *[]wire.Long) (chains []uint64) {
+	if ids == nil {
+		return nil
+	}
+	for _, id := range *ids {
+		chains = append(chains, uint64(max(id, 0)))
+	}
+	return chains
+}
