@@ -44,7 +44,7 @@ func (c *conn) send(method, path, body string) (size int64, err error) {
 		return 0, err
 	}
 	var head strings.Builder
-	fmt.Fprintf(&head, "%s %s HTTP/1.1\r\nHost: bench\r\n", method, path)
+	fmt.Fprintf(&head, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, c.RemoteAddr())
 	if body != "" {
 		fmt.Fprintf(&head, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}

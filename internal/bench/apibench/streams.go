@@ -33,8 +33,8 @@ func openStreams(ctx context.Context, address string, n int) (s *streams, err er
 			return nil, errors.Join(fmt.Errorf("stream %d: %w", i, err), s.close())
 		}
 		s.all = append(s.all, c)
-		_, err = fmt.Fprintf(c, "GET /changes HTTP/1.1\r\nHost: bench\r\nAccept: text/event-stream\r\nX-Forwarded-For: 10.%d.%d.%d\r\n\r\n",
-			1+i>>16, i>>8&255, i&255)
+		_, err = fmt.Fprintf(c, "GET /changes HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nX-Forwarded-For: 10.%d.%d.%d\r\n\r\n",
+			address, 1+i>>16, i>>8&255, i&255)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("stream %d: %w", i, err), s.close())
 		}
