@@ -165,7 +165,7 @@ const allowed = "allow"
 
 // append stores entries after those that wait.
 func (w *work) append(ctx context.Context, more ...agentdb.Entry) error {
-	if err := agentdb.Add(ctx, w.router.db, append(w.log, more...)...); err != nil {
+	if err := w.router.log.Add(ctx, append(w.log, more...)...); err != nil {
 		return err
 	}
 	w.log = nil

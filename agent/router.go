@@ -104,6 +104,7 @@ type Response struct {
 // Router runs capabilities for clients. It is safe for concurrent use.
 type Router struct {
 	db       *store.DB
+	log      *agentdb.Log
 	o        Options
 	services map[string]*Service
 	gate     *gate
@@ -134,8 +135,8 @@ func NewRouter(db *store.DB, o Options) (*Router, error) {
 	if o.Tracer == nil {
 		o.Tracer = noop.NewTracerProvider().Tracer("")
 	}
-	r := &Router{db: db, o: o, services: map[string]*Service{}, gate: newGate(o.Concurrency, o.Degraded, o.Patience),
-		started: time.Now()}
+	r := &Router{db: db, log: agentdb.NewLog(db), o: o, services: map[string]*Service{},
+		gate: newGate(o.Concurrency, o.Degraded, o.Patience), started: time.Now()}
 	r.hard, r.cancel = context.WithCancel(context.Background())
 	for _, s := range o.Services {
 		if err := s.check(o.Payments.Promises); err != nil {

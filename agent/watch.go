@@ -22,6 +22,10 @@ const (
 	maxReplay = 302_400
 )
 
+// scoreReads is how often the own score is read after a rating or its revocation, once at each step: the index shows the
+// event when it has indexed the block and scored the agent, which takes it some seconds.
+const scoreReads = 8
+
 // keepTime is how often the progress is stored without events.
 const keepTime = 10 * time.Minute
 
@@ -30,9 +34,10 @@ type following struct {
 	next uint64              // block to go on with; 0: not known
 	kept time.Time           // when next was stored
 	seen map[eventKey]uint64 // events of the overlap with their blocks
-	// moved and rated are work that events asked for and that is not done: the chain or the index did not answer.
-	// A process that ends before does both at its next start.
-	moved, rated bool
+	// moved is work that events asked for and that is not done, because the chain did not answer. rated is how often
+	// the own score is still to be read because of ratings. A process that ends before does both at its next start.
+	moved bool
+	rated int
 }
 
 // eventKey names an event.
@@ -117,7 +122,9 @@ func (u *Upkeep) take(ctx context.Context, events []repute.Record) error {
 		f.seen[key] = e.Log.BlockNumber
 		news = news || added
 		// Every process acts on an event, also on one that another process stored.
-		f.rated = f.rated || e.Event.Kind() == repute.KindNewFeedback
+		if kind := e.Event.Kind(); kind == repute.KindNewFeedback || kind == repute.KindFeedbackRevoked {
+			f.rated = scoreReads
+		}
 		f.moved = f.moved || e.Event.Kind() == repute.KindURIUpdated
 		u.Router.o.Log.InfoContext(ctx, "event of the agent", "event", name, "block", e.Log.BlockNumber,
 			"transaction", e.Log.TxHash)
@@ -129,8 +136,8 @@ func (u *Upkeep) take(ctx context.Context, events []repute.Record) error {
 		}
 		f.moved = !done
 	}
-	if f.rated {
-		f.rated = !u.readScore(ctx)
+	if f.rated > 0 && u.readScore(ctx) {
+		f.rated--
 	}
 	if news || time.Since(f.kept) > keepTime {
 		u.keep(ctx)

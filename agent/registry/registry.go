@@ -186,8 +186,9 @@ func (r *Registry) queries(from, to uint64) []ethereum.FilterQuery {
 	}
 	out := []ethereum.FilterQuery{one([]common.Address{r.o.ID.Registry}, topic("URIUpdated(uint256,string,address)"), id)}
 	if (r.o.Reputation != common.Address{}) {
-		out = append(out, one([]common.Address{r.o.Reputation},
-			topic("NewFeedback(uint256,address,uint64,int128,uint8,string,string,string,string,string,bytes32)"), id))
+		ratings := append(topic("NewFeedback(uint256,address,uint64,int128,uint8,string,string,string,string,string,bytes32)"),
+			topic("FeedbackRevoked(uint256,address,uint64)")...)
+		out = append(out, one([]common.Address{r.o.Reputation}, ratings, id))
 	}
 	if len(r.o.Validations) > 0 {
 		both := append(topic("ValidationRequest(address,uint256,string,bytes32)"),

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,13 +62,17 @@ func Add(ctx context.Context, db *store.DB, entries ...Entry) error {
 		return nil
 	}
 	from := "set_config('synchronous_commit', 'off', true)"
-	for i := range entries {
-		if e := &entries[i]; e.Amount != nil && e.Amount.Sign() > 0 || e.Kind == Event {
-			from = "(values (true)) durable"
-		}
+	if mustLast(entries) {
+		from = "(values (true)) durable"
 	}
 	_, err := db.Pool().Exec(ctx, insertEntries(from, 1), entryColumns(entries)...)
 	return store.Failed("append to the log", err)
+}
+
+// mustLast reports whether an entry must survive a failure of the server's machine: money moved, or an event says how
+// far the agent came.
+func mustLast(entries []Entry) bool {
+	return slices.ContainsFunc(entries, func(e Entry) bool { return e.Amount != nil && e.Amount.Sign() > 0 || e.Kind == Event })
 }
 
 // add appends an entry in a transaction.

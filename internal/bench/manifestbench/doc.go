@@ -1,3 +1,3 @@
-// Package manifestbench measures what it takes to read, judge and verify agent.json manifests, and to find an intent
-// among many by its meaning. It needs neither Postgres nor a network.
+// Package manifestbench measures what it takes to read, judge, verify and crawl agent.json manifests, and to find an
+// intent among many by its meaning. The crawl needs Postgres; its hosts are on this machine.
 package manifestbench

@@ -34,8 +34,10 @@ type Options struct {
 	Manifests int // that are parsed, judged and verified
 	Intents   int // that are searched
 	Queries   int
-	Texts     int       // that are embedded to make the intents of, 300 at most
-	Progress  io.Writer // lines for a person; nil for none
+	Texts     int           // that are embedded to make the intents of, 300 at most
+	Hosts     int           // that are crawled, half of them dead; 0: none are, and no database is needed
+	Timeout   time.Duration // of a request of the crawl; the product waits longer for a host
+	Progress  io.Writer     // lines for a person; nil for none
 }
 
 // Measurements are what a report has beside its targets. Reading and matching are measured in time of the processor,
@@ -47,31 +49,49 @@ type Measurements struct {
 	MatchMS         float64 `json:"match_ms"`
 	MedianMS        float64 `json:"match_median_ms"` // by the clock
 	FirstMatches    float64 `json:"first_matches"`   // share of the queries whose first match is their own text's
+	Crawl           *Crawl  `json:"crawl,omitempty"` // nil where no hosts were crawled
 }
 
-// Run measures on one core. The vectors of the intents are those of a few hundred texts with seeded noise: embedding
-// each would take minutes and measure the same search.
+// Run measures on one core, and the crawl on all of them.
 func Run(ctx context.Context, o Options) (harness.Report, error) {
+	r, m, err := onOneCore(ctx, o)
+	if err != nil || o.Hosts == 0 {
+		return r, err
+	}
+	say := harness.Progress{To: o.Progress}
+	say.Say("%d hosts", o.Hosts)
+	return harness.OnServer(ctx, say, r, false, func(server *harness.Server) (any, []harness.Target, error) {
+		c, err := crawl(ctx, server, o.Hosts, o.Timeout)
+		m.Crawl = &c
+		return m, append(r.Targets, harness.AtLeast(fmt.Sprintf("crawl of %d hosts, half of them dead: ideal time / time", o.Hosts),
+			c.share(), leastShare, "")), err
+	})
+}
+
+// onOneCore measures what needs no network. The vectors of the intents are those of a few hundred texts with seeded
+// noise: embedding each would take minutes and measure the same search.
+func onOneCore(ctx context.Context, o Options) (harness.Report, Measurements, error) {
 	before := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(before)
 	say := harness.Progress{To: o.Progress}
 	var m Measurements
 	say.Say("%d manifests", o.Manifests)
 	if err := m.manifests(o.Manifests); err != nil {
-		return harness.Report{}, err
+		return harness.Report{}, m, err
 	}
 	say.Say("%d queries over %d intents", o.Queries, o.Intents)
 	if err := m.search(ctx, o); err != nil {
-		return harness.Report{}, err
+		return harness.Report{}, m, err
 	}
 	return harness.Report{Name: "manifests", Machine: harness.Host(), Measurements: m,
 		Config: map[string]any{"manifests": o.Manifests, "intents": o.Intents, "queries": o.Queries, "cores": 1,
-			"vectors": "of the embedded texts, with seeded noise"},
+			"vectors": "of the embedded texts, with seeded noise", "hosts": o.Hosts, "domains_at_once": crawlPlaces,
+			"latency_ms": latency.Milliseconds(), "timeout_ms": o.Timeout.Milliseconds()},
 		Targets: []harness.Target{
 			harness.AtLeast("manifests parsed and judged", m.ParsedPerSecond, leastParsed, "1/s"),
 			harness.AtMost("verify a manifest of tier 3+", m.VerifyMS, mostVerify.Seconds()*1e3, "ms"),
 			harness.AtMost(fmt.Sprintf("match a query over %d intents", o.Intents), m.MatchMS, mostMatch.Seconds()*1e3, "ms"),
-		}}, nil
+		}}, m, nil
 }
 
 // signed is a manifest of tier 3+ with the DID document of its origin.

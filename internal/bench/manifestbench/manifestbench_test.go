@@ -2,6 +2,7 @@ package manifestbench
 
 import (
 	"testing"
+	"time"
 
 	"repute/manifest/agentjson"
 )
@@ -21,6 +22,18 @@ func TestRun(t *testing.T) {
 		if target.OK != (target.Bound == "min" && target.Value >= target.Limit || target.Bound == "max" && target.Value <= target.Limit) {
 			t.Errorf("%+v", target)
 		}
+	}
+}
+
+// A small crawl asks every host once, reads those that answer, and gives up the dead ones.
+func TestCrawl(t *testing.T) {
+	r, err := Run(t.Context(), Options{Manifests: 10, Intents: 20, Queries: 1, Texts: 5, Hosts: 8, Timeout: 15 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.Measurements.(Measurements).Crawl
+	if c == nil || c.Hosts != 8 || c.Dead != 4 || c.Read != 4 || c.Ideal <= 0 || c.Seconds < c.Ideal || len(r.Targets) != 4 {
+		t.Errorf("%+v, %+v", c, r.Targets)
 	}
 }
 

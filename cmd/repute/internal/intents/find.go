@@ -1,6 +1,7 @@
 package intents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/intent"
 	"repute/intent/sentence"
+	"repute/internal/indexclient"
 	"repute/manifest/agentjson"
 	"repute/resolver/wellknown"
 )
@@ -27,31 +29,34 @@ type Source interface {
 
 // findFlags are those of repute intent find.
 type findFlags struct {
-	from []string
-	kind string
-	top  int
-	json bool
+	from  []string
+	index string
+	kind  string
+	top   int
+	json  bool
 }
 
 func findCommand(p *cli.Program) *cobra.Command {
 	var f findFlags
 	cmd := &cobra.Command{
-		Use:   `find "TEXT" --from FILE|DOMAIN [--top 5] [--kind intent]`,
+		Use:   `find "TEXT" --from FILE|DOMAIN | --index URL [--top 5] [--kind intent]`,
 		Short: "find intents by what they mean",
 		Long: `Compares a text with the intents of agent.json files, by the meaning of their names and
 descriptions and by common words, and prints the best. A first match that is not sure is
-marked unsure: ask which one is meant, or whether any is. The texts do not leave this
-computer.`,
-		Example: `  repute intent find "get me a plane ticket" --from travel.example --from agent.json`,
-		Args:    cobra.ExactArgs(1),
+marked unsure: ask which one is meant, or whether any is. With --from the texts do not leave
+this computer. With --index a server searches all manifests and agents that it has indexed.`,
+		Example: `  repute intent find "get me a plane ticket" --from travel.example --from agent.json
+  repute intent find "get me a plane ticket" --index http://127.0.0.1:8080`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.find(cmd.Context(), p, manifests{p, f.from}, args[0])
+			return f.find(cmd.Context(), p, args[0])
 		},
 	}
 	p.Flags.Database(cmd.Flags())
 	p.Flags.Reading(cmd.Flags())
 	set := cmd.Flags()
 	set.StringArrayVar(&f.from, "from", nil, "an agent.json, or a domain that serves one; may be repeated")
+	set.StringVar(&f.index, "index", "", "URL of an index that is searched in place of --from (INDEXER_URL)")
 	set.IntVar(&f.top, "top", 5, "how many matches are printed, 1 to 100")
 	set.StringVar(&f.kind, "kind", "", "only items of this kind: intent, skill, tool or class")
 	set.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -66,15 +71,16 @@ type foundJSON struct {
 }
 
 type matchJSON struct {
-	ID         string      `json:"id"` // NAME@ORIGIN, as repute intent run takes it
+	// ID is NAME@ORIGIN, as repute intent run takes it; NAME@AGENT of an offer of agents.
+	ID         string      `json:"id"`
 	Kind       intent.Kind `json:"kind"`
 	Name       string      `json:"name"`
 	Score      float64     `json:"score"`
 	Similarity float64     `json:"similarity"`
 }
 
-// find searches the items of a source.
-func (f *findFlags) find(ctx context.Context, p *cli.Program, from Source, text string) error {
+// find searches manifests or an index.
+func (f *findFlags) find(ctx context.Context, p *cli.Program, text string) error {
 	kinds := []intent.Kind{"", intent.KindIntent, intent.KindSkill, intent.KindTool, intent.KindClass}
 	switch {
 	case f.top < 1 || f.top > 100:
@@ -82,6 +88,39 @@ func (f *findFlags) find(ctx context.Context, p *cli.Program, from Source, text 
 	case !slices.Contains(kinds, intent.Kind(f.kind)):
 		return repute.Invalid("kind", fmt.Sprintf("%.40q is none", f.kind), "intent, skill, tool or class")
 	}
+	if f.index != "" && len(f.from) > 0 {
+		return repute.Invalid("index", "is given with --from", "one of the two")
+	}
+	if len(f.from) == 0 {
+		return f.ask(ctx, p, text)
+	}
+	return f.search(ctx, p, manifests{p, f.from}, text)
+}
+
+// ask has an index search.
+func (f *findFlags) ask(ctx context.Context, p *cli.Program, text string) error {
+	base := cmp.Or(f.index, os.Getenv("INDEXER_URL"))
+	if base == "" {
+		return repute.Invalid("from", "is missing", "a file or a domain, or --index with the URL of an index")
+	}
+	index, err := indexclient.New(base, nil)
+	if err != nil {
+		return err
+	}
+	r, err := index.Intents(ctx, text, f.kind, f.top)
+	if err != nil {
+		return err
+	}
+	out := foundJSON{Sure: !r.Unsure, Margin: r.Margin, Matches: []matchJSON{}}
+	for _, m := range r.Items {
+		out.Matches = append(out.Matches, matchJSON{m.Name + "@" + cmp.Or(m.Domain, m.Agent), intent.Kind(m.Kind), m.Name, m.Score,
+			m.Similarity})
+	}
+	return f.print(p, &out)
+}
+
+// search compares the text with the items of a source on this computer.
+func (f *findFlags) search(ctx context.Context, p *cli.Program, from Source, text string) error {
 	items, err := from.Items(ctx)
 	if err != nil {
 		return err
@@ -105,17 +144,17 @@ func (f *findFlags) find(ctx context.Context, p *cli.Program, from Source, text 
 	if err != nil {
 		return err
 	}
-	return f.print(p, &r)
+	out := foundJSON{Sure: r.Sure, Margin: r.Margin, Matches: []matchJSON{}}
+	for _, m := range r.Matches {
+		out.Matches = append(out.Matches, matchJSON{m.ID, m.Kind, m.Name, m.Score, m.Similarity})
+	}
+	return f.print(p, &out)
 }
 
 // print writes the matches.
-func (f *findFlags) print(p *cli.Program, r *intent.Result) error {
+func (f *findFlags) print(p *cli.Program, r *foundJSON) error {
 	if f.json {
-		out := foundJSON{Sure: r.Sure, Margin: r.Margin, Matches: []matchJSON{}}
-		for _, m := range r.Matches {
-			out.Matches = append(out.Matches, matchJSON{m.ID, m.Kind, m.Name, m.Score, m.Similarity})
-		}
-		return p.PrintJSON(out)
+		return p.PrintJSON(r)
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SCORE\tMARGIN\tKIND\tINTENT")
@@ -127,7 +166,7 @@ func (f *findFlags) print(p *cli.Program, r *intent.Result) error {
 				margin += " unsure"
 			}
 		}
-		fmt.Fprintf(w, "%.3f\t%s\t%s\t%s\n", m.Score, margin, m.Kind, cli.Visible(m.ID))
+		fmt.Fprintf(w, "%.3f\t%s\t%s\t%s\n", m.Score, margin, cli.Visible(string(m.Kind)), cli.Visible(m.ID))
 	}
 	return w.Flush()
 }
@@ -140,9 +179,6 @@ type manifests struct {
 
 // Items implements Source.
 func (m manifests) Items(ctx context.Context) (out []intent.Item, err error) {
-	if len(m.from) == 0 {
-		return nil, repute.Invalid("from", "is missing", "a file or a domain")
-	}
 	for _, name := range m.from {
 		raw, host, err := m.read(ctx, name)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,6 +91,31 @@ func TestRun(t *testing.T) {
 	}
 	if got := fmt.Sprint(asked); got != "[GET /flights?to=LIS+OPO POST /demand]" {
 		t.Error(got)
+	}
+}
+
+// An index searches all that it knows; its texts are foreign.
+func TestFindInIndex(t *testing.T) {
+	var asked string
+	index := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.RequestURI()
+		fmt.Fprint(w, `{"items":[{"kind":"intent","domain":"example.com","name":"book_hotel\u001b[31m","score":0.62,"similarity":0.5},
+			{"kind":"skill","agent":"eip155:8453:0x1:7","name":"hotels","score":0.41,"similarity":0.3}],"margin":0.21,"unsure":true}`)
+	}))
+	t.Cleanup(index.Close)
+	out, err := run(t, "find", "a room", "--index", index.URL, "--top", "3", "--kind", "intent")
+	if err != nil || asked != "/intents?kind=intent&limit=3&q=a+room" || !strings.Contains(out, "unsure") || strings.Contains(out, "\x1b") ||
+		!strings.Contains(out, "@example.com") || !strings.Contains(out, "hotels@eip155:8453:0x1:7") {
+		t.Errorf("%s asked %s: %v", out, asked, err)
+	}
+	if out, err = run(t, "find", "a room", "--index", index.URL, "--json"); err != nil || !strings.Contains(out, `"sure": false`) ||
+		!strings.Contains(out, `"margin": 0.21`) {
+		t.Errorf("%s, %v", out, err)
+	}
+	for _, args := range [][]string{{}, {"--index", "no url"}, {"--index", index.URL, "--from", "example.com"}} {
+		if _, err := run(t, append([]string{"find", "a room"}, args...)...); !errors.Is(err, repute.ErrInvalid) {
+			t.Errorf("%q: %v", args, err)
+		}
 	}
 }
 
