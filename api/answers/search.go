@@ -82,14 +82,20 @@ func parseSince(s string) (t time.Time, err error) {
 	if s == "" {
 		return t, nil
 	}
+	t, err = parseTime("registeredSince", s)
+	if epoch := time.Unix(0, 0).UTC(); err == nil && t.Before(epoch) { // matches every block with a known time
+		return epoch, nil
+	}
+	return t, err
+}
+
+// parseTime reads a time, or a date, which begins at midnight UTC.
+func parseTime(field, s string) (t time.Time, err error) {
 	if t, err = time.Parse(time.DateOnly, s); err != nil {
 		t, err = time.Parse(time.RFC3339Nano, s)
 	}
 	if err != nil {
-		return t, repute.Invalid("registeredSince", "neither a time nor a date", "e.g. 2026-01-31T12:00:00Z or 2026-01-31")
-	}
-	if epoch := time.Unix(0, 0).UTC(); t.Before(epoch) { // matches every block with a known time
-		return epoch, nil
+		return t, repute.Invalid(field, "neither a time nor a date", "e.g. 2026-01-31T12:00:00Z or 2026-01-31")
 	}
 	return t, nil
 }
