@@ -364,7 +364,7 @@ func TestReadsUseIndexes(t *testing.T) {
 }
 
 // small tables may well be read as a whole.
-var small = []string{"chains", "tags", "fetches", "gaps", "block_proofs", "denied", "cursors", "trust_marks", "trust_related", "trust_stale"}
+var small = []string{"chains", "tags", "trust_roots", "fetches", "gaps", "block_proofs", "denied", "cursors", "trust_marks", "trust_related", "trust_stale"}
 
 func checkPlan(t *testing.T, name, plan, sql string) {
 	t.Helper()

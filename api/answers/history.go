@@ -104,11 +104,8 @@ func parseMoment(field, s string) (t time.Time, err error) {
 	if s == "" {
 		return t, nil
 	}
-	if t, err = time.Parse(time.DateOnly, s); err != nil {
-		t, err = time.Parse(time.RFC3339Nano, s)
-	}
-	if err != nil {
-		return t, repute.Invalid(field, "neither a time nor a date", "e.g. 2026-01-31T12:00:00Z or 2026-01-31")
+	if t, err = parseTime(field, s, "2026-01-31T12:00:00Z or 2026-01-31"); err != nil {
+		return t, err
 	}
 	if t.Year() < 1970 || t.Year() > 9999 {
 		return t, repute.Invalid(field, "is before or after all blocks", "a time from 1970 on, e.g. 2026-01-31")

@@ -109,18 +109,24 @@ func parseSince(field, s string, chains []uint64) (f searchdb.Since, err error) 
 		f.Block = uint64(n)
 		return f, nil
 	}
-	t, err := time.Parse(time.DateOnly, s)
-	if err != nil {
+	if f.Time, err = parseTime(field, s, "2026-01-31T12:00:00Z or 2026-01-31, or the number of a block with one chain"); err != nil {
+		return searchdb.Since{}, err
+	}
+	if epoch := time.Unix(0, 0).UTC(); f.Time.Before(epoch) { // matches every block with a known time
+		f.Time = epoch
+	}
+	return f, nil
+}
+
+// parseTime reads a time, or a date, which begins at midnight UTC. allowed are examples for the error.
+func parseTime(field, s, allowed string) (t time.Time, err error) {
+	if t, err = time.Parse(time.DateOnly, s); err != nil {
 		t, err = time.Parse(time.RFC3339Nano, s)
 	}
 	if err != nil {
-		return f, repute.Invalid(field, "neither a time nor a date",
-			"e.g. 2026-01-31T12:00:00Z or 2026-01-31, or the number of a block with one chain")
+		return t, repute.Invalid(field, "neither a time nor a date", "e.g. "+allowed)
 	}
-	if f.Time = t; t.Before(time.Unix(0, 0)) { // matches every block with a known time
-		f.Time = time.Unix(0, 0).UTC()
-	}
-	return f, nil
+	return t, nil
 }
 
 // parseHost reads a host as it is stored with documents; "" for "".
