@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/parquet-go/parquet-go"
@@ -212,6 +213,10 @@ func seeded(t testing.TB) *world {
 	}
 	w.add(t, events...)
 	w.finalize(t, w.tip.Number)
+	for shown := false; !shown; time.Sleep(10 * time.Millisecond) { // open transactions of other tests hold changes back
+		ok(t, w.db.Pool().QueryRow(t.Context(),
+			"select not exists (select from changes where xid >= pg_snapshot_xmin(pg_current_snapshot()))").Scan(&shown))
+	}
 	return w
 }
 

@@ -16,7 +16,7 @@ QUERIES = {
 def figures(directory, reader):
     out = {}
     for name, query in QUERIES.items():
-        row = duckdb.sql(query.format(reader(f"{directory}/{name}"))).fetchone()
+        row = duckdb.sql(query.format(reader(f"{directory}/{name}"))).fetchall()[0]
         out[name] = [v if isinstance(v, (int, str, type(None))) else str(v) for v in row]
     return out
 

@@ -105,6 +105,19 @@ func (x *index) add(t *testing.T, first, n int) {
 	if _, err := x.db.Pool().Exec(t.Context(), "update chains set finalized_block = $1", int64(number)); err != nil {
 		t.Fatal(err)
 	}
+	x.settle(t)
+}
+
+// settle waits until the change feed shows all changes: open transactions of other tests on the server hold it back.
+func (x *index) settle(t *testing.T) {
+	t.Helper()
+	for shown := false; !shown; time.Sleep(10 * time.Millisecond) {
+		err := x.db.Pool().QueryRow(t.Context(),
+			"select not exists (select from changes where xid >= pg_snapshot_xmin(pg_current_snapshot()))").Scan(&shown)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // into returns a downloader that does not rest.
