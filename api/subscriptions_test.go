@@ -180,7 +180,7 @@ func TestSubscriptionsThatAreRefused(t *testing.T) {
 		`subscription { changes(filter: {kinds: ["nothing"]}) { cursor } }`:     "INVALID",
 		`subscription { changes { nothing } }`:                                  "BAD_QUERY",
 		`subscription { agent(id: "9999:1") { agent { id } } }`:                 "NOT_FOUND",
-		`mutation { refreshDocument(id: "1:1") { __typename } }`:                 "INVALID",
+		`mutation { refreshDocument(id: "1:1") { __typename } }`:                "INVALID",
 		`subscription { changes { cursor } agent(id: "1:1") { agent { id } } }`: "BAD_QUERY",
 	} {
 		c.subscribe(query, query, nil)
