@@ -507,3 +507,25 @@ func batchItems(ids []repute.AgentID) (items []batchdb.Item) {
 	}
 	return items[:min(len(items), batchdb.MaxItems)]
 }
+
+// A list by scores reads as many scores as its page needs, also where the chain has one run, so that the planner cannot
+// tell by the runs how many scores are valid.
+func TestScoreListReadsOnePage(t *testing.T) {
+	t.Parallel()
+	db, r := crowd(t)
+	sqlExec(t, db, "delete from trust_runs where run < 1000")
+	sqlExec(t, db, "analyze trust_runs")
+	r.take()
+	for _, desc := range []bool{false, true} {
+		if _, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Sort: query.SortScore, Desc: desc, Limit: 20}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range r.take() {
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			if plan := explain(t, db, mode, s); strings.Contains(plan, "Sort Key: ts.score") {
+				t.Errorf("%s: all scores are sorted for a page:\n%s", mode, plan)
+			}
+		}
+	}
+}

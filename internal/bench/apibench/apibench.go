@@ -3,6 +3,9 @@ package apibench
 import (
 	"bufio"
 	"context"
+	"crypto/md5" //nolint:gosec // names of the index are made of it
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -248,7 +251,7 @@ func (b *bench) lists(ctx context.Context) error {
 	all, err := each(ctx, b.address, 200, 0, func(c *conn, n int) error {
 		filter := []string{
 			fmt.Sprintf("minScore=%d&tier=%d&sort=score", n%150-75, n%5), fmt.Sprintf("host=h%d.example&minFeedback=1", n%1000),
-			fmt.Sprintf("minFeedback=2&sort=feedback&limit=%d", 20+n%50), fmt.Sprintf("q=agent+number&minScore=%d", n%80),
+			fmt.Sprintf("minFeedback=2&sort=feedback&limit=%d", 20+n%50), fmt.Sprintf("q=%s&minScore=%d", wordOf(n), n%80-90),
 			fmt.Sprintf("updatedSince=%d&chainId=%d&sort=updated", 1+n*10, chainID)}[n%5]
 		_, err := c.get("/agents?" + filter)
 		return err
@@ -279,14 +282,21 @@ func (b *bench) batches(ctx context.Context) error {
 // graph measures pages of a hundred agents with reputation and ten ratings each.
 func (b *bench) graph(ctx context.Context) error {
 	all, err := each(ctx, b.address, 20, 0, func(c *conn, n int) error {
-		_, err := c.send("POST", "/graphql", fmt.Sprintf(`{"query":"{ agents(filter: {minFeedback: %d}, sort: updated, order: %s, first: 100) { nodes { id
-			reputation { score low high status tier summary { count decimal } } feedback(first: 10) { nodes { client value tag1 } } } } }"}`,
-			1+n%2, []string{"asc", "desc"}[n/2%2]))
+		body, err := json.Marshal(map[string]string{"query": fmt.Sprintf(pageQuery, 1+n%2, []string{"asc", "desc"}[n/2%2])})
+		if err != nil {
+			return err
+		}
+		_, err = c.send("POST", "/graphql", string(body))
 		return err
 	})
 	b.m.Graph = timesOf(all)
 	return err
 }
+
+// pageQuery is a query of GraphQL with a least number of ratings and an order.
+const pageQuery = `{ agents(filter: {minFeedback: %d}, sort: updated, order: %s, first: 100) { nodes { id
+	reputation { score low high status tier summary { count decimal } }
+	feedback(first: 10) { nodes { client value tag1 } } } } }`
 
 // streams measures what waiting streams hold of memory, and how soon one of them shows a change.
 func (b *bench) streams(ctx context.Context) (err error) {
@@ -366,4 +376,10 @@ func (b *bench) targets() []harness.Target {
 		harness.AtMost(fmt.Sprintf("share of indexing lost beside %d requests a second", b.o.Rate),
 			1-harness.Median(m.IndexBeside)/harness.Median(m.IndexAlone), mostSlowerPart, ""),
 	}
+}
+
+// wordOf returns a word of the name of some agents, as fill makes it.
+func wordOf(n int) string {
+	sum := md5.Sum(fmt.Append(nil, n)) //nolint:gosec // no secret
+	return hex.EncodeToString(sum[:])[:9]
 }

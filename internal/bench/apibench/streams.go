@@ -38,10 +38,14 @@ func openStreams(ctx context.Context, address string, n int) (s *streams, err er
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("stream %d: %w", i, err), s.close())
 		}
-		in := bufio.NewReaderSize(c, 4096)
-		res, err := http.ReadResponse(in, nil) // its body has no end
-		if err != nil || res.StatusCode != http.StatusOK {
-			return nil, errors.Join(fmt.Errorf("stream %d: %v, %w", i, res, err), s.close())
+	}
+	for i, c := range s.all { // the server answers them side by side
+		res, err := http.ReadResponse(bufio.NewReaderSize(c, 4096), nil) // its body has no end
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("stream %d: %w", i, err), s.close())
+		}
+		if res.StatusCode != http.StatusOK {
+			return nil, errors.Join(fmt.Errorf("stream %d: status %d", i, res.StatusCode), s.close())
 		}
 		if i == 0 {
 			s.events = make(chan time.Time, 10_000)
