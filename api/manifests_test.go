@@ -140,6 +140,39 @@ func TestManifestList(t *testing.T) {
 	}
 }
 
+// Commitments are shown with what the crawl measured: nothing at first, and only of what can be measured.
+func TestCommitments(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	s := serve(t, api.Options{DB: db})
+	serveManifest(t, db, "kept.example", strings.Replace(shop("kept.example", addr(9).Hex(), "1"), `"intents"`,
+		`"commitments":{"schema_version":"1.0","entries":[{"type":"latency_bound","constraint":"p99 < 100ms","verifiable":true},
+		{"type":"latency_bound","constraint":"max < 1ms","verifiable":true},{"type":"uptime_sla","constraint":"99% daily uptime",
+		"verifiable":true},{"type":"latency_bound","constraint":"p99 < 100ms"}]},"intents"`, 1))
+	outcomes := func() (out string) {
+		for _, c := range as[wire.ManifestAnswer](t, get(t, s, "/manifests/kept.example")).Commitments {
+			out += c.Outcome + " "
+			if c.Reason == "" {
+				t.Errorf("no reason: %+v", c)
+			}
+		}
+		return out
+	}
+	if got := outcomes(); got != "unknown unknown unknown unknown " {
+		t.Errorf("without measurements: %s", got)
+	}
+	if _, err := db.Pool().Exec(t.Context(), `update manifests set latencies = array_fill(5000, array[120]),
+		watched_at = checked_at - interval '2 days', down_ms = 60000 where domain = 'kept.example'`); err != nil {
+		t.Fatal(err)
+	}
+	if got := outcomes(); got != "kept broken kept unknown " {
+		t.Errorf("with measurements: %s", got)
+	}
+	if m := as[wire.ManifestAnswer](t, get(t, s, "/manifests/dear.example")); m.Commitments == nil || len(m.Commitments) != 0 {
+		t.Errorf("%+v", m.Commitments)
+	}
+}
+
 // A manifest is shown with its terms, what is proven of it, its agents and what contradicts the chain.
 func TestManifest(t *testing.T) {
 	t.Parallel()
@@ -183,6 +216,7 @@ func TestManifest(t *testing.T) {
 	q := `{ manifest(domain: "dear.example") { domain state format displayName tier verifiedTier url sha256 intentCount errors
 		warnings fetchedAt stale checkedAt nextCheck reason detail version origin description payoutAddress
 		verdict { served identified identityReason keyForm keyId signature signatureReason issuer { verified proven keyId reason } }
+		commitments { type constraint ref verifiable outcome reason }
 		intents { name description method url parameters { name type required description } terms {
 			price { amount currency model unitParam freeTier networks } ways { protocol network asset contract facilitator
 			recipient direct ticket currency unit counts freeTier missing } bounty { type rate currency } incentive { type rate

@@ -650,6 +650,9 @@ create table manifests (
     warnings      integer     not null default 0,
     robots        text[]      not null default '{}',
     robots_until  timestamptz,
+    latencies     integer[]   not null default '{}' check (cardinality(latencies) <= 200),
+    watched_at    timestamptz,
+    down_ms       bigint      not null default 0 check (down_ms >= 0),
     intents_xid   xid8        not null default pg_current_xact_id(),
     check ((body is null) = (sha256 is null))
 );
@@ -682,6 +685,13 @@ comment on column manifests.parser is 'Version of the parser that read body.';
 comment on column manifests.format is 'What body is; empty without one.';
 comment on column manifests.title is 'The display name.';
 comment on column manifests.payout is 'The payout address; null where it is none of an EVM chain.';
+comment on column manifests.latencies is
+    'Microseconds that the host took to answer the last requests for the manifest, the newest last; empty unless the '
+    'manifest has a commitment that can be measured.';
+comment on column manifests.watched_at is
+    'Since when latencies and down_ms are measured; null where no commitment can be.';
+comment on column manifests.down_ms is
+    'The time between checks in a row at which the host did not answer, since watched_at.';
 comment on column manifests.declared is 'The tier that it claims: 0 none, 1, 2, 3, 4 for 3+.';
 comment on column manifests.verified is 'The tier that is proven: 0 none, 1, 2, 3, 4 for 3+.';
 comment on column manifests.verdict is 'What is proven of identity and signatures, and why the rest is not.';

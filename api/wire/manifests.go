@@ -11,6 +11,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/manifest/agentjson"
 	"repute/manifest/agentjson/identity"
+	"repute/manifest/agentjson/measure"
 	"repute/store/manifestdb"
 )
 
@@ -68,9 +69,11 @@ type ManifestAnswer struct {
 	Description   *string          `json:"description"`
 	PayoutAddress *string          `json:"payoutAddress"`
 	Verdict       *ManifestVerdict `json:"verdict" doc:"what is proven; null for another format, and where nothing was read"`
-	Intents       []ManifestIntent `json:"intents"`
-	Links         []ManifestLink   `json:"links" doc:"agents, the proven ones first; at most 100 that name the domain, and 200 that it pays"`
-	Problems      []Problem        `json:"problems"`
+	// Commitments are what the service promises.
+	Commitments []ManifestCommitment `json:"commitments" doc:"that the service makes, each compared with the crawl's own requests"`
+	Intents     []ManifestIntent     `json:"intents"`
+	Links       []ManifestLink       `json:"links" doc:"agents, the proven ones first; at most 100 that name the domain, and 200 that it pays"`
+	Problems    []Problem            `json:"problems"`
 }
 
 // Steady returns the body without its age, for its ETag.
@@ -95,6 +98,16 @@ type ManifestIssuer struct {
 	Proven   bool    `json:"proven" doc:"and a proof shows that the issuer has the key"`
 	KeyID    *string `json:"keyId" doc:"of the registry, of the key that matched"`
 	Reason   *string `json:"reason" doc:"why it is not verified"`
+}
+
+// ManifestCommitment is a promise of a service, and what the crawl's own requests say of it.
+type ManifestCommitment struct {
+	Type       string  `json:"type" doc:"latency_bound and uptime_sla are measured"`
+	Constraint string  `json:"constraint" doc:"e.g. p99 < 500ms"`
+	Ref        *string `json:"ref"`
+	Verifiable bool    `json:"verifiable" doc:"the publisher says that others can measure it; only then it is"`
+	Outcome    string  `json:"outcome" enum:"kept,broken,unknown" doc:"of requests for the manifest itself, and of checks that failed one after the other"`
+	Reason     string  `json:"reason" doc:"with the measured value"`
 }
 
 // ManifestLink joins a manifest to an agent.
@@ -228,6 +241,7 @@ func EncodeManifest(m manifestdb.Manifest, now time.Time) Manifest {
 // EncodeManifestAnswer writes a manifest with its contents, which are read from its bytes.
 func EncodeManifestAnswer(m manifestdb.Manifest, links []manifestdb.Link, now time.Time) ManifestAnswer {
 	w := ManifestAnswer{Manifest: EncodeManifest(m, now), Intents: []ManifestIntent{}, Problems: []Problem{},
+		Commitments: []ManifestCommitment{},
 		Links: Each(links, func(l manifestdb.Link) ManifestLink {
 			return ManifestLink{Agent: ID(l.Agent.String()), How: string(l.How), Proven: l.Proven}
 		})}
@@ -242,7 +256,25 @@ func EncodeManifestAnswer(m manifestdb.Manifest, links []manifestdb.Link, now ti
 	w.Version, w.Origin, w.Description = textOrNull(doc.Version), textOrNull(doc.Origin), textOrNull(doc.Description)
 	w.PayoutAddress, w.Verdict = textOrNull(doc.PayoutAddress), encodeVerdict(m.Verdict)
 	w.Intents = EncodeManifestIntents(&doc)
+	if doc.Commitments != nil {
+		w.Commitments = Each(doc.Commitments.Entries, func(c agentjson.Commitment) ManifestCommitment {
+			return encodeCommitment(&c, &m)
+		})
+	}
 	return w
+}
+
+// encodeCommitment writes a commitment with what was measured of it.
+func encodeCommitment(c *agentjson.Commitment, m *manifestdb.Manifest) ManifestCommitment {
+	seen := measure.Observed{Down: m.Watch.Down, Latencies: Each(m.Watch.Latencies, func(micros int32) time.Duration {
+		return time.Duration(micros) * time.Microsecond
+	})}
+	if !m.Watch.Since.IsZero() {
+		seen.Window = max(m.CheckedAt.Sub(m.Watch.Since), m.Watch.Down)
+	}
+	j := seen.Check(measure.Promise{Type: c.Type, Constraint: c.Constraint, Verifiable: c.Verifiable})
+	return ManifestCommitment{Type: httpapi.Clean(c.Type), Constraint: httpapi.Clean(c.Constraint), Ref: textOrNull(c.Ref),
+		Verifiable: c.Verifiable, Outcome: string(j.Outcome), Reason: j.Reason}
 }
 
 // EncodeManifestIntents writes the intents of a manifest with how they are paid.

@@ -3,6 +3,7 @@ package manifests
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"runtime/debug"
 	"slices"
@@ -108,7 +109,8 @@ func (l *Loop) manifest(ctx context.Context, c manifestdb.Claim, forbidden []str
 		known = wellknown.Known{URL: c.Known.URL,
 			Validators: resolver.Validators{ETag: c.Known.ETag, LastModified: c.Known.LastModified}}
 	}
-	found, err := l.fetch.Manifest(ctx, c.Domain, known)
+	var watch stopwatch
+	found, err := l.fetch.Manifest(watch.watch(ctx), c.Domain, known)
 	if err != nil {
 		return l.failure(c, err)
 	}
@@ -116,7 +118,9 @@ func (l *Loop) manifest(ctx context.Context, c manifestdb.Claim, forbidden []str
 	if failed != nil {
 		return failed
 	}
-	return l.success(c, found, e)
+	o := l.success(c, found, e)
+	o.Content.Watched, o.Content.Latency = promises(&e), watch.last()
+	return o
 }
 
 // failure is the outcome of a check that failed; nil where the caller gave up.
@@ -131,6 +135,7 @@ func (l *Loop) failure(c manifestdb.Claim, err error) *outcome {
 	o := &outcome{shortest: l.opts.RetryMin, Result: manifestdb.Result{Reason: string(failed.Reason),
 		Detail: failed.Detail(), Wait: l.backoff(c.Failures)}}
 	o.rest, o.silent = failed.Rest(), failed.IsSilent() && !failed.AfterRedirect
+	o.Down = o.silent || failed.Status >= http.StatusInternalServerError
 	o.Wait = max(o.Wait, o.rest)
 	return o
 }

@@ -177,6 +177,55 @@ func TestVerifiedTierFollowsTheDIDDocument(t *testing.T) {
 	}
 }
 
+// The crawl measures hosts that promise something measurable, by the requests that it makes anyway, and no others. A
+// host is down from one failed check to the next one.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	const promising, silent = "promising.example.com", "silent.example.com"
+	const pause = 20 * time.Millisecond
+	var down atomic.Bool
+	client := site(t, "127.0.81.21", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != wellKnown:
+			http.NotFound(w, r)
+		case down.Load():
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case r.Host == silent:
+			fmt.Fprint(w, priced(silent, payee))
+		default:
+			time.Sleep(pause)
+			fmt.Fprint(w, strings.Replace(priced(promising, payee), `"intents"`, `"commitments":{"schema_version":"1.0",
+				"entries":[{"type":"uptime_sla","constraint":"99.9% uptime","verifiable":true}]},"intents"`, 1))
+		}
+	}, promising, silent)
+	db := openStore(t)
+	crawl(t, db, client, quick(), promising, silent)
+	eventually(t, "the host is measured", func() bool {
+		m, _ := read(t, db, promising)
+		return len(m.Watch.Latencies) > 1
+	})
+	m, _ := read(t, db, promising)
+	for _, micros := range m.Watch.Latencies {
+		if took := time.Duration(micros) * time.Microsecond; took < pause/2 {
+			t.Errorf("an answer took %s", took)
+		}
+	}
+	if m.Watch.Since.IsZero() || m.Watch.Down != 0 {
+		t.Errorf("%+v", m.Watch)
+	}
+	if m, _ := read(t, db, silent); m.State != manifestdb.StateOK || !m.Watch.Since.IsZero() || len(m.Watch.Latencies) > 0 {
+		t.Errorf("a host without commitments is watched: %+v", m.Watch)
+	}
+	down.Store(true)
+	eventually(t, "the host is down", func() bool { m, _ := read(t, db, promising); return m.Watch.Down > 0 })
+	down.Store(false)
+	eventually(t, "the host is back", func() bool { m, _ := read(t, db, promising); return m.Failures == 0 && m.Reason == "" })
+	if again, _ := read(t, db, promising); again.Watch.Down == 0 || !again.Watch.Since.Equal(m.Watch.Since) ||
+		again.Watch.Down > again.CheckedAt.Sub(again.Watch.Since) {
+		t.Errorf("%+v, watched before %+v", again.Watch, m.Watch)
+	}
+}
+
 // A manifest whose host stops answering is served with its age. What a host says is gone is not.
 func TestStaleAndGone(t *testing.T) {
 	t.Parallel()

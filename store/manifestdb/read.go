@@ -31,6 +31,14 @@ type Manifest struct {
 	Failures                   int
 	Reason, Detail             string
 	Body                       []byte // only of Read
+	Watch                      Watch  // only of Read
+}
+
+// Watch is what the crawl measured of a host whose manifest promises something measurable.
+type Watch struct {
+	Latencies []int32       // microseconds, of the last requests for the manifest, the newest last
+	Since     time.Time     // zero where nothing is measured
+	Down      time.Duration // the time between failed checks, since then
 }
 
 // Filter selects manifests. Zero values select all.
@@ -139,15 +147,20 @@ func (f Filter) question() (q question) {
 // known. repute.ErrGone: the operator denies it.
 func Read(ctx context.Context, db *store.DB, domain string) (m Manifest, links []Link, err error) {
 	err = chaindb.View(ctx, db, "read manifest", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select `+manifestColumns+`, m.body, coalesce(`+denied+`, '') from manifests m where m.domain = $1`, domain)
+		rows, err := tx.Query(ctx, `select `+manifestColumns+`, m.body, m.latencies, m.watched_at, m.down_ms,
+			coalesce(`+denied+`, '') from manifests m where m.domain = $1`, domain)
 		if err != nil {
 			return err
 		}
 		m, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Manifest, error) {
 			var body []byte
 			var reason string
-			m, err := scanManifest(row, &body, &reason)
-			if m.Body = body; err == nil && reason != "" {
+			var w Watch
+			var since *time.Time
+			var down int64
+			m, err := scanManifest(row, &body, &w.Latencies, &since, &down, &reason)
+			w.Since, w.Down = store.TimeOf(since), time.Duration(down)*time.Millisecond
+			if m.Body, m.Watch = body, w; err == nil && reason != "" {
 				err = &repute.DeniedError{Reason: reason}
 			}
 			return m, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,6 +58,10 @@ type Content struct {
 	Complete         bool
 	Errors, Warnings int
 	Intents          []Intent
+	// Watched reports that the manifest has a commitment that can be measured. Only then Latency is kept: from the
+	// request for the manifest to the first byte of the answer, 0 where it was not measured.
+	Watched bool
+	Latency time.Duration
 }
 
 // Result is the outcome of a check. Exactly one of Content, Gone and Reason without Gone says what became of it.
@@ -65,6 +70,8 @@ type Result struct {
 	// Gone is StateMissing, StateRefused or StateDenied where what was read before MUST NOT be shown any more.
 	Gone           State
 	Reason, Detail string // of a failure; set with Gone, too
+	// Down reports of a failure that the host did not answer, or with a status of its own fault.
+	Down bool
 	// Wait is the time until the next check.
 	Wait        time.Duration
 	Robots      []string
@@ -96,7 +103,7 @@ func Save(ctx context.Context, db *store.DB, c Claim, r Result) error {
 		case r.Gone != "":
 			err = saveGone(ctx, tx, c.Domain, r.Gone)
 		default:
-			err = saveFailure(ctx, tx, c.Domain)
+			err = saveFailure(ctx, tx, c.Domain, r.Down)
 		}
 		if err != nil {
 			return err
@@ -137,10 +144,29 @@ func saveContent(ctx context.Context, tx pgx.Tx, domain string, m *Content, befo
 			reason = '', detail = ''
 		where domain = $1`, domain, m.State, m.URL, m.ETag, m.LastModified, m.Body, sum[:], m.Parser, m.Format,
 		store.CleanText(m.Title), m.Payout, m.Declared, m.Verified, m.Verdict, m.Errors, m.Warnings, m.Complete)
+	if err == nil {
+		err = saveLatency(ctx, tx, domain, m)
+	}
 	if err != nil || before.State == m.State && parser == m.Parser && string(before.SHA256) == string(sum[:]) {
 		return err
 	}
 	return saveIntents(ctx, tx, domain, m)
+}
+
+// maxLatencies is how many measurements of a domain are kept: at one an hour those of the last eight days. The quantile
+// 0.99 needs a hundred.
+const maxLatencies = 200
+
+// saveLatency keeps a measurement of a domain whose manifest promises something measurable, and forgets those of others.
+func saveLatency(ctx context.Context, tx pgx.Tx, domain string, m *Content) error {
+	_, err := tx.Exec(ctx, `
+		update manifests set watched_at = case when $2 then coalesce(watched_at, now()) end,
+			down_ms = case when $2 then down_ms else 0 end,
+			latencies = case when not $2 then '{}' when $3::integer = 0 then latencies
+				else (latencies || $3::integer)[greatest(cardinality(latencies) + 2 - $4::integer, 1):] end
+		where domain = $1 and ($2 or watched_at is not null)`, domain, m.Watched,
+		min(m.Latency.Microseconds(), math.MaxInt32), maxLatencies)
+	return err
 }
 
 // saveIntents replaces the intents of a manifest. Those of a manifest with errors are not used.
@@ -172,21 +198,24 @@ func saveGone(ctx context.Context, tx pgx.Tx, domain string, state State) error 
 		with old as (delete from manifest_intents where domain = $1)
 		update manifests set state = $2, body = null, sha256 = null, url = '', etag = '', last_modified = '', format = '',
 			title = '', payout = null, declared = 0, verified = 0, verdict = '{}', errors = 0, warnings = 0, failures = 0,
-			intents_xid = pg_current_xact_id()
+			latencies = '{}', watched_at = null, down_ms = 0, intents_xid = pg_current_xact_id()
 		where domain = $1`, domain, state)
 	return err
 }
 
-// saveFailure keeps what was read before, and counts. After patience it proves nothing any more.
-func saveFailure(ctx context.Context, tx pgx.Tx, domain string) error {
+// saveFailure keeps what was read before, and counts. After patience it proves nothing any more. A host that is down at
+// two checks in a row was down between them; for how long it was before the first one, nobody knows.
+func saveFailure(ctx context.Context, tx pgx.Tx, domain string, down bool) error {
 	var expired bool
 	err := tx.QueryRow(ctx, `
 		update manifests set failures = failures + 1,
+			down_ms = down_ms + case when $3 and failures > 0 and watched_at is not null
+				then (extract(epoch from now() - checked_at) * 1000)::bigint else 0 end,
 			state = case when fetched_at is null or body is null or fetched_at < now() - $2::interval then 'failed' else state
 				end,
 			verified = case when fetched_at < now() - $2::interval then 0 else verified end
 		where domain = $1
-		returning state = 'failed'`, domain, patience).Scan(&expired)
+		returning state = 'failed'`, domain, patience, down).Scan(&expired)
 	if err != nil || !expired {
 		return err
 	}

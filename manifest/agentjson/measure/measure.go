@@ -48,6 +48,9 @@ func (p Promise) Understood() bool {
 	return !p.Verifiable || !isMeasured(p.Type) || parseBound(p) != nil
 }
 
+// IsMeasured reports whether measurements can keep or break a promise.
+func (p Promise) IsMeasured() bool { return p.Verifiable && isMeasured(p.Type) && parseBound(p) != nil }
+
 // maxText bounds constraints, in bytes.
 const maxText = 256
 
