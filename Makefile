@@ -10,13 +10,14 @@ TESTFLAGS ?=
 TEST_DATA ?= $(or $(REPUTE_TEST_DATA),../shared/data)
 SOAK ?= 10m
 
-.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-openapi bench race soak lint generate sentence fuzz clean
+.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-sdk test-oaf test-openapi bench race soak lint generate sentence fuzz clean
 
 help:
 	@echo "make demo      chain, agents, index and API on http://127.0.0.1:8080"
 	@echo "make test      all tests, on real Postgres, Redis and go-ethereum"
 	@echo "make test-mcp  the MCP conformance suite and the official clients against the binary"
 	@echo "make test-x402  clients, facilitator and server of x402 by others pay and are paid by ours"
+	@echo "make test-sdk  the SDK of agent0 asks the subgraph of an index"
 	@echo "make test-oaf  validators and harnesses of others load the exports of OAF agents"
 	@echo "make test-openapi  generated requests against the binary, by its OpenAPI document"
 	@echo "make test-arm64  the digests of scores and of vectors of texts on an emulated arm64"
@@ -59,6 +60,10 @@ test-mcp: bin/demo
 test-x402:
 	@scripts/setup.sh postgres node python
 	scripts/x402.sh
+
+test-sdk:
+	@scripts/setup.sh postgres node
+	scripts/sdk.sh
 
 test-oaf:
 	@scripts/setup.sh node python
