@@ -10,13 +10,14 @@ TESTFLAGS ?=
 TEST_DATA ?= $(or $(REPUTE_TEST_DATA),../shared/data)
 SOAK ?= 10m
 
-.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-clients test-openapi bench race soak lint generate sentence fuzz test-contract test-export clean
+.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-clients test-openapi bench race soak lint generate sentence fuzz test-contract test-export test-sdk clean
 
 help:
 	@echo "make demo      chain, agents, index and API on http://127.0.0.1:8080"
 	@echo "make test      all tests, on real Postgres, Redis and go-ethereum"
 	@echo "make test-mcp  the MCP conformance suite and the official clients against the binary"
 	@echo "make test-x402  clients, facilitator and server of x402 by others pay and are paid by ours"
+	@echo "make test-sdk  the SDK of agent0 asks the subgraph of an index"
 	@echo "make test-oaf  validators and harnesses of others load the exports of OAF agents"
 	@echo "make test-clients  makes and tests the clients in TypeScript and Python, against the demo"
 	@echo "make test-contract  clients by others follow what the binary pushes"
@@ -62,6 +63,10 @@ test-mcp: bin/demo
 test-x402:
 	@scripts/setup.sh postgres node python
 	scripts/x402.sh
+
+test-sdk:
+	@scripts/setup.sh postgres node
+	scripts/sdk.sh
 
 test-oaf:
 	@scripts/setup.sh node python

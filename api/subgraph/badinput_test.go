@@ -135,6 +135,10 @@ func TestBlocks(t *testing.T) {
 	for _, block := range []string{"{number: 8}", "{number_gte: 2}", fmt.Sprintf("{hash: %q}", l.tip.Hash.Hex()), "{}", "null"} {
 		answered[map[string]any](t, s.ask(`{ agents(block: `+block+`, subgraphError: allow) { id } }`, nil))
 	}
+	if a := string(s.ask(`{ agents(first: 1) { id totalFeedback } _meta { block { number } } }`, nil)); a !=
+		`{"data":{"agents":[{"id":"8453:1","totalFeedback":"1"}],"_meta":{"block":{"number":8}}}}` {
+		t.Error(a) // the example of the documentation
+	}
 	type meta struct {
 		Meta struct {
 			Block struct {

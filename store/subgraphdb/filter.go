@@ -87,11 +87,11 @@ func (b *builder) condition(e *Entity, level int, f *Filter) string {
 		all = append(all, b.condition(e, level, &f.And[i]))
 	}
 	if f.Or != nil {
-		any := []string{"false"}
+		either := []string{"false"}
 		for i := range f.Or {
-			any = append(any, b.condition(e, level, &f.Or[i]))
+			either = append(either, b.condition(e, level, &f.Or[i]))
 		}
-		all = append(all, "("+strings.Join(any, " or ")+")")
+		all = append(all, "("+strings.Join(either, " or ")+")")
 	}
 	if f.ChangedFrom != nil {
 		all = append(all, at(e.Changed, level)+" >= "+b.arg(*f.ChangedFrom)+"::bigint")

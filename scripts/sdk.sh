@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Has the SDK of agent0 (npm) ask the subgraph of an index in a test. The package is kept in a cache: REPUTE_CACHE, or
+# repute/sdk in the one of the user.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cache=${REPUTE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/repute/sdk}
+wanted=$(cat scripts/sdk/package.json)
+mkdir -p "$cache"
+cp scripts/sdk/*.mjs "$cache/" # where their imports are
+if [ "$(cat "$cache/done" 2>/dev/null)" != "$wanted" ]; then
+  cp scripts/sdk/package.json "$cache/"
+  npm install --prefix "$cache" --no-audit --no-fund --ignore-scripts --loglevel=error >&2
+  echo "$wanted" >"$cache/done"
+fi
+REPUTE_AGENT0_SDK=$cache ${GO:-go} test -count=1 -timeout 10m -v -run 'SDKOfAgent0' ./api/subgraph
