@@ -14,7 +14,6 @@ import (
 
 	"repute"
 	"repute/api/answers"
-	"repute/api/hot"
 	"repute/api/ipfs"
 	"repute/api/wire"
 	"repute/internal/httpapi"

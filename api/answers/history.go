@@ -62,11 +62,11 @@ func (x *Index) History(ctx context.Context, id repute.AgentID, f historydb.Filt
 type SeriesQuery struct {
 	Request
 	AtQuery
-	Measure string         `query:"measure" enum:"score,ratings,reviewers" doc:"score (default): the final score at the end of each bucket; ratings: live ratings given in it; reviewers: distinct clients of these"`
-	Every   string         `query:"every" enum:"hour,day,week" doc:"length of a bucket in UTC, day when absent; weeks begin on Mondays"`
+	Measure string        `query:"measure" enum:"score,ratings,reviewers" doc:"score (default): the final score at the end of each bucket; ratings: live ratings given in it; reviewers: distinct clients of these"`
+	Every   string        `query:"every" enum:"hour,day,week" doc:"length of a bucket in UTC, day when absent; weeks begin on Mondays"`
 	From    httpapi.Since `query:"from" doc:"RFC 3339 time or date (UTC) in the first bucket; absent: thirty buckets up to the last one"`
 	To      httpapi.Since `query:"to" doc:"RFC 3339 time or date (UTC) before which the last bucket begins; absent: that of the newest block"`
-	Tag     string         `query:"tag" minLength:"0" doc:"only ratings with exactly this tag1; the empty tag is one too; not with measure=score"`
+	Tag     string        `query:"tag" minLength:"0" doc:"only ratings with exactly this tag1; the empty tag is one too; not with measure=score"`
 }
 
 // Query is the query itself, also where it is embedded.
