@@ -30,7 +30,7 @@ func postBatch(t testing.TB, s *httptest.Server, body string) reply {
 }
 
 // withoutClock returns a reputation without what moves while nothing happens.
-func withoutClock(r batch.Reputation) string {
+func withoutClock(r batch.ReputationAnswer) string {
 	r.AsOf = wire.SteadyAsOf(r.AsOf)
 	raw, _ := json.Marshal(r)
 	return string(raw)
@@ -64,7 +64,7 @@ func TestBatchEqualsSingleAnswers(t *testing.T) {
 				}
 				continue
 			}
-			want := as[batch.Reputation](t, single)
+			want := as[batch.ReputationAnswer](t, single)
 			if item.Problem != nil || item.More || len(item.Agents) != 1 ||
 				withoutClock(item.Agents[0].Reputation) != withoutClock(want) {
 				r.Errorf("%s: %+v\nwant %s", items[i], item, single.body)
@@ -264,7 +264,7 @@ func TestOtherNames(t *testing.T) {
 	rated := 0
 	for n := range scoredAgents {
 		r := get(t, s, scoredPath(n, ""))
-		got := as[batch.Reputation](t, r)
+		got := as[batch.ReputationAnswer](t, r)
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(r.body, &members); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ func TestCompareEqualsSingleAnswers(t *testing.T) {
 		}
 		statuses := map[string]bool{}
 		for i, c := range got.Agents {
-			one := as[batch.Reputation](t, get(t, s, scoredPath(agents[i], "")))
+			one := as[batch.ReputationAnswer](t, get(t, s, scoredPath(agents[i], "")))
 			if string(c.ShortID) != ids[i] || c.Standing != one.Standing || c.Sentence != one.Sentence ||
 				c.Reviewers != one.Counts.Clients || c.Ratings != one.Counts.Feedback || len(c.Tags) != len(one.Tags) {
 				r.Errorf("%s: %+v\nwant %+v", ids[i], c, one)
@@ -113,7 +113,7 @@ func TestBadge(t *testing.T) {
 	t.Parallel()
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	for n := range scoredAgents {
-		one := as[batch.Reputation](t, get(t, s, scoredPath(n, "")))
+		one := as[batch.ReputationAnswer](t, get(t, s, scoredPath(n, "")))
 		want := map[string]string{"rated": fmt.Sprintf("%.1f · tier %d", one.Score, one.Tier),
 			"thin": fmt.Sprintf("%.1f · thin", one.Score), "unrated": "unrated"}[one.Status]
 		r := get(t, s, fmt.Sprintf("/agents/%d:%d/badge.svg", scoredChain, n))

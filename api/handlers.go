@@ -49,7 +49,7 @@ func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (ag
 // reputation serves GET /agents/{id}/reputation: score, gates and the summaries of feedback, from
 // one snapshot.
 func (a *API) reputation(ctx context.Context, ref repute.AgentRef,
-	q *answers.ReputationQuery) (*output[batch.Reputation], error) {
+	q *answers.ReputationQuery) (*output[batch.ReputationAnswer], error) {
 	sign, view, err := answers.SignedAt(q.Signed, q.At)
 	if err != nil {
 		return nil, err

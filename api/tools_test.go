@@ -116,6 +116,10 @@ func TestToolsAnswerAsRoutes(t *testing.T) {
 			t.Errorf("%s: the text is another answer: %v", c.tool, err)
 		}
 		route := as[map[string]any](t, get(t, s, c.path))
+		// The names that other indexes have are for callers of the route: a model needs one name for a thing.
+		for _, other := range []string{"avgRating", "totalFeedback", "overall_score", "tier_name"} {
+			delete(route, other)
+		}
 		if settled(route); !reflect.DeepEqual(settled(text), route) {
 			t.Errorf("%s %s and %s differ:\n%v\n%v", c.tool, c.arguments, c.path, text, route)
 		}

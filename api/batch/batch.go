@@ -41,9 +41,9 @@ type (
 	}
 	// MatchedAgent is an agent that an item names.
 	MatchedAgent struct {
-		How        []string   `json:"how" doc:"id; of a wallet: wallet, the agent's verified wallet, and owner; of a domain: domain, whose own file names the agent, wallet, which the domain's manifest pays, and registration, the agent's document names the domain. The strongest first"`
-		Proven     bool       `json:"proven" doc:"nobody but the holder of the wallet or the domain can make this match: wallet and owner on the chain, domain, and a paid wallet whose agent names the domain back"`
-		Reputation Reputation `json:"reputation" doc:"as GET /agents/{id}/reputation answers it"`
+		How        []string         `json:"how" doc:"id; of a wallet: wallet, the agent's verified wallet, and owner; of a domain: domain, whose own file names the agent, wallet, which the domain's manifest pays, and registration, the agent's document names the domain. The strongest first"`
+		Proven     bool             `json:"proven" doc:"nobody but the holder of the wallet or the domain can make this match: wallet and owner on the chain, domain, and a paid wallet whose agent names the domain back"`
+		Reputation ReputationAnswer `json:"reputation" doc:"as GET /agents/{id}/reputation answers it"`
 	}
 )
 
@@ -172,7 +172,7 @@ func Read(ctx context.Context, x *answers.Index, items []AgentItem) (Found, erro
 // Answer writes what was found.
 func (f Found) Answer(ctx context.Context) (w ReputationsAnswer, err error) {
 	w = ReputationsAnswer{Items: make([]ReputationsItem, len(f.Found)), AsOf: wire.Each(f.AsOf, wire.EncodeAsOf)}
-	written := make(map[repute.AgentID]Reputation, len(f.Reputations))
+	written := make(map[repute.AgentID]ReputationAnswer, len(f.Reputations))
 	for id, r := range f.Reputations {
 		scored, err := wire.EncodeScored(r.Score)
 		if err != nil {

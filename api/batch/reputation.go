@@ -8,9 +8,9 @@ import (
 )
 
 type (
-	// Reputation is what a runtime asks before it pays or delegates, with the members by which other indexes answer the
+	// ReputationAnswer is what a runtime asks before it pays or delegates, with the members by which other indexes answer the
 	// same question.
-	Reputation struct {
+	ReputationAnswer struct {
 		wire.ReputationAnswer
 		OtherNames
 	}
@@ -27,8 +27,8 @@ type (
 func tierNames() []string { return []string{"none", "bronze", "silver", "gold", "platinum"} }
 
 // NewReputation adds the members of other indexes to a reputation.
-func NewReputation(w wire.ReputationAnswer) Reputation {
-	r := Reputation{ReputationAnswer: w}
+func NewReputation(w wire.ReputationAnswer) ReputationAnswer {
+	r := ReputationAnswer{ReputationAnswer: w}
 	r.TotalFeedback = w.Counts.Feedback
 	names := tierNames()
 	r.TierName = names[min(max(int(w.Tier), 0), len(names)-1)]

@@ -76,9 +76,9 @@ func (args reputationsArgs) items() (items []batch.AgentItem, most int) {
 // Reputations reads the reputations of many agents from one snapshot.
 func (q *queryResolver) Reputations(ctx context.Context, args reputationsArgs) (*reputationsNode, error) {
 	items, most := args.items()
-	if len(items) == 0 || len(items) > batch.MaxItems {
+	if len(items) > batch.MaxItems {
 		return nil, repute.Invalid("ids", "not a number of agents that is answered",
-			fmt.Sprintf("1 to %d ids, wallets and domains together", batch.MaxItems))
+			fmt.Sprintf("up to %d ids, wallets and domains together", batch.MaxItems))
 	}
 	if err := charge(ctx, readCost+matchCost*most); err != nil {
 		return nil, err
