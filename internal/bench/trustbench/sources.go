@@ -22,9 +22,7 @@ type TrustSources struct {
 	Prices   []attack.SourcePrice `json:"prices"` // G4, G5
 	Lag      attack.Lag           `json:"lag"`    // G7
 	Digests  []string             `json:"digests"`
-	// Calls and ManyCalls are for 10,000 and for 100,000 raters: G9.
-	Calls     SourceCalls `json:"calls"`
-	ManyCalls SourceCalls `json:"many_calls"`
+	Calls    SourceCalls          `json:"calls"` // G9
 }
 
 // ChainCoverage is who would be rated on a chain with the published marginals: G1 to G3.
@@ -55,7 +53,6 @@ const (
 	swayUp, swayDown = 37.5, 26
 	least50          = 300 // dollars
 	mostSourceCalls  = 20  // eth_call for 10,000 raters and a source
-	mostManyCalls    = 200 // for 100,000
 )
 
 // sources judges what credentials reach on a world.
@@ -158,18 +155,12 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 	}
 	b.judge(harness.AtMost("G8 different results of four orders of ratings and credentials", float64(len(out.Digests)), 1,
 		""))
-	for _, of := range []struct {
-		raters, most int
-		name         string
-		into         *SourceCalls
-	}{{10_000, mostSourceCalls, "10,000", &out.Calls}, {100_000, mostManyCalls, "100,000", &out.ManyCalls}} {
-		var err error
-		if *of.into, err = sourceCalls(ctx, b.policy, of.raters); err != nil {
-			return fmt.Errorf("calls of sources for %d raters: %w", of.raters, err)
-		}
-		b.judge(harness.AtMost("G9 calls of a node for "+of.name+" raters and the source with most",
-			float64(of.into.Calls), float64(of.most), "calls"))
+	var err error
+	if out.Calls, err = sourceCalls(ctx, b.policy, 10_000); err != nil {
+		return fmt.Errorf("calls of sources: %w", err)
 	}
+	b.judge(harness.AtMost("G9 calls of a node for 10,000 raters and the source with most", float64(out.Calls.Calls),
+		mostSourceCalls, "calls"))
 	return nil
 }
 
