@@ -47,21 +47,19 @@ func (who Identities) known(identity common.Address) []byte {
 	return h.Sum(nil)
 }
 
-// Penalized returns the identities of a chain that have penalties, and the agents that brought them.
-func Penalized(ctx context.Context, db *store.DB, chainID uint64) (identities map[common.Address]bool,
-	agents map[repute.TokenID]bool, err error) {
-	rows, err := db.Pool().Query(ctx, "select distinct identity, token_id from trust_penalties where chain_id = $1", chainID)
+// PenalizedIdentities returns the identities of a chain with penalties.
+func PenalizedIdentities(ctx context.Context, db *store.DB, chainID uint64) (map[common.Address]bool, error) {
+	rows, err := db.Pool().Query(ctx, "select distinct identity from trust_penalties where chain_id = $1", chainID)
 	if err != nil {
-		return nil, nil, store.Failed("penalties", err)
+		return nil, store.Failed("penalized identities", err)
 	}
-	identities, agents = map[common.Address]bool{}, map[repute.TokenID]bool{}
+	out := map[common.Address]bool{}
 	var identity []byte
-	var agent store.TokenNum
-	_, err = pgx.ForEachRow(rows, []any{&identity, &agent}, func() error {
-		identities[common.BytesToAddress(identity)], agents[repute.TokenID(agent)] = true, true
+	_, err = pgx.ForEachRow(rows, []any{&identity}, func() error {
+		out[common.BytesToAddress(identity)] = true
 		return nil
 	})
-	return identities, agents, store.Failed("penalties", err)
+	return out, store.Failed("penalized identities", err)
 }
 
 // WorstPenalties returns by agent, for each of its affiliations, the worst penalty of the identity by another

@@ -47,9 +47,6 @@ func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 	}
 	for i := range agents {
 		a := &agents[i]
-		if a.Stays {
-			continue
-		}
 		a.SameCurrent = a.Current != nil && !a.Exact && a.current != nil && k.current(a.current, a)
 	}
 	if !k.pass.Final {
@@ -74,9 +71,7 @@ func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 		}
 	}
 	for i := range agents {
-		if a := &agents[i]; !a.Stays {
-			a.SameLast = k.last(a)
-		}
+		agents[i].SameLast = k.last(&agents[i])
 	}
 	return nil
 }
