@@ -45,7 +45,8 @@ func (q *BadgeQuery) Query() *BadgeQuery { return q }
 func (a *API) mountBadge() {
 	onAgent[badgeInput](a, "/badge.svg", "get-badge",
 		"Returns an image with an agent's score and tier, to be shown on pages", a.badge, func(op *huma.Operation) {
-			image := map[string]*huma.MediaType{badgeType: {Schema: &huma.Schema{Type: huma.TypeString}}}
+			image := map[string]*huma.MediaType{badgeType: {Schema: &huma.Schema{Type: huma.TypeString},
+				Example: `<svg xmlns="http://www.w3.org/2000/svg" width="96" height="20" role="img"></svg>`}}
 			op.Responses["200"] = &huma.Response{Description: "An SVG image without script, style sheet or other files.", Content: image}
 			op.Responses["404"] = &huma.Response{Description: "The agent is not indexed: the image says unknown.", Content: image}
 		})

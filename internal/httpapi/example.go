@@ -155,6 +155,9 @@ func sampleText(field string, s *huma.Schema) string {
 	if s.Format == "date-time" {
 		return "2026-01-31T12:00:00Z"
 	}
+	if s.Format == "date" {
+		return "2026-01-31"
+	}
 	for _, known := range samples() {
 		if strings.Contains(known.fields, " "+field+" ") || strings.HasPrefix(s.Pattern, known.pattern) &&
 			known.pattern != "" {

@@ -44,7 +44,7 @@ func TestFetchedBinariesRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := cluster{dir: dir, bin: bin, user: user, log: slog.New(slog.DiscardHandler)}
-	if err := c.init(ctx); err != nil {
+	if err := c.init(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
 	s := &Server{cluster: c}
