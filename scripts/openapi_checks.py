@@ -24,6 +24,8 @@ DEPENDS = {
     "runId": "one of the agent",
     "taskId": "one of the agent",
     "id": "a token id alone needs one chain; it fits 256 bits",
+    "kinds": "kinds of changes",
+    "label": "a line of printable text",
     "period": "only beside by=growth",
     "q": "a word of two letters or digits",
     "roots": "addresses, or a set of the chain",

@@ -85,6 +85,8 @@ func Mount(server *httpapi.Server, db *store.DB) {
 	server.Stream(httpapi.Route{Path: Prefix + "{set}", ID: "export-set", Params: params,
 		Summary:     "Sends a whole set of a chain at a final block, or one part of it that a manifest lists",
 		ContentType: mediaType(NDJSON), Schema: &huma.Schema{Type: huma.TypeString}}, httpapi.Strict(params, e.file))
+	sent := server.API.OpenAPI().Paths[Prefix+"{set}"].Get.Responses["200"]
+	sent.Content[mediaType(Parquet)] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 }
 
 // params returns the parameters of both routes.
