@@ -8,6 +8,28 @@ from typing import Any, Literal, TypedDict
 from typing_extensions import NotRequired
 
 
+class APIKey(TypedDict):
+    created: str
+    expires: str | None
+    key: NotRequired[str]
+    lastUsed: str | None
+    name: str
+    rate: int
+    revoked: str | None
+    scopes: list[str]
+
+
+class APIKeyList(TypedDict):
+    keys: list[APIKey]
+
+
+class APIKeyRequest(TypedDict):
+    expires: NotRequired[str]
+    name: str
+    rate: int
+    scopes: NotRequired[list[Literal['read', 'export']]]
+
+
 class AgentManifest(TypedDict):
     domain: str
     how: Literal['domain', 'wallet', 'registration']
@@ -76,6 +98,11 @@ BlockRange = TypedDict(
 )
 
 
+class BlockTime(TypedDict):
+    block: int
+    time: str | None
+
+
 class Bounds(TypedDict):
     maxCostUsd: NotRequired[str]
     maxGasWei: NotRequired[str]
@@ -129,6 +156,12 @@ class Change(TypedDict):
 class ChangeList(TypedDict):
     changes: list[Change]
     next: str
+
+
+class ChangeValue(TypedDict):
+    hex: str | None
+    size: int
+    text: str | None
 
 
 class Completeness(TypedDict):
@@ -204,6 +237,14 @@ class Demanded(TypedDict):
     tier: int
     valueAtRisk: str | None
     verified: bool
+
+
+class Difference(TypedDict):
+    best: str | None
+    sentence: str
+    what: Literal[
+        'status', 'score', 'tier', 'ratings', 'gates', 'tag', 'services', 'price'
+    ]
 
 
 class DocumentVersion(TypedDict):
@@ -387,6 +428,12 @@ class Ingress(TypedDict):
     taskId: str
 
 
+class IntentCost(TypedDict):
+    intent: str
+    networks: list[str]
+    price: str | None
+
+
 class IntentParameter(TypedDict):
     description: str | None
     name: str
@@ -482,6 +529,15 @@ class Manifest(TypedDict):
     url: str | None
     verifiedTier: Literal['none', '1', '2', '3', '3+']
     warnings: int
+
+
+class ManifestCommitment(TypedDict):
+    constraint: str
+    outcome: Literal['kept', 'broken', 'unknown']
+    reason: str
+    ref: str | None
+    type: str
+    verifiable: bool
 
 
 class ManifestIssuer(TypedDict):
@@ -709,6 +765,12 @@ class Registries(TypedDict):
     validations: list[str]
 
 
+class RelatedAddress(TypedDict):
+    address: str
+    agent: str
+    role: Literal['owner', 'wallet']
+
+
 class Relayer(TypedDict):
     address: str
     allowed: bool
@@ -716,6 +778,22 @@ class Relayer(TypedDict):
 
 class Removed(TypedDict):
     slug: str
+
+
+class Agents(TypedDict):
+    agent: str
+
+
+class Agents1(TypedDict):
+    wallet: str
+
+
+class Agents2(TypedDict):
+    domain: str
+
+
+class ReputationsRequest(TypedDict):
+    agents: list[str | Agents | Agents1 | Agents2]
 
 
 RetryFrom = TypedDict(
@@ -786,6 +864,16 @@ class ScoredAt(TypedDict):
     time: str | None
 
 
+class SeriesPoint(TypedDict):
+    carried: bool
+    epoch: int | None
+    high: float | None
+    low: float | None
+    start: str
+    status: Literal['rated', 'thin', 'unrated'] | None
+    value: float | None
+
+
 class Service(TypedDict):
     domains: list[str]
     endpoint: str
@@ -796,6 +884,15 @@ class Service(TypedDict):
     skills: list[str]
     tools: list[str]
     version: str
+
+
+class SetPart(TypedDict):
+    after: str
+    bytes: int
+    rows: int
+    sha256: str
+    to: str
+    url: str
 
 
 class ShownAgent(TypedDict):
@@ -894,11 +991,39 @@ class Step(TypedDict):
     stepId: str
 
 
+class SubgraphLocation(TypedDict):
+    column: int
+    line: int
+
+
+class SubgraphRequest(TypedDict):
+    operationName: NotRequired[str]
+    query: str
+    variables: NotRequired[dict[str, Any]]
+
+
 class Summary(TypedDict):
     count: int
     decimal: str
     decimals: int
     value: str
+
+
+class TagCount(TypedDict):
+    count: int
+    cut: list[Cut]
+    tag: str
+
+
+class TagMeaning(TypedDict):
+    better: Literal['higher', 'lower', 'neither']
+    channel: str
+    max: float | None
+    min: float | None
+    reason: str
+    unit: str
+    use: Literal['score', 'gate', 'shown']
+    weight: float
 
 
 class TagSummary(TypedDict):
@@ -1077,6 +1202,80 @@ class UnreadTag(TypedDict):
     reason: str
     records: int
     tag: str
+
+
+class ValidatorChain(TypedDict):
+    address: str
+    agents: int
+    answered: int
+    answeredShare: float
+    chainId: int
+    first: BlockTime | None
+    last: BlockTime | None
+    meanResponse: float | None
+    medianBlocks: int | None
+    medianSeconds: int | None
+    requests: int
+    tags: list[TagCount]
+
+
+class WebhookFailure(TypedDict):
+    attempts: int
+    nextAt: str
+    reason: str
+    since: str
+    status: int
+
+
+class WebhookFilter(TypedDict):
+    above: NotRequired[float]
+    agent: NotRequired[str]
+    below: NotRequired[float]
+    chain: NotRequired[int]
+    finality: NotRequired[Literal['latest', 'finalized']]
+    kinds: NotRequired[list[str]]
+    tier: NotRequired[bool]
+
+
+class WebhookReplay(TypedDict):
+    since: NotRequired[str]
+
+
+class WebhookRequest(TypedDict):
+    filter: NotRequired[WebhookFilter]
+    since: NotRequired[str]
+    url: str
+
+
+class WebhookTest(TypedDict):
+    millis: int
+    reason: str
+    status: int
+
+
+class WebhookWithSecret(TypedDict):
+    by: str
+    createdAt: str
+    cursor: str
+    delivered: int
+    deliveredAt: str | None
+    failure: WebhookFailure | None
+    filter: WebhookFilter
+    id: str
+    reason: str | None
+    secret: str
+    state: Literal['active', 'failing', 'disabled']
+    url: str
+
+
+class AgentChange(TypedDict):
+    agent: str
+    at: Point
+    cut: list[Cut]
+    key: ChangeValue | None
+    kind: Literal['owner', 'wallet', 'approved', 'uri', 'metadata', 'operator']
+    new: ChangeValue | None
+    old: ChangeValue | None
 
 
 class AgentRegistration(TypedDict):
@@ -1284,6 +1483,12 @@ class GraphQLAnswer(TypedDict):
     errors: NotRequired[list[GraphQLError]]
 
 
+class HistoryList(TypedDict):
+    asOf: list[AsOf]
+    items: list[AgentChange]
+    next: str | None
+
+
 class IngressTask(TypedDict):
     budget: NotRequired[Bounds]
     channel: NotRequired[str]
@@ -1359,6 +1564,21 @@ class PolicyDecision(TypedDict):
     subject: str
 
 
+class RaterTrust(TypedDict):
+    counted: int
+    countedShare: float | None
+    epoch: int
+    excluded: list[ReasonCount]
+    granted: float
+    identity: str
+    members: list[str]
+    path: list[str]
+    read: int
+    root: bool
+    sources: list[str]
+    weight: float
+
+
 class Receipt(TypedDict):
     chainId: NotRequired[int]
     domain: NotRequired[str]
@@ -1409,6 +1629,7 @@ class Registration(TypedDict):
 class ReputationAnswer(TypedDict):
     agent: str
     asOf: AsOf
+    avgRating: float | None
     confidence: float
     counts: Counts
     epoch: int | None
@@ -1420,6 +1641,7 @@ class ReputationAnswer(TypedDict):
     independence: Independence
     low: float
     openfi: NotRequired[OpenFi]
+    overall_score: float | None
     ownRoots: OwnRoots | None
     reason: str | None
     roots: str | None
@@ -1435,6 +1657,8 @@ class ReputationAnswer(TypedDict):
     tags: list[TagSummary]
     tagsTotal: int
     tier: int
+    tier_name: Literal['none', 'bronze', 'silver', 'gold', 'platinum']
+    totalFeedback: int
     verified: bool
     verifiedTo: int | None
 
@@ -1446,6 +1670,35 @@ class Response(TypedDict):
     responder: str
     uri: str
     uriHex: NotRequired[str]
+
+
+SeriesAnswer = TypedDict(
+    'SeriesAnswer',
+    {
+        'agent': str,
+        'asOf': AsOf,
+        'every': Literal['hour', 'day', 'week'],
+        'from': str,
+        'measure': Literal['score', 'ratings', 'reviewers'],
+        'points': list[SeriesPoint],
+        'tag': str | None,
+        'to': str,
+        'undated': int,
+    },
+)
+
+
+class SetManifest(TypedDict):
+    block: int
+    blockHash: str | None
+    blockTime: str | None
+    bytes: int
+    chainId: int
+    format: str
+    parts: list[SetPart]
+    rows: int
+    run: int | None
+    set: str
 
 
 class Shown(TypedDict):
@@ -1464,6 +1717,30 @@ class Shown(TypedDict):
     target: str
     value: str
     valueAtRisk: str
+
+
+class SubgraphError(TypedDict):
+    locations: NotRequired[list[SubgraphLocation]]
+    message: str
+
+
+class Tag(TypedDict):
+    agents: int
+    cut: list[Cut]
+    hash: str
+    meaning: TagMeaning | None
+    raters: int
+    ratings: int
+    scoredShare: float
+    tag: str
+    tag1: str | None
+    tagHex: NotRequired[str]
+
+
+class TagList(TypedDict):
+    asOf: list[AsOf]
+    items: list[Tag]
+    next: str | None
 
 
 class Task(TypedDict):
@@ -1519,6 +1796,30 @@ class ValidationAnswer(TypedDict):
     tagHex: NotRequired[str]
     uri: str
     uriHex: NotRequired[str]
+
+
+class ValidatorList(TypedDict):
+    asOf: list[AsOf]
+    items: list[ValidatorChain]
+    next: str | None
+
+
+class Webhook(TypedDict):
+    by: str
+    createdAt: str
+    cursor: str
+    delivered: int
+    deliveredAt: str | None
+    failure: WebhookFailure | None
+    filter: WebhookFilter
+    id: str
+    reason: str | None
+    state: Literal['active', 'failing', 'disabled']
+    url: str
+
+
+class WebhookList(TypedDict):
+    webhooks: list[Webhook]
 
 
 class Act(TypedDict):
@@ -1592,6 +1893,48 @@ class Checked(TypedDict):
     phase: Literal['trust', 'execute']
     runId: str
     verified: bool
+
+
+class ClientChain(TypedDict):
+    agents: int
+    chainId: int
+    first: BlockTime | None
+    isReviewedWriter: bool
+    isRoot: bool
+    last: BlockTime | None
+    ratings: int
+    related: list[RelatedAddress]
+    revoked: int
+    trust: RaterTrust | None
+
+
+class ComparedAgent(TypedDict):
+    agent: str
+    confidence: float
+    high: float
+    keptOut: list[str]
+    lacks: list[Gate]
+    low: float
+    manifest: AgentManifest | None
+    name: str | None
+    prices: list[IntentCost]
+    ratings: int
+    reason: str | None
+    reviewers: int
+    score: float
+    sentence: str
+    services: list[AgentService]
+    shortId: str
+    status: Literal['rated', 'thin', 'unrated']
+    tags: list[TagSummary]
+    tier: int
+    x402Support: bool | None
+
+
+class Comparison(TypedDict):
+    agents: list[ComparedAgent]
+    asOf: list[AsOf]
+    differences: list[Difference]
 
 
 class Document(TypedDict):
@@ -1720,6 +2063,18 @@ class ManifestIntent(TypedDict):
     url: str | None
 
 
+class MatchedAgent(TypedDict):
+    how: list[str]
+    proven: bool
+    reputation: ReputationAnswer
+
+
+class ReputationsItem(TypedDict):
+    agents: list[MatchedAgent]
+    more: bool
+    problem: NotRequired[ErrorBody]
+
+
 class Run(TypedDict):
     agentSlug: str
     approvals: list[Approval]
@@ -1756,6 +2111,11 @@ class Run(TypedDict):
     used: NotRequired[Amounts]
 
 
+class SubgraphAnswer(TypedDict):
+    data: NotRequired[dict[str, Any]]
+    errors: NotRequired[list[SubgraphError]]
+
+
 class Validation(TypedDict):
     agent: str
     answer: NotRequired[ValidationAnswer]
@@ -1776,6 +2136,14 @@ class Validation(TypedDict):
 
 class ValidationList(TypedDict):
     asOf: list[AsOf]
+    items: list[Validation]
+    next: str | None
+
+
+class ValidatorAnswer(TypedDict):
+    address: str
+    asOf: list[AsOf]
+    chains: list[ValidatorChain]
     items: list[Validation]
     next: str | None
 
@@ -1894,9 +2262,33 @@ class ChainList(TypedDict):
     items: list[Chain]
 
 
+class ClientAnswer(TypedDict):
+    address: str
+    asOf: list[AsOf]
+    chains: list[ClientChain]
+    items: list[Feedback]
+    next: str | None
+
+
+class Leader(TypedDict):
+    agent: Agent
+    newRatings: int | None
+    newReviewers: int | None
+    rank: int
+    reviewers: int
+    value: float
+
+
+class LeaderList(TypedDict):
+    asOf: list[AsOf]
+    items: list[Leader]
+    next: str | None
+
+
 class ManifestAnswer(TypedDict):
     ageSeconds: int | None
     checkedAt: str | None
+    commitments: list[ManifestCommitment]
     description: str | None
     detail: str | None
     displayName: str | None
@@ -1923,6 +2315,11 @@ class ManifestAnswer(TypedDict):
     verifiedTier: Literal['none', '1', '2', '3', '3+']
     version: str | None
     warnings: int
+
+
+class ReputationsAnswer(TypedDict):
+    asOf: list[AsOf]
+    items: list[ReputationsItem]
 
 
 class StatusAnswer(TypedDict):

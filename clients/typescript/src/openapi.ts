@@ -55,6 +55,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agents/{id}/badge.svg": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns an image with an agent's score and tier, to be shown on pages */
+        get: operations["get-badge"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agents/{id}/decision": {
         parameters: {
             query?: never;
@@ -123,6 +140,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agents/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists how an agent's owner, wallet, URI, metadata and operators changed, with the log of each change */
+        get: operations["list-history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agents/{id}/reputation": {
         parameters: {
             query?: never;
@@ -149,6 +183,23 @@ export interface paths {
         };
         /** Explains an agent's score: which ratings count, by how much, and which do not */
         get: operations["explain-reputation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{id}/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns an agent's score, ratings or reviewers by hour, day or week, without gaps */
+        get: operations["get-series"];
         put?: never;
         post?: never;
         delete?: never;
@@ -293,6 +344,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/clients/{address}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a reviewer: what it rated, what it weighs and why, and addresses that are no strangers to it */
+        get: operations["get-client"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows two to five agents side by side, with what sets them apart in sentences */
+        get: operations["compare-agents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/documents/{sha256}": {
         parameters: {
             query?: never;
@@ -302,6 +387,40 @@ export interface paths {
         };
         /** Returns the bytes of a document by their sha256 */
         get: operations["get-document"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/export/{set}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sends a whole set of a chain at a final block, or one part of it that a manifest lists */
+        get: operations["export-set"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/export/{set}/manifest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the parts of a whole set of a chain at a final block, with their hashes */
+        get: operations["get-export-manifest"];
         put?: never;
         post?: never;
         delete?: never;
@@ -379,6 +498,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/leaderboard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Ranks agents by score, by reviewers or by new reviewers of a period */
+        get: operations["get-leaderboard"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/manifests": {
         parameters: {
             query?: never;
@@ -447,6 +583,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/reputation:batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Returns the reputations of up to 500 agents, wallets and domains, from one state of the index */
+        post: operations["batch-reputation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/status": {
         parameters: {
             query?: never;
@@ -456,6 +609,40 @@ export interface paths {
         };
         /** Returns the state of the whole index: ok or degraded, with every chain */
         get: operations["get-status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/subgraphs/{chainId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Runs a GraphQL query in the schema of the agent0 subgraph on one chain */
+        post: operations["subgraph"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the tags of ratings with their use and meaning, the most used first */
+        get: operations["list-tags"];
         put?: never;
         post?: never;
         delete?: never;
@@ -717,6 +904,41 @@ export interface paths {
         /** Submits a task from a chat program; the token may also be in the header X-API-Key */
         post: operations["submit-openclaw-task"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists API keys, also those that no longer work */
+        get: operations["list-api-keys"];
+        put?: never;
+        /** Makes an API key; the answer alone has its text */
+        post: operations["add-api-key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes an API key */
+        delete: operations["revoke-api-key"];
         options?: never;
         head?: never;
         patch?: never;
@@ -996,6 +1218,127 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists webhooks, the oldest first, without their secrets; needs the role operate */
+        get: operations["list-webhooks"];
+        put?: never;
+        /** Adds a webhook, to which changes are sent in order, and shows its secret this once */
+        post: operations["add-webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a webhook without its secret; needs the role operate */
+        get: operations["get-webhook"];
+        put?: never;
+        post?: never;
+        /** Removes a webhook */
+        delete: operations["remove-webhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends changes after a cursor again, or continues a webhook that was disabled */
+        post: operations["replay-webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Gives a webhook a new secret and shows it this once; for 24 hours messages are signed with both */
+        post: operations["rotate-webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends a test message to a webhook and returns how it was answered */
+        post: operations["test-webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/validators": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists validators with how they answer, those with most requests first */
+        get: operations["list-validators"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/validators/{address}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a validator: how it answers, and its validations */
+        get: operations["get-validator"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1256,6 +1599,25 @@ export interface components {
             /** @description null when it says nothing */
             x402Support: boolean | null;
         };
+        AgentChange: {
+            /** @description agent id */
+            agent: string;
+            /** @description the log that made the change; of several changes of one value in a block the last one; txHash is zero where no such log is stored */
+            at: components["schemas"]["Point"];
+            /** @description texts that were cut, which end with an ellipsis, and where the whole is */
+            cut: components["schemas"]["Cut"][];
+            /** @description of metadata; null for other kinds */
+            key: components["schemas"]["ChangeValue"] | null;
+            /**
+             * @description what changed; operator: an address that may act for the agent, because its owner lets it act for all agents
+             * @enum {string}
+             */
+            kind: "owner" | "wallet" | "approved" | "uri" | "metadata" | "operator";
+            /** @description what it is from then on, null for nothing */
+            new: components["schemas"]["ChangeValue"] | null;
+            /** @description what it was before, null for nothing */
+            old: components["schemas"]["ChangeValue"] | null;
+        };
         AgentList: {
             /** @description one per chain asked */
             asOf: components["schemas"]["AsOf"][];
@@ -1344,6 +1706,54 @@ export interface components {
             /** Format: int64 */
             maxToolCalls: number;
         };
+        APIKey: {
+            /** Format: date-time */
+            created: string;
+            /**
+             * Format: date-time
+             * @description null for never
+             */
+            expires: string | null;
+            /** @description the text of the key, in the answer that made it and never again */
+            key?: string;
+            /**
+             * Format: date
+             * @description the day of its last use, in UTC; null before the first
+             */
+            lastUsed: string | null;
+            name: string;
+            /**
+             * Format: int64
+             * @description requests per second
+             */
+            rate: number;
+            /**
+             * Format: date-time
+             * @description null while it works
+             */
+            revoked: string | null;
+            /** @description read: all routes but exports; export: those of exports */
+            scopes: string[];
+        };
+        APIKeyList: {
+            keys: components["schemas"]["APIKey"][];
+        };
+        APIKeyRequest: {
+            /**
+             * Format: date-time
+             * @description never when absent
+             */
+            expires?: string;
+            /** @description shown in lists and logs; never used again */
+            name: string;
+            /**
+             * Format: int64
+             * @description requests per second
+             */
+            rate: number;
+            /** @description read when absent */
+            scopes?: ("read" | "export")[];
+        };
         Approval: {
             approved: boolean;
             /** Format: date-time */
@@ -1420,6 +1830,15 @@ export interface components {
             from: number;
             /** Format: int64 */
             to: number;
+        };
+        BlockTime: {
+            /** Format: int64 */
+            block: number;
+            /**
+             * Format: date-time
+             * @description null when unknown
+             */
+            time: string | null;
         };
         Bounds: {
             maxCostUsd?: string;
@@ -1604,6 +2023,17 @@ export interface components {
             /** @description give it as since to continue; it may be later than the last change shown, and stays as it is while nothing follows */
             next: string;
         };
+        ChangeValue: {
+            /** @description the raw bytes where text does not show them as they are; null otherwise */
+            hex: string | null;
+            /**
+             * Format: int64
+             * @description bytes of the whole on chain
+             */
+            size: number;
+            /** @description an address or a URI, and metadata that is plain UTF-8 text; null for other bytes */
+            text: string | null;
+        };
         Checked: {
             /** Format: int64 */
             attempt: number;
@@ -1620,6 +2050,118 @@ export interface components {
             phase: "trust" | "execute";
             runId: string;
             verified: boolean;
+        };
+        ClientAnswer: {
+            address: string;
+            /** @description one per chain asked */
+            asOf: components["schemas"]["AsOf"][];
+            /** @description on which it rated, or is a root */
+            chains: components["schemas"]["ClientChain"][];
+            /** @description ratings of agents of all chains asked, chain by chain, the newest first */
+            items: components["schemas"]["Feedback"][];
+            /** @description cursor of the next page, null at the end */
+            next: string | null;
+        };
+        ClientChain: {
+            /**
+             * Format: int64
+             * @description with a live rating of it
+             */
+            agents: number;
+            /** Format: int64 */
+            chainId: number;
+            /** @description block of its first rating, also of one that was revoked; null without any */
+            first: components["schemas"]["BlockTime"] | null;
+            /** @description its ratings have weight by configuration, but it vouches for nobody */
+            isReviewedWriter: boolean;
+            /** @description it is one of the chain's own roots now */
+            isRoot: boolean;
+            /** @description block of its last rating */
+            last: components["schemas"]["BlockTime"] | null;
+            /**
+             * Format: int64
+             * @description live ones
+             */
+            ratings: number;
+            /** @description addresses that agents join with it: the owner of an agent whose wallet it is, the wallet of an agent that it owns; no more than fifty of each */
+            related: components["schemas"]["RelatedAddress"][];
+            /** Format: int64 */
+            revoked: number;
+            /** @description what it weighs as of the chain's newest epoch, and why; null where none has been scored */
+            trust: components["schemas"]["RaterTrust"] | null;
+        };
+        ComparedAgent: {
+            /** @description agent id */
+            agent: string;
+            /**
+             * Format: double
+             * @description 0 to 1: how much of the score is evidence
+             */
+            confidence: number;
+            /**
+             * Format: double
+             * @description one standard deviation above; gates that refuse read it
+             */
+            high: number;
+            /** @description gates that keep the agent out */
+            keptOut: string[];
+            /** @description gates that admit which the agent does not pass, with what is missing */
+            lacks: components["schemas"]["Gate"][];
+            /**
+             * Format: double
+             * @description one standard deviation below; gates that admit read it
+             */
+            low: number;
+            /** @description as in GET /agents/{id} */
+            manifest: components["schemas"]["AgentManifest"] | null;
+            /** @description from the agent's document; null without one */
+            name: string | null;
+            /** @description the first twenty intents of the manifest, in its order; empty without one */
+            prices: components["schemas"]["IntentCost"][];
+            /**
+             * Format: int64
+             * @description live ones
+             */
+            ratings: number;
+            /** @description why the agent is thin or unrated, and what limits it; null when it is rated and nothing does */
+            reason: string | null;
+            /**
+             * Format: int64
+             * @description distinct clients with live ratings
+             */
+            reviewers: number;
+            /**
+             * Format: double
+             * @description -100 to 100; 0 while unrated. Compare a minimum with low, not with score
+             */
+            score: number;
+            /** @description what the score says, and on what it rests, in words */
+            sentence: string;
+            services: components["schemas"]["AgentService"][];
+            /** @description {chainId}:{tokenId} */
+            shortId: string;
+            /**
+             * @description rated: two or more independent raters with weight; thin: one; unrated: none. The score of an unrated agent means nothing
+             * @enum {string}
+             */
+            status: "rated" | "thin" | "unrated";
+            /** @description the ten tag1 with most ratings */
+            tags: components["schemas"]["TagSummary"][];
+            /**
+             * Format: int32
+             * @description 0 unrated or to be rejected, 1 thin, to 4
+             */
+            tier: number;
+            /** @description null when the document says nothing */
+            x402Support: boolean | null;
+        };
+        Comparison: {
+            /** @description in the order of the ids */
+            agents: components["schemas"]["ComparedAgent"][];
+            /** @description one per chain; everything is of this one state */
+            asOf: components["schemas"]["AsOf"][];
+            /** @description what sets the agents apart, the score first; empty where nothing does */
+            differences: components["schemas"]["Difference"][];
         };
         Completeness: {
             /**
@@ -1964,6 +2506,13 @@ export interface components {
             valueAtRisk: string | null;
             /** @description the score must follow from verified blocks alone */
             verified: boolean;
+        };
+        Difference: {
+            /** @description the agent that is best in this; null where none is, or where it is no better or worse */
+            best: string | null;
+            sentence: string;
+            /** @enum {string} */
+            what: "status" | "score" | "tier" | "ratings" | "gates" | "tag" | "services" | "price";
         };
         Document: {
             /** @description the failure in words */
@@ -2636,6 +3185,12 @@ export interface components {
              */
             verdict: "verified" | "mismatch" | "absent" | "unavailable";
         };
+        HistoryList: {
+            asOf: components["schemas"]["AsOf"][];
+            items: components["schemas"]["AgentChange"][];
+            /** @description cursor of the next page, null at the end */
+            next: string | null;
+        };
         Identity: {
             /** @description of the registration file; absent: this service's own */
             agentURI?: string;
@@ -2718,6 +3273,12 @@ export interface components {
             threshold?: components["schemas"]["Threshold"];
             /** @description in wei */
             valueAtRisk?: string;
+        };
+        IntentCost: {
+            intent: string;
+            networks: string[];
+            /** @description the lowest of one unit, in USD or a coin of one USD; null where only the service's answer tells */
+            price: string | null;
         };
         IntentList: {
             /**
@@ -2804,6 +3365,42 @@ export interface components {
              * @enum {string}
              */
             what: "rated" | "low" | "high" | "tier" | "paths" | "evidence" | "recentRaters" | "registrationResolves" | "walletDeclared" | "domainsProven" | "checked";
+        };
+        Leader: {
+            /** @description as in a list of agents */
+            agent: components["schemas"]["Agent"];
+            /**
+             * Format: int64
+             * @description by growth: live ratings of the period; null otherwise
+             */
+            newRatings: number | null;
+            /**
+             * Format: int64
+             * @description by growth: clients whose first live rating of the agent is in the period; null otherwise
+             */
+            newReviewers: number | null;
+            /**
+             * Format: int64
+             * @description from 1; equal agents have different ranks
+             */
+            rank: number;
+            /**
+             * Format: int64
+             * @description distinct clients with a live rating
+             */
+            reviewers: number;
+            /**
+             * Format: double
+             * @description what the agent is ranked by: its score, or a number of reviewers
+             */
+            value: number;
+        };
+        LeaderList: {
+            /** @description one per chain asked */
+            asOf: components["schemas"]["AsOf"][];
+            items: components["schemas"]["Leader"][];
+            /** @description cursor of the next page, null at the end */
+            next: string | null;
         };
         LiftPrice: {
             /**
@@ -2905,6 +3502,8 @@ export interface components {
              * @description last check, also a failed one
              */
             checkedAt: string | null;
+            /** @description that the service makes, each compared with the crawl's own requests */
+            commitments: components["schemas"]["ManifestCommitment"][];
             description: string | null;
             /** @description the failure in words */
             detail: string | null;
@@ -2959,6 +3558,22 @@ export interface components {
             /** Format: int64 */
             warnings: number;
         };
+        ManifestCommitment: {
+            /** @description e.g. p99 < 500ms */
+            constraint: string;
+            /**
+             * @description of requests for the manifest itself, and of checks that failed one after the other
+             * @enum {string}
+             */
+            outcome: "kept" | "broken" | "unknown";
+            /** @description with the measured value */
+            reason: string;
+            ref: string | null;
+            /** @description latency_bound and uptime_sla are measured */
+            type: string;
+            /** @description the publisher says that others can measure it; only then it is */
+            verifiable: boolean;
+        };
         ManifestIntent: {
             description: string;
             method: string | null;
@@ -3009,6 +3624,14 @@ export interface components {
              */
             signature: "none" | "invalid" | "unbound" | "bound";
             signatureReason: string | null;
+        };
+        MatchedAgent: {
+            /** @description id; of a wallet: wallet, the agent's verified wallet, and owner; of a domain: domain, whose own file names the agent, wallet, which the domain's manifest pays, and registration, the agent's document names the domain. The strongest first */
+            how: string[];
+            /** @description nobody but the holder of the wallet or the domain can make this match: wallet and owner on the chain, domain, and a paid wallet whose agent names the domain back */
+            proven: boolean;
+            /** @description as GET /agents/{id}/reputation answers it */
+            reputation: components["schemas"]["ReputationAnswer"];
         };
         Metadata: {
             key: string;
@@ -3317,6 +3940,47 @@ export interface components {
             /** @description of the other kinds: the agent's wallet or owner */
             signer?: string;
         };
+        RaterTrust: {
+            /**
+             * Format: int64
+             * @description how many of these scores can read: a known tag of the score, a value within its range and on a known scale, and not of an agent of its own
+             */
+            counted: number;
+            /**
+             * Format: double
+             * @description counted by read, null without any
+             */
+            countedShare: number | null;
+            /** Format: int64 */
+            epoch: number;
+            /** @description why the others do not count; praise from before an agent's owner got it is not told apart */
+            excluded: components["schemas"]["ReasonCount"][];
+            /**
+             * Format: double
+             * @description 0 to 1, what sources give it in addition
+             */
+            granted: number;
+            /** @description address by which its identity is shown: addresses that count as one */
+            identity: string;
+            /** @description other addresses of its identity, no more than twenty */
+            members: string[];
+            /** @description the shortest path of trust from a root to it; empty where no root vouches for it */
+            path: string[];
+            /**
+             * Format: int64
+             * @description how many of its newest live ratings were looked at, no more than a thousand
+             */
+            read: number;
+            /** @description its identity was a root in this epoch */
+            root: boolean;
+            /** @description ids of the sources that give it weight */
+            sources: string[];
+            /**
+             * Format: double
+             * @description 0 to 1, by trust that flows from the roots
+             */
+            weight: number;
+        };
         ReadFile: {
             /**
              * Format: int32
@@ -3404,6 +4068,16 @@ export interface components {
             /** @description allow-list */
             validations: string[];
         };
+        RelatedAddress: {
+            address: string;
+            /** @description id of the agent that joins both */
+            agent: string;
+            /**
+             * @description what the address is to the agent; the reviewer is the other
+             * @enum {string}
+             */
+            role: "owner" | "wallet";
+        };
         Relayer: {
             address: string;
             allowed: boolean;
@@ -3415,6 +4089,11 @@ export interface components {
             /** @description agent id */
             agent: string;
             asOf: components["schemas"]["AsOf"];
+            /**
+             * Format: double
+             * @description score on the scale of ratings from 1 to 5; null while unrated. No mean of raw ratings, whose units differ by tag
+             */
+            avgRating: number | null;
             /**
              * Format: double
              * @description 0 to 1: how much of the score is evidence
@@ -3451,6 +4130,11 @@ export interface components {
             low: number;
             /** @description OpenFi's checks of who the agent is; no part of the score */
             openfi?: components["schemas"]["OpenFi"];
+            /**
+             * Format: double
+             * @description score on the scale from 0 to 5; null while unrated
+             */
+            overall_score: number | null;
             /** @description how many the caller's roots are; null by the chain's own */
             ownRoots: components["schemas"]["OwnRoots"] | null;
             /** @description why the agent is thin or unrated, and what limits it; null when it is rated and nothing does */
@@ -3498,6 +4182,16 @@ export interface components {
              * @description 0 unrated or to be rejected, 1 thin, to 4
              */
             tier: number;
+            /**
+             * @description tier 0 to 4 by its name
+             * @enum {string}
+             */
+            tier_name: "none" | "bronze" | "silver" | "gold" | "platinum";
+            /**
+             * Format: int64
+             * @description counts.feedback
+             */
+            totalFeedback: number;
             /** @description every block that a final score follows from is proven to be indexed completely; false for provisional ones */
             verified: boolean;
             /**
@@ -3505,6 +4199,42 @@ export interface components {
              * @description block up to which every block from the chain's start on was proven when the epoch was scored; null for none
              */
             verifiedTo: number | null;
+        };
+        ReputationsAnswer: {
+            /** @description one per chain; everything is of this one state */
+            asOf: components["schemas"]["AsOf"][];
+            /** @description one for each item of the request, in its order */
+            items: components["schemas"]["ReputationsItem"][];
+        };
+        ReputationsItem: {
+            /** @description all agents that the item names, at most 20: the proven ones first, then by chain and token; none where it has a problem, and where nobody has the wallet or the domain */
+            agents: components["schemas"]["MatchedAgent"][];
+            /** @description there are more than 20 */
+            more: boolean;
+            /** @description why the item has no answer; the other items have theirs */
+            problem?: components["schemas"]["ErrorBody"];
+        };
+        ReputationsRequest: {
+            /** @description ids, wallets and domains, in any order */
+            agents: (string | {
+                /**
+                 * @description id of an agent, in any of its forms
+                 * @example 8453:22
+                 */
+                agent: string;
+            } | {
+                /**
+                 * @description address: all agents whose verified wallet or owner it is
+                 * @example 0x8004A169FB4a3325136EB29fA0ceB6D2e539a432
+                 */
+                wallet: string;
+            } | {
+                /**
+                 * @description host: all agents that it or its manifest names, or that name it
+                 * @example shop.example
+                 */
+                domain: string;
+            })[];
         };
         Response: {
             at: components["schemas"]["Point"];
@@ -3630,6 +4360,68 @@ export interface components {
             sources: string | null;
             tags: string;
         };
+        SeriesAnswer: {
+            /** @description agent id */
+            agent: string;
+            asOf: components["schemas"]["AsOf"];
+            /** @enum {string} */
+            every: "hour" | "day" | "week";
+            /**
+             * Format: date-time
+             * @description start of the first bucket
+             */
+            from: string;
+            /** @enum {string} */
+            measure: "score" | "ratings" | "reviewers";
+            /** @description one for each bucket, also for those without data */
+            points: components["schemas"]["SeriesPoint"][];
+            /** @description only ratings with this tag1 count; null for all */
+            tag: string | null;
+            /**
+             * Format: date-time
+             * @description end of the last bucket
+             */
+            to: string;
+            /**
+             * Format: int64
+             * @description ratings or reviewers that are in no bucket, because the time of their blocks is not known
+             */
+            undated: number;
+        };
+        SeriesPoint: {
+            /** @description no final score was stored in the bucket, so that value is the last one before it: a final score is stored where it differs from the one before */
+            carried: boolean;
+            /**
+             * Format: int64
+             * @description that the score is of; null for counts
+             */
+            epoch: number | null;
+            /**
+             * Format: double
+             * @description of a score, null for counts
+             */
+            high: number | null;
+            /**
+             * Format: double
+             * @description of a score, null for counts
+             */
+            low: number | null;
+            /**
+             * Format: date-time
+             * @description in UTC; weeks begin on Mondays
+             */
+            start: string;
+            /**
+             * @description of a score, null for counts
+             * @enum {string|null}
+             */
+            status: "rated" | "thin" | "unrated" | null;
+            /**
+             * Format: double
+             * @description the score, null before the first final one; or how many ratings or reviewers, 0 without any
+             */
+            value: number | null;
+        };
         Service: {
             domains: string[];
             endpoint: string;
@@ -3645,6 +4437,44 @@ export interface components {
             /** @description of an MCP server (mcpTools) */
             tools: string[];
             version: string;
+        };
+        SetManifest: {
+            /**
+             * Format: int64
+             * @description the final block after which the state is shown
+             */
+            block: number;
+            /** @description null where its header is not stored */
+            blockHash: string | null;
+            /** Format: date-time */
+            blockTime: string | null;
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            chainId: number;
+            format: string;
+            parts: components["schemas"]["SetPart"][];
+            /** Format: int64 */
+            rows: number;
+            /**
+             * Format: int64
+             * @description the run that scores are of; null without a closed one
+             */
+            run: number | null;
+            set: string;
+        };
+        SetPart: {
+            /** @description empty in the first part */
+            after: string;
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            rows: number;
+            /** @description of the file, in hex */
+            sha256: string;
+            to: string;
+            /** @description path and query of the file; it supports byte ranges */
+            url: string;
         };
         Shown: {
             agent: components["schemas"]["ShownAgent"];
@@ -3862,6 +4692,34 @@ export interface components {
             status: "running" | "completed" | "failed";
             stepId: string;
         };
+        SubgraphAnswer: {
+            /** @description as the query asks; absent where it failed */
+            data?: {
+                [key: string]: unknown;
+            };
+            errors?: components["schemas"]["SubgraphError"][];
+        };
+        SubgraphError: {
+            locations?: components["schemas"]["SubgraphLocation"][];
+            message: string;
+        };
+        SubgraphLocation: {
+            /** Format: int64 */
+            column: number;
+            /** Format: int64 */
+            line: number;
+        };
+        SubgraphRequest: {
+            /** @description ignored: a document has one operation */
+            operationName?: string;
+            /** @description one query in the schema of the agent0 subgraph */
+            query: string;
+            variables?: {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        };
         Summary: {
             /** Format: int64 */
             count: number;
@@ -3871,6 +4729,85 @@ export interface components {
             decimals: number;
             /** @description integer, decimal digits */
             value: string;
+        };
+        Tag: {
+            /**
+             * Format: int64
+             * @description with a live rating
+             */
+            agents: number;
+            /** @description texts that were cut, which end with an ellipsis, and where the whole is */
+            cut: components["schemas"]["Cut"][];
+            /** @description keccak256 of the tag: /tags/{hash} gives the whole */
+            hash: string;
+            /** @description what the scorer's table of tags says of tag1; null for a tag that it does not know */
+            meaning: components["schemas"]["TagMeaning"] | null;
+            /**
+             * Format: int64
+             * @description distinct addresses
+             */
+            raters: number;
+            /**
+             * Format: int64
+             * @description live ones
+             */
+            ratings: number;
+            /**
+             * Format: double
+             * @description 0 to 1, the part of the ratings that scores can read: tag1 belongs to the score, and the value is within its range; whether one counts depends on its rater too
+             */
+            scoredShare: number;
+            tag: string;
+            /** @description the tag1 of which items list the second tags; null where items are tag1 */
+            tag1: string | null;
+            tagHex?: string;
+        };
+        TagCount: {
+            /** Format: int64 */
+            count: number;
+            /** @description texts that were cut, which end with an ellipsis, and where the whole is */
+            cut: components["schemas"]["Cut"][];
+            tag: string;
+        };
+        TagList: {
+            /** @description one per chain asked */
+            asOf: components["schemas"]["AsOf"][];
+            items: components["schemas"]["Tag"][];
+            /** @description cursor of the next page, null at the end */
+            next: string | null;
+        };
+        TagMeaning: {
+            /**
+             * @description which values are better
+             * @enum {string}
+             */
+            better: "higher" | "lower" | "neither";
+            /** @description kind of evidence */
+            channel: string;
+            /**
+             * Format: double
+             * @description the largest value that is read, null for none
+             */
+            max: number | null;
+            /**
+             * Format: double
+             * @description the least value that is read, null for none
+             */
+            min: number | null;
+            /** @description why the tag is in this channel with this weight */
+            reason: string;
+            /** @description what a value means */
+            unit: string;
+            /**
+             * @description score: part of the score; gate: policies may ask for it; shown: neither
+             * @enum {string}
+             */
+            use: "score" | "gate" | "shown";
+            /**
+             * Format: double
+             * @description 0 to 1
+             */
+            weight: number;
         };
         TagSummary: {
             /**
@@ -4236,6 +5173,212 @@ export interface components {
             /** @description cursor of the next page, null at the end */
             next: string | null;
         };
+        ValidatorAnswer: {
+            address: string;
+            /** @description one per chain asked */
+            asOf: components["schemas"]["AsOf"][];
+            /** @description on which it was asked, that with most requests first */
+            chains: components["schemas"]["ValidatorChain"][];
+            /** @description its validations, chain by chain, the newest request first */
+            items: components["schemas"]["Validation"][];
+            /** @description cursor of the next page, null at the end */
+            next: string | null;
+        };
+        ValidatorChain: {
+            address: string;
+            /**
+             * Format: int64
+             * @description whose work it was asked about
+             */
+            agents: number;
+            /**
+             * Format: int64
+             * @description requests with an answer
+             */
+            answered: number;
+            /**
+             * Format: double
+             * @description 0 to 1
+             */
+            answeredShare: number;
+            /** Format: int64 */
+            chainId: number;
+            /** @description of its requests */
+            first: components["schemas"]["BlockTime"] | null;
+            /** @description of its requests */
+            last: components["schemas"]["BlockTime"] | null;
+            /**
+             * Format: double
+             * @description of the newest answer to each request, 0 to 100; null without one
+             */
+            meanResponse: number | null;
+            /**
+             * Format: int64
+             * @description from a request to its first answer; null without an answer
+             */
+            medianBlocks: number | null;
+            /**
+             * Format: int64
+             * @description the same by the times of blocks; null where these are not known
+             */
+            medianSeconds: number | null;
+            /** Format: int64 */
+            requests: number;
+            /** @description of the newest answers, the ten with most */
+            tags: components["schemas"]["TagCount"][];
+        };
+        ValidatorList: {
+            /** @description one per chain asked */
+            asOf: components["schemas"]["AsOf"][];
+            items: components["schemas"]["ValidatorChain"][];
+            /** @description cursor of the next page, null at the end */
+            next: string | null;
+        };
+        Webhook: {
+            /** @description name of the token that added it */
+            by: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** @description place in the feed up to which everything was delivered or not selected */
+            cursor: string;
+            /**
+             * Format: int64
+             * @description messages that the receiver accepted
+             */
+            delivered: number;
+            /**
+             * Format: date-time
+             * @description of the last one; null before the first
+             */
+            deliveredAt: string | null;
+            /** @description of the message that is next; null where it was not refused */
+            failure: components["schemas"]["WebhookFailure"] | null;
+            filter: components["schemas"]["WebhookFilter"];
+            /** @example wh_4f6tx3l2qk7vqy5m2d6zj3r3ae */
+            id: string;
+            /** @description why it is disabled; null otherwise */
+            reason: string | null;
+            /**
+             * @description failing: the next message was refused and is sent again; disabled: nothing is sent
+             * @enum {string}
+             */
+            state: "active" | "failing" | "disabled";
+            /** @example https://example.com/hook */
+            url: string;
+        };
+        WebhookFailure: {
+            /** Format: int64 */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description of the next attempt
+             */
+            nextAt: string;
+            reason: string;
+            /** Format: date-time */
+            since: string;
+            /**
+             * Format: int64
+             * @description of the last answer; 0 without an answer
+             */
+            status: number;
+        };
+        WebhookFilter: {
+            /**
+             * Format: double
+             * @description only changes of scores of which exactly one of old and new is above this
+             */
+            above?: number;
+            /**
+             * @description only changes of this agent, {chainId}:{tokenId}
+             * @example 8453:22
+             */
+            agent?: string;
+            /**
+             * Format: double
+             * @description only changes of scores of which exactly one of old and new is below this
+             */
+            below?: number;
+            /**
+             * Format: int64
+             * @description only changes of this chain
+             */
+            chain?: number;
+            /**
+             * @description finalized: only what no reorganization undoes; latest when absent
+             * @enum {string}
+             */
+            finality?: "latest" | "finalized";
+            /** @description only these kinds of changes; all when absent */
+            kinds?: string[];
+            /** @description only changes of scores that change the tier */
+            tier?: boolean;
+        };
+        WebhookList: {
+            webhooks: components["schemas"]["Webhook"][];
+        };
+        WebhookReplay: {
+            /** @description cursor after which changes are sent again, empty for the oldest change that is kept; absent: where it stopped */
+            since?: string;
+        };
+        WebhookRequest: {
+            filter?: components["schemas"]["WebhookFilter"];
+            /** @description cursor after which changes are sent, empty for the oldest change that is kept; absent: from now on */
+            since?: string;
+            /**
+             * @description https, at a public host or one of allow_hosts
+             * @example https://example.com/hook
+             */
+            url: string;
+        };
+        WebhookTest: {
+            /**
+             * Format: int64
+             * @description until the answer
+             */
+            millis: number;
+            /** @description why it counts as refused; empty where it was accepted */
+            reason: string;
+            /**
+             * Format: int64
+             * @description of the answer; 0 without one
+             */
+            status: number;
+        };
+        WebhookWithSecret: {
+            /** @description name of the token that added it */
+            by: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** @description place in the feed up to which everything was delivered or not selected */
+            cursor: string;
+            /**
+             * Format: int64
+             * @description messages that the receiver accepted
+             */
+            delivered: number;
+            /**
+             * Format: date-time
+             * @description of the last one; null before the first
+             */
+            deliveredAt: string | null;
+            /** @description of the message that is next; null where it was not refused */
+            failure: components["schemas"]["WebhookFailure"] | null;
+            filter: components["schemas"]["WebhookFilter"];
+            /** @example wh_4f6tx3l2qk7vqy5m2d6zj3r3ae */
+            id: string;
+            /** @description why it is disabled; null otherwise */
+            reason: string | null;
+            /** @description signs the messages; it is never shown again */
+            secret: string;
+            /**
+             * @description failing: the next message was refused and is sent again; disabled: nothing is sent
+             * @enum {string}
+             */
+            state: "active" | "failing" | "disabled";
+            /** @example https://example.com/hook */
+            url: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -4298,14 +5441,20 @@ export interface operations {
                 domain?: string;
                 /** @description false: near-identical agents of one owner one by one; else a search by text gives one of them, whose similar counts the others */
                 fold?: boolean;
+                /** @description only agents whose document has an endpoint on this host or on one below it, e.g. shop.example; domainProofs of an agent say whether the host confirms it */
+                host?: string;
                 /** @description page size, 1 to 200, 50 when absent */
                 limit?: number;
                 /** @description -100 to 100: only rated agents, or thin ones with rating=thin, with this score or a worse one */
                 maxScore?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
                 /** @description only agents with so many live ratings */
                 minFeedback?: number;
                 /** @description -100 to 100: only rated agents, or thin ones with rating=thin, with this score or a better one */
                 minScore?: number;
+                /** @description address: only agents that it may act for, approved for the agent or for all agents of its owner */
+                operator?: string;
                 /** @description asc (default for id) or desc (default for the others) */
                 order?: "asc" | "desc";
                 /** @description address: only agents it owns */
@@ -4314,7 +5463,7 @@ export interface operations {
                 q?: string;
                 /** @description only agents with this status; unrated: also those without any score */
                 rating?: "rated" | "thin" | "unrated";
-                /** @description RFC 3339 time or date (UTC): only agents registered in a block of this time or later; not those whose block has no known time */
+                /** @description RFC 3339 time or date (UTC): only agents registered in a block of this time or later, not those whose block has no known time; or the number of a block, with one chain */
                 registeredSince?: string;
                 /** @description only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter */
                 service?: string;
@@ -4330,6 +5479,8 @@ export interface operations {
                 tag?: string;
                 /** @description 0 to 4: only rated agents of this tier; 0: rated ones to be rejected, rating=unrated gives the others */
                 tier?: number;
+                /** @description as registeredSince, of the last event that touched the agent */
+                updatedSince?: string;
                 /** @description address: only agents with this verified wallet */
                 wallet?: string;
                 /** @description true: only agents that say they take x402 payments; false: that say they do not */
@@ -4380,6 +5531,8 @@ export interface operations {
                 at?: string;
                 /** @description chain of a bare token id */
                 chainId?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
             };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
@@ -4422,6 +5575,69 @@ export interface operations {
             };
         };
     };
+    "get-badge": {
+        parameters: {
+            query?: {
+                /** @description chain of a bare token id */
+                chainId?: number;
+                /** @description the left part, at most 40 characters; trust when absent */
+                label?: string;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+            };
+            header?: {
+                /** @description ETag of an earlier answer; 304 when nothing changed */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain; also written /agents/{chainId}/{tokenId} and /chains/{chainId}/agents/{tokenId} */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An SVG image without script, style sheet or other files. */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    "Content-Type"?: string;
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example <svg xmlns="http://www.w3.org/2000/svg" width="96" height="20" role="img"></svg> */
+                    "image/svg+xml": string;
+                };
+            };
+            /** @description Nothing changed since the answer with this ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The agent is not indexed: the image says unknown. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example <svg xmlns="http://www.w3.org/2000/svg" width="96" height="20" role="img"></svg> */
+                    "image/svg+xml": string;
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     "get-decision": {
         parameters: {
             query?: {
@@ -4431,6 +5647,8 @@ export interface operations {
                 chainId?: number;
                 /** @description gates that admit, divided by commas: the agent must pass all of them */
                 gates?: string;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
                 /** @description low, the lower bound of the score, must be at least this, -100 to 100 */
                 minScore?: number;
                 /** @description the agent's tier must be at least this, 0 to 4 */
@@ -4490,6 +5708,8 @@ export interface operations {
                 cursor?: string;
                 /** @description page size, 1 to 200, 50 when absent */
                 limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
             };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
@@ -4537,6 +5757,8 @@ export interface operations {
             query?: {
                 /** @description chain of a bare token id */
                 chainId?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
             };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
@@ -4587,6 +5809,8 @@ export interface operations {
                 includeRevoked?: boolean;
                 /** @description page size, 1 to 200, 50 when absent */
                 limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
                 /** @description only ratings with exactly this tag1; the empty tag is one too */
                 tag1?: string;
                 /** @description only ratings with exactly this tag2; the empty tag is one too */
@@ -4633,6 +5857,65 @@ export interface operations {
             };
         };
     };
+    "list-history": {
+        parameters: {
+            query?: {
+                /** @description latest (default), safe, finalized or a block number */
+                at?: string;
+                /** @description chain of a bare token id */
+                chainId?: number;
+                /** @description next of the page before; only with the same filters */
+                cursor?: string;
+                /** @description only changes of these, divided by commas: owner, wallet, approved, uri, metadata, operator */
+                kind?: string;
+                /** @description page size, 1 to 200, 50 when absent */
+                limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+                /** @description desc (default): newest first; asc: oldest first */
+                order?: "asc" | "desc";
+            };
+            header?: {
+                /** @description ETag of an earlier answer; 304 when nothing changed */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain; also written /agents/{chainId}/{tokenId} and /chains/{chainId}/agents/{tokenId} */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryList"];
+                };
+            };
+            /** @description Nothing changed since the answer with this ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     "get-reputation": {
         parameters: {
             query?: {
@@ -4642,6 +5925,8 @@ export interface operations {
                 chainId?: number;
                 /** @description addresses divided by commas: only their ratings count in summary; one given twice counts twice, as on chain */
                 clients?: string;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
                 /** @description 1: with OpenFi's trust snapshot of the agent */
                 openfi?: boolean;
                 /** @description addresses divided by commas, no more than 100, or the name of one of the chain's sets of roots: whom to trust instead of the chain's own roots, at latest only; new roots are limited to one a second */
@@ -4705,6 +5990,8 @@ export interface operations {
                 chainId?: number;
                 /** @description contributions and excluded rows to list, 1 to 100, 20 when absent */
                 limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
                 /** @description as in a reputation: the explanation, with its counterfactuals, is of the score by these roots, at latest only */
                 roots?: string;
                 /** @description as in a reputation */
@@ -4753,11 +6040,74 @@ export interface operations {
             };
         };
     };
+    "get-series": {
+        parameters: {
+            query?: {
+                /** @description latest (default), safe, finalized or a block number */
+                at?: string;
+                /** @description chain of a bare token id */
+                chainId?: number;
+                /** @description length of a bucket in UTC, day when absent; weeks begin on Mondays */
+                every?: "hour" | "day" | "week";
+                /** @description RFC 3339 time or date (UTC) in the first bucket; absent: thirty buckets up to the last one */
+                from?: string;
+                /** @description score (default): the final score at the end of each bucket; ratings: live ratings given in it; reviewers: distinct clients of these */
+                measure?: "score" | "ratings" | "reviewers";
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+                /** @description only ratings with exactly this tag1; the empty tag is one too; not with measure=score */
+                tag?: string;
+                /** @description RFC 3339 time or date (UTC) before which the last bucket begins; absent: that of the newest block */
+                to?: string;
+            };
+            header?: {
+                /** @description ETag of an earlier answer; 304 when nothing changed */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain; also written /agents/{chainId}/{tokenId} and /chains/{chainId}/agents/{tokenId} */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesAnswer"];
+                };
+            };
+            /** @description Nothing changed since the answer with this ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     "get-text": {
         parameters: {
             query?: {
                 /** @description chain of a bare token id */
                 chainId?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
             };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
@@ -4818,6 +6168,8 @@ export interface operations {
                 at?: string;
                 /** @description chain of a bare token id */
                 chainId?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
             };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
@@ -4876,6 +6228,8 @@ export interface operations {
                 cursor?: string;
                 /** @description page size, 1 to 200, 50 when absent */
                 limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
                 /** @description only allow-listed contracts */
                 trustedOnly?: boolean;
             };
@@ -4929,19 +6283,25 @@ export interface operations {
                 chainId?: string;
                 /** @description only agents with exactly this domain in a service, whole path, e.g. finance/markets, which finance does not find; several divided by commas: all of them; capitals do not matter */
                 domain?: string;
+                /** @description only agents whose document has an endpoint on this host or on one below it, e.g. shop.example; domainProofs of an agent say whether the host confirms it */
+                host?: string;
                 /** @description -100 to 100: only rated agents, or thin ones with rating=thin, with this score or a worse one */
                 maxScore?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
                 /** @description only agents with so many live ratings */
                 minFeedback?: number;
                 /** @description -100 to 100: only rated agents, or thin ones with rating=thin, with this score or a better one */
                 minScore?: number;
+                /** @description address: only agents that it may act for, approved for the agent or for all agents of its owner */
+                operator?: string;
                 /** @description address: only agents it owns */
                 owner?: string;
                 /** @description text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order and parts of words, a host, a URL, an address or an agent's id; "a phrase", -without and or are understood; match tells what was found */
                 q?: string;
                 /** @description only agents with this status; unrated: also those without any score */
                 rating?: "rated" | "thin" | "unrated";
-                /** @description RFC 3339 time or date (UTC): only agents registered in a block of this time or later; not those whose block has no known time */
+                /** @description RFC 3339 time or date (UTC): only agents registered in a block of this time or later, not those whose block has no known time; or the number of a block, with one chain */
                 registeredSince?: string;
                 /** @description only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter */
                 service?: string;
@@ -4955,6 +6315,8 @@ export interface operations {
                 tag?: string;
                 /** @description 0 to 4: only rated agents of this tier; 0: rated ones to be rejected, rating=unrated gives the others */
                 tier?: number;
+                /** @description as registeredSince, of the last event that touched the agent */
+                updatedSince?: string;
                 /** @description address: only agents with this verified wallet */
                 wallet?: string;
                 /** @description true: only agents that say they take x402 payments; false: that say they do not */
@@ -5000,7 +6362,10 @@ export interface operations {
     };
     "list-chains": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+            };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
                 "If-None-Match"?: string;
@@ -5041,7 +6406,10 @@ export interface operations {
     };
     "get-chain": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+            };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
                 "If-None-Match"?: string;
@@ -5084,7 +6452,10 @@ export interface operations {
     };
     "get-chain-status": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+            };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
                 "If-None-Match"?: string;
@@ -5198,9 +6569,113 @@ export interface operations {
             };
         };
     };
+    "get-client": {
+        parameters: {
+            query?: {
+                /** @description chain ids divided by commas; all chains when absent */
+                chainId?: string;
+                /** @description next of the page before; only with the same filters */
+                cursor?: string;
+                /** @description also list ratings that were withdrawn */
+                includeRevoked?: boolean;
+                /** @description page size, 1 to 200, 50 when absent */
+                limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+            };
+            header?: {
+                /** @description ETag of an earlier answer; 304 when nothing changed */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description 0x and 40 hex digits */
+                address: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClientAnswer"];
+                };
+            };
+            /** @description Nothing changed since the answer with this ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "compare-agents": {
+        parameters: {
+            query: {
+                /** @description two to five ids divided by commas, each in a form that names its chain or with one chain indexed */
+                ids: string;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+            };
+            header?: {
+                /** @description ETag of an earlier answer; 304 when nothing changed */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Comparison"];
+                };
+            };
+            /** @description Nothing changed since the answer with this ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     "get-document": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+            };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
                 "If-None-Match"?: string;
@@ -5241,6 +6716,96 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "export-set": {
+        parameters: {
+            query?: {
+                /** @description key after which the rows begin; the first row when absent */
+                after?: string;
+                /** @description a final block; the newest when absent */
+                block?: number;
+                /** @description the chain; must be given */
+                chainId?: number;
+                /** @description ndjson when absent */
+                format?: "ndjson" | "parquet";
+                /** @description run of the trust engine that scores are of; the newest closed one up to the block when absent */
+                run?: number;
+                /** @description the part that has this hash, by after, to, block and format of its manifest */
+                sha256?: string;
+                /** @description key of the last row; the end of the set when absent */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                /** @description what is exported */
+                set: "agents" | "feedback" | "events" | "scores" | "changes";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apache.parquet": string;
+                    /** @example text */
+                    "application/x-ndjson": string;
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "get-export-manifest": {
+        parameters: {
+            query?: {
+                /** @description a final block; the newest when absent */
+                block?: number;
+                /** @description the chain; must be given */
+                chainId?: number;
+                /** @description ndjson when absent */
+                format?: "ndjson" | "parquet";
+                /** @description run of the trust engine that scores are of; the newest closed one up to the block when absent */
+                run?: number;
+            };
+            header?: never;
+            path: {
+                /** @description what is exported */
+                set: "agents" | "feedback" | "events" | "scores" | "changes";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetManifest"];
+                };
             };
             /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
             default: {
@@ -5367,6 +6932,8 @@ export interface operations {
                 limit?: number;
                 /** @description only intents with a known price of at most this, in USD or a coin of one USD */
                 maxPrice?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
                 /** @description only of domains that a rated agent of at least this score names as its own, and of such agents */
                 minScore?: number;
                 /** @description only intents that are paid on this network, e.g. base */
@@ -5452,6 +7019,62 @@ export interface operations {
             };
         };
     };
+    "get-leaderboard": {
+        parameters: {
+            query?: {
+                /** @description score (default): of rated agents; reviewers: distinct clients with a live rating; growth: clients that rated the agent for the first time in the period */
+                by?: "score" | "reviewers" | "growth";
+                /** @description chain ids divided by commas; all chains when absent */
+                chainId?: string;
+                /** @description next of the page before; only with the same filters */
+                cursor?: string;
+                /** @description page size, 1 to 200, 50 when absent */
+                limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+                /** @description only agents with so many distinct clients with a live rating */
+                minReviewers?: number;
+                /** @description of by=growth, up to the newest block: 30d when absent */
+                period?: "7d" | "30d" | "90d";
+            };
+            header?: {
+                /** @description ETag of an earlier answer; 304 when nothing changed */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaderList"];
+                };
+            };
+            /** @description Nothing changed since the answer with this ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     "list-manifests": {
         parameters: {
             query?: {
@@ -5461,6 +7084,8 @@ export interface operations {
                 domain?: string;
                 /** @description page size, 1 to 200, 50 when absent */
                 limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
                 /** @description only manifests with an intent that is paid on this network, e.g. base */
                 network?: string;
                 /** @description true: only manifests with a price; false: only those without */
@@ -5512,7 +7137,10 @@ export interface operations {
     };
     "get-manifest": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+            };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
                 "If-None-Match"?: string;
@@ -5628,9 +7256,45 @@ export interface operations {
             };
         };
     };
-    "get-status": {
+    "batch-reputation": {
         parameters: {
             query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReputationsRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReputationsAnswer"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "get-status": {
+        parameters: {
+            query?: {
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+            };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
                 "If-None-Match"?: string;
@@ -5669,9 +7333,100 @@ export interface operations {
             };
         };
     };
-    "get-tag": {
+    subgraph: {
         parameters: {
             query?: never;
+            header?: never;
+            path: {
+                /** @description a chain that is indexed */
+                chainId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubgraphRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubgraphAnswer"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "list-tags": {
+        parameters: {
+            query?: {
+                /** @description chain ids divided by commas; all chains when absent */
+                chainId?: string;
+                /** @description next of the page before; only with the same filters */
+                cursor?: string;
+                /** @description page size, 1 to 200, 50 when absent */
+                limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+                /** @description lists the second tags of ratings with exactly this tag1; the empty tag is one too; absent: lists all tag1 */
+                tag1?: string;
+            };
+            header?: {
+                /** @description ETag of an earlier answer; 304 when nothing changed */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagList"];
+                };
+            };
+            /** @description Nothing changed since the answer with this ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "get-tag": {
+        parameters: {
+            query?: {
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+            };
             header?: {
                 /** @description ETag of an earlier answer; 304 when nothing changed */
                 "If-None-Match"?: string;
@@ -6479,6 +8234,116 @@ export interface operations {
             };
         };
     };
+    "list-api-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["APIKeyList"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "add-api-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["APIKeyRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["APIKey"];
+                };
+            };
+            /** @description The key was made. */
+            201: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["APIKey"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "revoke-api-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["APIKey"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     "get-run": {
         parameters: {
             query?: never;
@@ -7198,6 +9063,359 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Act"];
                 };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "list-webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookList"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "add-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithSecret"];
+                };
+            };
+            /** @description Created: the webhook with its secret */
+            201: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithSecret"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "get-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "remove-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "replay-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["WebhookReplay"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "rotate-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithSecret"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "test-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookTest"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "list-validators": {
+        parameters: {
+            query?: {
+                /** @description chain ids divided by commas; all chains when absent */
+                chainId?: string;
+                /** @description next of the page before; only with the same filters */
+                cursor?: string;
+                /** @description page size, 1 to 200, 50 when absent */
+                limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+                /** @description only requests in allow-listed contracts */
+                trustedOnly?: boolean;
+            };
+            header?: {
+                /** @description ETag of an earlier answer; 304 when nothing changed */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidatorList"];
+                };
+            };
+            /** @description Nothing changed since the answer with this ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "get-validator": {
+        parameters: {
+            query?: {
+                /** @description chain ids divided by commas; all chains when absent */
+                chainId?: string;
+                /** @description next of the page before; only with the same filters */
+                cursor?: string;
+                /** @description page size, 1 to 200, 50 when absent */
+                limit?: number;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+                /** @description only requests in allow-listed contracts */
+                trustedOnly?: boolean;
+            };
+            header?: {
+                /** @description ETag of an earlier answer; 304 when nothing changed */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description 0x and 40 hex digits */
+                address: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidatorAnswer"];
+                };
+            };
+            /** @description Nothing changed since the answer with this ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
             default: {
