@@ -86,7 +86,7 @@ func TestAnswersAreFresh(t *testing.T) {
 				if r.header.Get("Cache-Status") == cacheHit {
 					hits++
 				}
-				if shown := as[wire.AgentAnswer](l.t, r); string(shown.URI) != fmt.Sprint("https://a.example/", written) && began.Sub(stored) > time.Second {
+				if shown := as[wire.AgentAnswer](l.t, r); shown.URI != fmt.Sprint("https://a.example/", written) && began.Sub(stored) > time.Second {
 					t.Fatalf("%s after %s, want %d", shown.URI, began.Sub(stored), written)
 				}
 			}

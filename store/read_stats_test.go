@@ -199,12 +199,11 @@ func TestValidators(t *testing.T) {
 
 // answered is a request of the records with its answers.
 type answered struct {
-	block    uint64
-	time     time.Time
-	answers  []repute.ValidationResponse
-	at       []uint64
-	atTime   time.Time
-	contract common.Address
+	block   uint64
+	time    time.Time
+	answers []repute.ValidationResponse
+	at      []uint64
+	atTime  time.Time
 }
 
 // checkValidator compares a validator with the records.

@@ -55,7 +55,7 @@ func (s set[R]) write(ctx context.Context, from source, r exportdb.Range, whole 
 	for p.last, p.more = r.After, true; p.more; {
 		rows, last, more, err := s.read(ctx, from, exportdb.Range{After: p.last, To: r.To})
 		if err == nil {
-			err = enc.write(rows)
+			err = enc.Write(rows)
 		}
 		if err != nil {
 			return p, err
@@ -65,7 +65,7 @@ func (s set[R]) write(ctx context.Context, from source, r exportdb.Range, whole 
 			break
 		}
 	}
-	return p, enc.close()
+	return p, enc.Close()
 }
 
 // read reads a part when it is its turn.

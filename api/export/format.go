@@ -43,9 +43,9 @@ func mediaType(format string) string {
 
 // encoder writes the rows of one file.
 type encoder[R any] interface {
-	// write adds rows; they are a row group of a Parquet file.
-	write(rows []R) error
-	close() error
+	// Write adds rows; they are a row group of a Parquet file.
+	Write(rows []R) error
+	Close() error
 }
 
 // newEncoder returns an encoder of a format that checkFormat knows.
@@ -67,8 +67,8 @@ type jsonLines[R any] struct {
 	enc *json.Encoder
 }
 
-// write implements encoder.
-func (l *jsonLines[R]) write(rows []R) error {
+// Write implements encoder.
+func (l *jsonLines[R]) Write(rows []R) error {
 	for i := range rows {
 		if err := l.enc.Encode(&rows[i]); err != nil {
 			return err
@@ -77,14 +77,14 @@ func (l *jsonLines[R]) write(rows []R) error {
 	return nil
 }
 
-// close implements encoder.
-func (l *jsonLines[R]) close() error { return l.out.Flush() }
+// Close implements encoder.
+func (l *jsonLines[R]) Close() error { return l.out.Flush() }
 
 // parquetFile writes a Parquet file.
 type parquetFile[R any] struct{ out *parquet.GenericWriter[R] }
 
-// write implements encoder.
-func (p *parquetFile[R]) write(rows []R) error {
+// Write implements encoder.
+func (p *parquetFile[R]) Write(rows []R) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -94,5 +94,5 @@ func (p *parquetFile[R]) write(rows []R) error {
 	return p.out.Flush()
 }
 
-// close implements encoder.
-func (p *parquetFile[R]) close() error { return p.out.Close() }
+// Close implements encoder.
+func (p *parquetFile[R]) Close() error { return p.out.Close() }

@@ -81,8 +81,8 @@ func (args seriesArgs) key() string {
 // Series are the agent's values over time.
 func (n *agentNode) Series(ctx context.Context, args seriesArgs) (*stats.SeriesAnswer, error) {
 	f := historydb.SeriesFilter{At: n.group.at}
-	if err := answers.ParseSeries(&f, orEmpty(args.Measure), orEmpty(args.Every), string(orEmpty(args.From)),
-		string(orEmpty(args.To)), args.Tag); err != nil {
+	if err := answers.ParseSeries(&f, orEmpty(args.Measure), orEmpty(args.Every), orEmpty(args.From),
+		orEmpty(args.To), args.Tag); err != nil {
 		return nil, err
 	}
 	if n.group.list {

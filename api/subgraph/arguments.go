@@ -30,7 +30,7 @@ func (o *operation) page(e *subgraphdb.Entity, field *ast.Field) (p page) {
 	p.first = o.integer(field, "first", defaultFirst, 1, maxFirst)
 	p.skip = o.integer(field, "skip", 0, 0, maxSkip)
 	p.order = o.order(e, field)
-	where, _, f := o.argument(field, "where")
+	where, f := o.argument(field, "where")
 	if f == nil && where != nil {
 		p.where, f = o.filter(e, where, maxNesting)
 	}
@@ -42,7 +42,7 @@ func (o *operation) page(e *subgraphdb.Entity, field *ast.Field) (p page) {
 
 // integer returns an argument that is a number from least to most.
 func (o *operation) integer(field *ast.Field, name string, fallback, least, most int) int {
-	v, _, f := o.argument(field, name)
+	v, f := o.argument(field, name)
 	if f != nil {
 		o.fail(f)
 	}
@@ -74,7 +74,7 @@ func textOf(v any) string {
 
 // order returns the order of a list. Enums may be quoted.
 func (o *operation) order(e *subgraphdb.Entity, field *ast.Field) (order subgraphdb.Order) {
-	if by, _, f := o.argument(field, "orderBy"); f != nil {
+	if by, f := o.argument(field, "orderBy"); f != nil {
 		o.fail(f)
 	} else if by != nil {
 		var found bool
@@ -82,7 +82,7 @@ func (o *operation) order(e *subgraphdb.Entity, field *ast.Field) (order subgrap
 			o.fail(invalidArgument(field.Position, "orderBy", by))
 		}
 	}
-	direction, _, f := o.argument(field, "orderDirection")
+	direction, f := o.argument(field, "orderDirection")
 	switch {
 	case f != nil:
 		o.fail(f)
@@ -99,8 +99,8 @@ func (o *operation) order(e *subgraphdb.Entity, field *ast.Field) (order subgrap
 
 // interval returns the interval of an aggregation.
 func (o *operation) interval(field *ast.Field) (i subgraphdb.Interval) {
-	of, _, f := o.argument(field, "interval")
-	current, _, g := o.argument(field, "current")
+	of, f := o.argument(field, "interval")
+	current, g := o.argument(field, "current")
 	switch {
 	case f != nil || g != nil:
 		o.fail(cmp.Or(f, g))

@@ -206,10 +206,10 @@ func (o *operation) object(v *ast.Value, depth int) (any, bool, *failure) {
 	return out, true, nil
 }
 
-// argument returns the value of an argument of a field. present is false when it is not given.
-func (o *operation) argument(field *ast.Field, name string) (v any, present bool, f *failure) {
+// argument returns the value of an argument of a field, nil when it is not given.
+func (o *operation) argument(field *ast.Field, name string) (v any, f *failure) {
 	if a := field.Arguments.ForName(name); a != nil {
-		return o.value(a.Value, maxNesting)
+		v, _, f = o.value(a.Value, maxNesting)
 	}
-	return nil, false, nil
+	return v, f
 }

@@ -11,10 +11,9 @@ type object struct {
 	values []any
 }
 
-// set adds a member and returns its place.
-func (o *object) set(key string, v any) int {
+// set adds a member.
+func (o *object) set(key string, v any) {
 	o.keys, o.values = append(o.keys, key), append(o.values, v)
-	return len(o.values) - 1
 }
 
 // appendValue appends a value of an answer as JSON: nil, bool, int32, int, string, a list, or an object.

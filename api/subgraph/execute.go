@@ -61,7 +61,7 @@ func (o *operation) entities(p *plan) {
 		}
 		return
 	}
-	v, _, f := o.argument(p.field, "id")
+	v, f := o.argument(p.field, "id")
 	switch {
 	case f != nil:
 		o.fail(f)

@@ -23,7 +23,7 @@ type block struct {
 
 // block returns the block argument of a field.
 func (o *operation) block(field *ast.Field) (b block) {
-	v, _, f := o.argument(field, "block")
+	v, f := o.argument(field, "block")
 	if f != nil {
 		o.fail(f)
 	}
@@ -70,7 +70,7 @@ func (b block) check(s *subgraphdb.Snapshot) error {
 
 // allowsErrors reports whether a field asks for data of a chain whose index has errors.
 func (o *operation) allowsErrors(field *ast.Field) bool {
-	v, _, f := o.argument(field, "subgraphError")
+	v, f := o.argument(field, "subgraphError")
 	if f != nil {
 		o.fail(f)
 	}
@@ -99,7 +99,7 @@ func (x *execution) static(p plan) (any, error) {
 	case "__schema":
 		v = x.schema.introspect()
 	case "__type":
-		name, _, f := x.argument(p.field, "name")
+		name, f := x.argument(p.field, "name")
 		if f != nil {
 			return nil, f
 		}

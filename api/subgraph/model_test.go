@@ -319,7 +319,8 @@ func (m *model) answer(entity string, w where, by string, desc bool, first, skip
 		return nil
 	}
 	slices.SortFunc(found, func(a, b row) int {
-		x, y, n := key(a), key(b), 0
+		x, y := key(a), key(b)
+		var n int
 		switch {
 		case x == nil || y == nil:
 			n = map[bool]int{true: 1}[x == nil] - map[bool]int{true: 1}[y == nil]

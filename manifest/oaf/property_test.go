@@ -46,7 +46,11 @@ func TestManifestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, problems := ParseManifest(text, problem.Lenient)
-		if p, bad := repute.FirstError(problems); got == nil || bad {
+		if got == nil {
+			t.Fatalf("no agent of\n%s", text)
+			return
+		}
+		if p, bad := repute.FirstError(problems); bad {
 			t.Fatalf("%+v\n%s", p, text)
 		}
 		for field, pair := range map[string][2]any{"name": {got.Name, a.Name}, "id": {got.ID(), a.ID()},

@@ -6,10 +6,10 @@ import "strings"
 // of each, as the subgraph has them. Both are computed from the tables of events when they are asked for, so that a
 // reorganization needs no care of its own.
 
-// points returns the SQL of the identity of an event: its place on the chain as a number, which is the id of its point, and
+// pointOf returns the SQL of the identity of an event: its place on the chain as a number, which is the id of its point, and
 // its time in seconds.
-func pointOf(block, log, b string) string {
-	return block + "::bigint * 1000000 + " + log + " as id, " + secondsOf(b) + " as seconds"
+func pointOf(block, log string) string {
+	return block + "::bigint * 1000000 + " + log + " as id, " + secondsOf("b") + " as seconds"
 }
 
 // joinTime returns the join of the block of an event, of which a table may have rows of other chains.
@@ -19,16 +19,16 @@ func joinTime(block string) string {
 
 // registrationPoints are the registrations.
 func registrationPoints() string {
-	return "select a.token_id, a.registered_block as block, " + pointOf("a.registered_block", "a.registered_log", "b") +
+	return "select a.token_id, a.registered_block as block, " + pointOf("a.registered_block", "a.registered_log") +
 		" from agents a" + joinTime("a.registered_block") + " where a.chain_id = $1"
 }
 
 // feedbackPoints are ratings and revocations.
 func feedbackPoints() string {
 	value := "f.value * " + scaleOf("f.decimals")
-	return "select f.token_id, f.block, " + pointOf("f.block", "f.log_index", "b") + ", " + value + " as value, " + value +
+	return "select f.token_id, f.block, " + pointOf("f.block", "f.log_index") + ", " + value + " as value, " + value +
 		" as delta, " + value + " as counted, false as revocation, 1 as created, 0 as revoked from feedback f" + joinTime("f.block") +
-		" where f.chain_id = $1 union all select f.token_id, f.revoked_block, " + pointOf("f.revoked_block", "f.revoked_log", "b") +
+		" where f.chain_id = $1 union all select f.token_id, f.revoked_block, " + pointOf("f.revoked_block", "f.revoked_log") +
 		", " + value + ", -(" + value + "), 0, true, 0, 1 from feedback f" + joinTime("f.revoked_block") +
 		" where f.chain_id = $1 and f.revoked_block is not null"
 }
@@ -36,9 +36,9 @@ func feedbackPoints() string {
 // validationPoints are requests and answers of contracts on the allow-list.
 func validationPoints() string {
 	const trusted = " join chains c on c.chain_id = q.chain_id and q.contract = any(c.validations)"
-	return "select q.token_id, q.block, " + pointOf("q.block", "q.log_index", "b") + ", 0 as score, 1 as requests, 0 as responses" +
+	return "select q.token_id, q.block, " + pointOf("q.block", "q.log_index") + ", 0 as score, 1 as requests, 0 as responses" +
 		" from validation_requests q" + trusted + joinTime("q.block") + " where q.chain_id = $1 union all select q.token_id, x.block, " +
-		pointOf("x.block", "x.log_index", "b") + ", x.response, 0, 1 from validation_requests q" + trusted +
+		pointOf("x.block", "x.log_index") + ", x.response, 0, 1 from validation_requests q" + trusted +
 		" join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)" +
 		joinTime("x.block") + " where q.chain_id = $1"
 }

@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options) (harness.Report, error) {
 		if err := fill(ctx, d, o.Ratings); err != nil {
 			return nil, nil, err
 		}
-		m, err := measure(ctx, d, o.Ratings)
+		m, err := measure(ctx, d)
 		return m, m.Targets(), errors.Join(err, d.Drop(context.WithoutCancel(ctx)))
 	})
 }
@@ -102,7 +102,7 @@ const copied = `select f.chain_id, f.token_id, '0x' || encode(f.client, 'hex'), 
 	left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block) order by f.chain_id, f.token_id, f.client, f.idx`
 
 // measure takes the best of three of each, in turns.
-func measure(ctx context.Context, d *harness.Database, n int) (m Measurements, err error) {
+func measure(ctx context.Context, d *harness.Database) (m Measurements, err error) {
 	db, err := store.Open(ctx, d.URL, store.Options{})
 	if err != nil {
 		return m, err
