@@ -1,7 +1,6 @@
 package hot
 
 import (
-	"bytes"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,8 +18,6 @@ import (
 const (
 	// maxBytes is how much is kept of all answers together.
 	maxBytes = 32 << 20
-	// maxAnswer is the largest answer that is kept.
-	maxAnswer = 256 << 10
 	// maxAge bounds the age of what depends on the clock and not on the database, such as how late the index is. It is
 	// less than the age that Cache-Control allows.
 	maxAge = time.Second
@@ -28,14 +25,13 @@ const (
 
 // answer is an answer that may be sent again.
 type answer struct {
-	state  string // of the database
-	at     time.Time
-	header http.Header
-	body   []byte
+	httpapi.Kept
+	state string // of the database
+	at    time.Time
 }
 
 // size is what an answer takes in memory, with its key and the entries of maps.
-func (a *answer) size(key string) int { return len(a.body) + len(key) + 512 }
+func (a *answer) size(key string) int { return len(a.Body) + len(key) + 512 }
 
 // Cache keeps answers of some routes. Make one with New.
 type Cache struct {
@@ -72,15 +68,11 @@ func (c *Cache) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		key := e.Request().URL.Path + "?" + e.Request().URL.RawQuery
 		if a := c.get(key, state); a != nil {
-			return a.send(e)
+			return a.Send(e)
 		}
-		r := e.Response()
-		rec := &recorder{ResponseWriter: r.Writer}
-		r.Writer = rec
-		err = next(e)
-		r.Writer = rec.ResponseWriter
-		if err == nil && rec.status == http.StatusOK && !rec.isLong && r.Header().Get("ETag") != "" {
-			c.put(key, &answer{state: state, at: time.Now(), header: kept(r.Header()), body: rec.body.Bytes()})
+		answered, whole, err := httpapi.Record(e, next)
+		if whole {
+			c.put(key, &answer{Kept: answered, state: state, at: time.Now()})
 		}
 		return err
 	}
@@ -91,37 +83,6 @@ func (c *Cache) keeps(e echo.Context) bool {
 	r := e.Request()
 	return c.routes[e.Path()] && r.Method == http.MethodGet && !slices.ContainsFunc(c.except,
 		func(name string) bool { return strings.Contains(r.URL.RawQuery, name+"=") })
-}
-
-// headers are those that belong to an answer and not to its request.
-func headers() []string {
-	return []string{echo.HeaderContentType, "ETag", echo.HeaderCacheControl}
-}
-
-// kept returns the headers that belong to an answer.
-func kept(h http.Header) http.Header {
-	out := http.Header{}
-	for _, name := range headers() {
-		if v := h.Get(name); v != "" {
-			out.Set(name, v)
-		}
-	}
-	return out
-}
-
-// send writes the answer, or says that the caller has it.
-func (a *answer) send(e echo.Context) error {
-	h := e.Response().Header()
-	for name, values := range a.header {
-		h[name] = values
-	}
-	if httpapi.MatchesETag(e.Request().Header.Get("If-None-Match"), a.header.Get("ETag")) {
-		h.Del(echo.HeaderContentType)
-		return e.NoContent(http.StatusNotModified)
-	}
-	e.Response().WriteHeader(http.StatusOK)
-	_, err := e.Response().Write(a.body)
-	return err
 }
 
 // get returns the answer to a request in a state, nil when there is none.
@@ -151,31 +112,3 @@ func (c *Cache) put(key string, a *answer) {
 		c.bytes -= old.size(k)
 	}
 }
-
-// recorder copies an answer while it is written.
-type recorder struct {
-	http.ResponseWriter
-	status int
-	body   bytes.Buffer
-	isLong bool // and not copied to its end
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (r *recorder) WriteHeader(status int) {
-	r.status = status
-	r.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (r *recorder) Write(b []byte) (int, error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
-	if r.isLong = r.isLong || r.body.Len()+len(b) > maxAnswer; !r.isLong {
-		r.body.Write(b)
-	}
-	return r.ResponseWriter.Write(b)
-}
-
-// Unwrap returns the writer below, for http.ResponseController.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"pgregory.net/rapid"
 
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
 )
@@ -28,7 +29,7 @@ func counter(c *Cache) (e *echo.Echo, asked *atomic.Int64) {
 		if c.QueryParam("plain") == "" {
 			c.Response().Header().Set("ETag", `"e"`)
 		}
-		return c.String(http.StatusOK, fmt.Sprint(n, strings.Repeat("x", len(c.QueryParam("long"))*maxAnswer)))
+		return c.String(http.StatusOK, fmt.Sprint(n, strings.Repeat("x", len(c.QueryParam("long"))*httpapi.MaxKept)))
 	}
 	e.GET("/kept/:id", say)
 	e.GET("/other", say)
@@ -130,8 +131,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	c := New(nil, nil)
 	for i := range 400 {
-		c.put(fmt.Sprint(i), &answer{state: "s", body: make([]byte, maxAnswer)})
-		c.put(fmt.Sprint(i), &answer{state: "s", body: make([]byte, maxAnswer)})
+		c.put(fmt.Sprint(i), &answer{state: "s", Kept: httpapi.Kept{Body: make([]byte, httpapi.MaxKept)}})
+		c.put(fmt.Sprint(i), &answer{state: "s", Kept: httpapi.Kept{Body: make([]byte, httpapi.MaxKept)}})
 	}
 	sum := 0
 	for _, k := range c.kept.Keys() {

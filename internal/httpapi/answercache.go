@@ -17,13 +17,9 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-const (
-	// answerLife is how much older than a request an answer to it may be. It is counted from the beginning of the
-	// request that made the answer, before its snapshot, so that no change is hidden for longer.
-	answerLife = time.Second
-	// maxAnswer bounds the body of an answer that is kept, in bytes.
-	maxAnswer = 256 << 10
-)
+// answerLife is how much older than a request an answer to it may be. It is counted from the beginning of the request
+// that made the answer, before its snapshot, so that no change is hidden for longer.
+const answerLife = time.Second
 
 // answerCache keeps answers in Redis for processes that answer from the same database. While Redis does not answer, every
 // request is answered from the database.
@@ -60,14 +56,14 @@ func (s *Server) remember(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		began, key := time.Now(), a.key(c.Request())
 		if kept, ok := a.get(c.Request().Context(), key); ok {
-			return kept.write(c)
+			c.Response().Header().Set("Cache-Status", "repute; hit") // RFC 9211
+			return kept.Send(c)
 		}
-		out := &recorder{ResponseWriter: c.Response().Writer, status: http.StatusOK}
-		c.Response().Writer = out
-		err := next(c)
-		c.Response().Writer = out.ResponseWriter
-		if left := answerLife - time.Since(began); err == nil && left > 0 && out.keeps() {
-			a.set(c.Request().Context(), key, out.answer(), left)
+		kept, whole, err := Record(c, next)
+		// Only what is the same for everybody for a while is kept.
+		if left := answerLife - time.Since(began); whole && left > 0 && len(kept.Body) > 0 &&
+			strings.HasPrefix(kept.CacheControl, "public, max-age=") {
+			a.set(c.Request().Context(), key, kept, left)
 		}
 		return err
 	}
@@ -93,7 +89,7 @@ func (a *answerCache) key(r *http.Request) string {
 }
 
 // get returns a kept answer.
-func (a *answerCache) get(ctx context.Context, key string) (kept answer, ok bool) {
+func (a *answerCache) get(ctx context.Context, key string) (kept Kept, ok bool) {
 	raw, err := a.breaker.Execute(func() ([]byte, error) {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisBudget)
 		defer cancel()
@@ -110,83 +106,27 @@ func (a *answerCache) get(ctx context.Context, key string) (kept answer, ok bool
 }
 
 // set keeps an answer. A failure is that of the next get too, which the breaker sees.
-func (a *answerCache) set(ctx context.Context, key string, kept answer, life time.Duration) {
+func (a *answerCache) set(ctx context.Context, key string, kept Kept, life time.Duration) {
 	_, err := a.breaker.Execute(func() ([]byte, error) {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisBudget)
 		defer cancel()
-		return nil, a.client.Set(bounded, key, kept.bytes(), life).Err()
+		return nil, a.client.Set(bounded, key, bytesOf(kept), life).Err()
 	})
 	if err != nil {
 		a.log.DebugContext(ctx, "an answer is not kept in Redis", "error", err)
 	}
 }
 
-// answer is what is kept of an answer.
-type answer struct {
-	contentType, etag, cacheControl string
-	body                            []byte
+// bytesOf returns an answer as it is kept: a line for each header, then the body.
+func bytesOf(k Kept) []byte {
+	return append(fmt.Appendf(nil, "%s\n%s\n%s\n", k.ContentType, k.ETag, k.CacheControl), k.Body...)
 }
 
-// bytes returns the answer as it is kept: a line for each header, then the body.
-func (a answer) bytes() []byte {
-	return append(fmt.Appendf(nil, "%s\n%s\n%s\n", a.contentType, a.etag, a.cacheControl), a.body...)
-}
-
-// parseAnswer reads what bytes wrote.
-func parseAnswer(raw []byte) (a answer, ok bool) {
+// parseAnswer reads what bytesOf wrote.
+func parseAnswer(raw []byte) (k Kept, ok bool) {
 	parts := bytes.SplitN(raw, []byte("\n"), 4)
 	if len(parts) != 4 {
-		return a, false
+		return k, false
 	}
-	return answer{string(parts[0]), string(parts[1]), string(parts[2]), parts[3]}, true
-}
-
-// write sends the answer, or says that the caller has it.
-func (a answer) write(c echo.Context) error {
-	h := c.Response().Header()
-	h.Set("ETag", a.etag)
-	h.Set("Cache-Control", a.cacheControl)
-	h.Set("Cache-Status", "repute; hit") // RFC 9211
-	if held := c.Request().Header.Get("If-None-Match"); a.etag != "" && held != "" && MatchesETag(held, a.etag) {
-		return c.NoContent(http.StatusNotModified)
-	}
-	return c.Blob(http.StatusOK, a.contentType, a.body)
-}
-
-// recorder copies an answer while it is sent.
-type recorder struct {
-	http.ResponseWriter
-	status int
-	body   bytes.Buffer
-	large  bool
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (r *recorder) WriteHeader(status int) {
-	r.status = status
-	r.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (r *recorder) Write(b []byte) (int, error) {
-	if r.large = r.large || r.body.Len()+len(b) > maxAnswer; !r.large {
-		r.body.Write(b)
-	}
-	return r.ResponseWriter.Write(b)
-}
-
-// Unwrap is for http.ResponseController.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// keeps reports whether the answer may be kept: a success that is the same for everybody for a while.
-func (r *recorder) keeps() bool {
-	h := r.Header()
-	return r.status == http.StatusOK && !r.large && r.body.Len() > 0 && h.Get("ETag") != "" &&
-		strings.HasPrefix(h.Get("Cache-Control"), "public, max-age=")
-}
-
-// answer returns what is kept.
-func (r *recorder) answer() answer {
-	h := r.Header()
-	return answer{h.Get("Content-Type"), h.Get("ETag"), h.Get("Cache-Control"), r.body.Bytes()}
+	return Kept{string(parts[0]), string(parts[1]), string(parts[2]), parts[3]}, true
 }
