@@ -146,7 +146,7 @@ var allowed = map[string][]string{
 	"trust/statement":           {"."},
 	"api": {".", "api/answers", "api/badge", "api/batch", "api/export", "api/feed", "api/graph", "api/hot", "api/ipfs",
 		"api/subgraph", "api/wire", "api/wire/stats", "internal/httpapi", "mcp", "store", "store/docdb",
-		"store/docstats", "store/query", "store/searchdb", "trust/engine", "trust/explain", "trust/statement", "web"},
+		"store/docstats", "store/query", "store/searchdb", "store/statsdb", "trust/engine", "trust/explain", "trust/statement", "web"},
 	"api/answers": {".", "api/wire", "api/wire/stats", "internal/httpapi", "manifest", "policy", "store", "store/chaindb",
 		"store/docdb", "store/docstats", "store/historydb", "store/manifestdb", "store/query", "store/searchdb",
 		"store/searchtext", "store/statsdb", "trust", "trust/engine", "trust/explain", "trust/identity",

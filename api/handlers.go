@@ -104,10 +104,10 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef,
 	return out, nil
 }
 
-// feedback serves GET /agents/{id}/feedback.
-func (a *API) feedback(ctx context.Context, ref repute.AgentRef,
-	q *answers.FeedbackQuery) (*output[wire.FeedbackList], error) {
-	f, err := q.Filter()
+// readAgent answers about an agent with what read returns by a filter of the request.
+func readAgent[F, B any](ctx context.Context, a *API, ref repute.AgentRef, filter func() (F, error),
+	read func(context.Context, repute.AgentID, F) (B, error)) (*output[B], error) {
+	f, err := filter()
 	if err != nil {
 		return nil, err
 	}
@@ -115,32 +115,33 @@ func (a *API) feedback(ctx context.Context, ref repute.AgentRef,
 	if err != nil {
 		return nil, err
 	}
-	page, err := query.Feedback(ctx, a.DB, id, f)
+	body, err := read(ctx, id, f)
 	if err != nil {
 		return nil, answers.UnknownAgent(err)
 	}
-	return ok(wire.FeedbackList{Items: wire.Each(page.Items, wire.EncodeFeedback), Next: wire.OrNull(page.Next),
-		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}), nil
+	return ok(body), nil
+}
+
+// feedback serves GET /agents/{id}/feedback.
+func (a *API) feedback(ctx context.Context, ref repute.AgentRef,
+	q *answers.FeedbackQuery) (*output[wire.FeedbackList], error) {
+	return readAgent(ctx, a, ref, q.Filter,
+		func(ctx context.Context, id repute.AgentID, f query.FeedbackFilter) (wire.FeedbackList, error) {
+			page, err := query.Feedback(ctx, a.DB, id, f)
+			return wire.FeedbackList{Items: wire.Each(page.Items, wire.EncodeFeedback), Next: wire.OrNull(page.Next),
+				AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}, err
+		})
 }
 
 // validations serves GET /agents/{id}/validations.
 func (a *API) validations(ctx context.Context, ref repute.AgentRef,
-	q *answers.ValidationQuery) (*output[wire.ValidationList],
-	error) {
-	f, err := q.Filter()
-	if err != nil {
-		return nil, err
-	}
-	id, err := a.Resolve(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	page, err := query.Validations(ctx, a.DB, id, f)
-	if err != nil {
-		return nil, answers.UnknownAgent(err)
-	}
-	return ok(wire.ValidationList{Items: wire.Each(page.Items, wire.EncodeValidation), Next: wire.OrNull(page.Next),
-		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}), nil
+	q *answers.ValidationQuery) (*output[wire.ValidationList], error) {
+	return readAgent(ctx, a, ref, q.Filter,
+		func(ctx context.Context, id repute.AgentID, f query.ValidationFilter) (wire.ValidationList, error) {
+			page, err := query.Validations(ctx, a.DB, id, f)
+			return wire.ValidationList{Items: wire.Each(page.Items, wire.EncodeValidation), Next: wire.OrNull(page.Next),
+				AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}, err
+		})
 }
 
 // listAgents serves GET /agents: a list, or a search if a search parameter is given.

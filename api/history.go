@@ -31,35 +31,11 @@ func (a *API) mountHistory() {
 // history serves GET /agents/{id}/history.
 func (a *API) history(ctx context.Context, ref repute.AgentRef, q *answers.HistoryQuery) (*output[stats.HistoryList],
 	error) {
-	f, err := q.Filter()
-	if err != nil {
-		return nil, err
-	}
-	id, err := a.Resolve(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.History(ctx, id, f)
-	if err != nil {
-		return nil, answers.UnknownAgent(err)
-	}
-	return ok(list), nil
+	return readAgent(ctx, a, ref, q.Filter, a.History)
 }
 
 // series serves GET /agents/{id}/series.
 func (a *API) series(ctx context.Context, ref repute.AgentRef, q *answers.SeriesQuery) (*output[stats.SeriesAnswer],
 	error) {
-	f, err := q.Filter()
-	if err != nil {
-		return nil, err
-	}
-	id, err := a.Resolve(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	series, err := a.Series(ctx, id, f)
-	if err != nil {
-		return nil, answers.UnknownAgent(err)
-	}
-	return ok(series), nil
+	return readAgent(ctx, a, ref, q.Filter, a.Series)
 }

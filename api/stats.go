@@ -5,6 +5,7 @@ import (
 
 	"repute/api/answers"
 	"repute/api/wire/stats"
+	"repute/store/statsdb"
 )
 
 // Inputs of the operations on all agents at once.
@@ -42,17 +43,23 @@ func (a *API) getClient(ctx context.Context, in *clientInput) (*output[stats.Cli
 	return ok(client), nil
 }
 
-// listValidators serves GET /validators.
-func (a *API) listValidators(ctx context.Context, in *validatorsInput) (*output[stats.ValidatorList], error) {
-	f, err := in.Filter()
+// readList answers with what read returns by a filter of the request.
+func readList[F, B any](ctx context.Context, filter func() (F, error),
+	read func(context.Context, F) (B, error)) (*output[B], error) {
+	f, err := filter()
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.Validators(ctx, f)
+	list, err := read(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	return ok(list), nil
+}
+
+// listValidators serves GET /validators.
+func (a *API) listValidators(ctx context.Context, in *validatorsInput) (*output[stats.ValidatorList], error) {
+	return readList(ctx, in.Filter, a.Validators)
 }
 
 // getValidator serves GET /validators/{address}.
@@ -70,26 +77,13 @@ func (a *API) getValidator(ctx context.Context, in *validatorInput) (*output[sta
 
 // listTags serves GET /tags.
 func (a *API) listTags(ctx context.Context, in *tagsInput) (*output[stats.TagList], error) {
-	f, err := in.Filter()
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.Tags(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return ok(list), nil
+	return readList(ctx, in.Filter, a.Tags)
 }
 
 // leaderboard serves GET /leaderboard.
 func (a *API) leaderboard(ctx context.Context, in *leadersInput) (*output[stats.LeaderList], error) {
-	f, err := in.Filter()
-	if err != nil {
-		return nil, err
-	}
-	list, _, err := a.Leaders(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return ok(list), nil
+	return readList(ctx, in.Filter, func(ctx context.Context, f statsdb.LeaderFilter) (stats.LeaderList, error) {
+		list, _, err := a.Leaders(ctx, f)
+		return list, err
+	})
 }

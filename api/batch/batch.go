@@ -89,8 +89,11 @@ func (i *AgentItem) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// MaxItems is the most items of a batch.
-const MaxItems = batchdb.MaxItems
+// MaxItems is the most items of a batch, and MaxMatches the most agents that one wallet or domain may name.
+const (
+	MaxItems   = batchdb.MaxItems
+	MaxMatches = batchdb.MaxMatches
+)
 
 // itemForms is the hint for an item that names no agent.
 const itemForms = `"8453:22", {"wallet": "0x…"} or {"domain": "shop.example"}`

@@ -15,9 +15,6 @@ import (
 // matchCost is what the reputation of one agent of a batch costs, with its tags and raters.
 const matchCost = tagsCost
 
-// mostMatches is how many agents one wallet or domain may name.
-const mostMatches = 20
-
 // reputationsArgs are the arguments of Query.reputations.
 type reputationsArgs struct {
 	IDs     *[]wire.ID
@@ -70,7 +67,7 @@ func (args reputationsArgs) items() (items []batch.AgentItem, most int) {
 			items = append(items, batch.AgentItem{Domain: d})
 		}
 	}
-	return items, most + mostMatches*(len(items)-most)
+	return items, most + batch.MaxMatches*(len(items)-most)
 }
 
 // Reputations reads the reputations of many agents from one snapshot.

@@ -10,6 +10,7 @@ import (
 	"repute/api/wire"
 	"repute/api/wire/stats"
 	"repute/internal/httpapi"
+	"repute/store"
 	"repute/store/query"
 )
 
@@ -56,28 +57,42 @@ func (n *clientNode) Feedback(ctx context.Context, args struct {
 	IncludeRevoked *bool
 }) (*clientFeedbackConnection, error) {
 	f := query.ParticipantFilter{ChainIDs: n.among, After: orEmpty(args.After), IncludeRevoked: isTrue(args.IncludeRevoked)}
-	var err error
-	if f.Limit, err = pageSize(args.First); err != nil {
-		return nil, err
-	}
-	if err := charge(ctx, 2*(readCost+f.Limit)); err != nil {
-		return nil, err
-	}
-	page, err := query.FeedbackOf(ctx, n.index.DB, n.of, f, nil)
-	if err != nil {
-		return nil, renameCursor(err)
-	}
-	nodes, err := nodesOf(ctx, n.index, wire.Each(page.Items, func(f repute.Feedback) repute.AgentID { return f.Agent }))
+	nodes, page, asOf, err := participantPage(ctx, n.index, n.of, f, args.First, query.FeedbackOf,
+		func(f repute.Feedback) repute.AgentID { return f.Agent },
+		func(f repute.Feedback, agent *agentNode) *feedbackNode {
+			return &feedbackNode{wire.EncodeFeedback(f), agent}
+		})
 	if err != nil {
 		return nil, err
 	}
-	return &clientFeedbackConnection{PageInfo: pageInfo{page.Next != "", wire.OrNull(page.Next)},
-		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf), Nodes: wire.Each(page.Items, func(f repute.Feedback) *feedbackNode {
-			return &feedbackNode{wire.EncodeFeedback(f), nodes[f.Agent]}
-		})}, nil
+	return &clientFeedbackConnection{nodes, page, asOf}, nil
 }
 
-// nodesOf reads agents that a page names, with as many statements for one as for many.
+// participantPage reads a page of what a client or a validator has to do with, and the agents that it names with as many
+// statements for one as for many.
+func participantPage[T, N any](ctx context.Context, x *answers.Index, of common.Address, f query.ParticipantFilter,
+	first *int32, read func(context.Context, *store.DB, common.Address, query.ParticipantFilter, query.Beside) (store.Page[T],
+		error), agentOf func(T) repute.AgentID, node func(T, *agentNode) N) (nodes []N, info pageInfo, asOf []wire.AsOf,
+	err error) {
+	if f.Limit, err = pageSize(first); err != nil {
+		return nil, info, nil, err
+	}
+	if err := charge(ctx, 2*(readCost+f.Limit)); err != nil {
+		return nil, info, nil, err
+	}
+	page, err := read(ctx, x.DB, of, f, nil)
+	if err != nil {
+		return nil, info, nil, renameCursor(err)
+	}
+	agents, err := nodesOf(ctx, x, wire.Each(page.Items, agentOf))
+	if err != nil {
+		return nil, info, nil, err
+	}
+	nodes = wire.Each(page.Items, func(t T) N { return node(t, agents[agentOf(t)]) })
+	return nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}, wire.Each(page.AsOf, wire.EncodeAsOf), nil
+}
+
+// nodesOf reads agents at once.
 func nodesOf(ctx context.Context, x *answers.Index, ids []repute.AgentID) (map[repute.AgentID]*agentNode, error) {
 	ids = distinct(ids)
 	if len(ids) == 0 {
@@ -173,25 +188,15 @@ func (n *validatorNode) Validations(ctx context.Context, args struct {
 }) (*validatorValidationConnection, error) {
 	f := n.filter
 	f.After = orEmpty(args.After)
-	var err error
-	if f.Limit, err = pageSize(args.First); err != nil {
-		return nil, err
-	}
-	if err := charge(ctx, 2*(readCost+f.Limit)); err != nil {
-		return nil, err
-	}
-	page, err := query.ValidationsOf(ctx, n.index.DB, n.of, f, nil)
-	if err != nil {
-		return nil, renameCursor(err)
-	}
-	nodes, err := nodesOf(ctx, n.index, wire.Each(page.Items, func(v repute.Validation) repute.AgentID { return v.Agent }))
+	nodes, page, asOf, err := participantPage(ctx, n.index, n.of, f, args.First, query.ValidationsOf,
+		func(v repute.Validation) repute.AgentID { return v.Agent },
+		func(v repute.Validation, agent *agentNode) *validationNode {
+			return &validationNode{wire.EncodeValidation(v), agent}
+		})
 	if err != nil {
 		return nil, err
 	}
-	return &validatorValidationConnection{PageInfo: pageInfo{page.Next != "", wire.OrNull(page.Next)},
-		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf), Nodes: wire.Each(page.Items, func(v repute.Validation) *validationNode {
-			return &validationNode{wire.EncodeValidation(v), nodes[v.Agent]}
-		})}, nil
+	return &validatorValidationConnection{nodes, page, asOf}, nil
 }
 
 // tagConnection is a page of tags.

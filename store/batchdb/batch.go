@@ -87,10 +87,7 @@ func Read(ctx context.Context, db *store.DB, items []Item, defaultChain uint64) 
 		if err != nil {
 			return err
 		}
-		b = Batch{Found: make([]Found, len(items))}
-		for _, c := range chains {
-			b.AsOf = append(b.AsOf, c.Latest())
-		}
+		b = Batch{Found: make([]Found, len(items)), AsOf: chaindb.LatestOf(chains)}
 		if err := b.find(ctx, tx, db.Options().SharedHosts, items, chains, defaultChain); err != nil {
 			return err
 		}
@@ -132,21 +129,15 @@ func (b *Batch) find(ctx context.Context, tx pgx.Tx, shared []string, items []It
 // set keeps the first matches in their order.
 func (f *Found) set(all []Match) {
 	slices.SortStableFunc(all, func(a, b Match) int {
-		return cmp.Or(-compareBool(a.Proven, b.Proven), cmp.Compare(a.Agent.ChainID, b.Agent.ChainID),
-			a.Agent.TokenID.Cmp(&b.Agent.TokenID))
+		if a.Proven != b.Proven {
+			if a.Proven {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.Agent.ChainID, b.Agent.ChainID), a.Agent.TokenID.Cmp(&b.Agent.TokenID))
 	})
 	f.Matches, f.More = all[:min(len(all), MaxMatches)], len(all) > MaxMatches
-}
-
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // agents returns the different agents of all items. Items that exceed MaxAgents fail.

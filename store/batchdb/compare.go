@@ -39,10 +39,7 @@ func Compare(ctx context.Context, db *store.DB, refs []repute.AgentRef, defaultC
 		if err != nil {
 			return err
 		}
-		b := Batch{Found: make([]Found, len(items))}
-		for _, c := range chains {
-			b.AsOf = append(b.AsOf, c.Latest())
-		}
+		b := Batch{Found: make([]Found, len(items)), AsOf: chaindb.LatestOf(chains)}
 		if err := b.find(ctx, tx, nil, items, chains, defaultChain); err != nil {
 			return err
 		}

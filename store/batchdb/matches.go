@@ -12,25 +12,35 @@ import (
 	"repute/store/manifestdb"
 )
 
+// asked returns the different keys by which items name agents, in their order.
+func asked[K comparable](items []Item, key func(Item) (k K, is bool)) (list []K) {
+	seen := map[K]bool{}
+	for _, item := range items {
+		if k, is := key(item); is && !seen[k] {
+			seen[k] = true
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
 // agentsOfAddresses returns the agents whose wallet or owner an address is, by the addresses of the items. Of each
 // address, chain and role at most one more than MaxMatches are read.
 func agentsOfAddresses(ctx context.Context, tx pgx.Tx, items []Item,
 	chains []*chaindb.ChainView) (map[common.Address][]Match, error) {
-	asked := map[common.Address]bool{}
-	var list []common.Address
-	for _, item := range items {
-		if item.Address != nil && !asked[*item.Address] {
-			asked[*item.Address] = true
-			list = append(list, *item.Address)
+	list := asked(items, func(item Item) (a common.Address, is bool) {
+		if item.Address != nil {
+			a = *item.Address
 		}
-	}
+		return a, item.Address != nil
+	})
 	out := map[common.Address][]Match{}
 	if len(list) == 0 {
 		return out, nil
 	}
-	ids, registries := make([]uint64, len(chains)), map[uint64]common.Address{}
-	for i, c := range chains {
-		ids[i], registries[c.ID] = c.ID, c.Identity
+	registries := map[uint64]common.Address{}
+	for _, c := range chains {
+		registries[c.ID] = c.Identity
 	}
 	rows, err := tx.Query(ctx, `
 		select k.address, a.chain_id, a.token_id, a.wallet = k.address, a.owner = k.address, a.claimed
@@ -43,7 +53,7 @@ func agentsOfAddresses(ctx context.Context, tx pgx.Tx, items []Item,
 			(select chain_id, token_id from agents
 				where chain_id = c.chain_id and owner = k.address order by token_id limit $3)) x
 		join agents a on (a.chain_id, a.token_id) = (x.chain_id, x.token_id)
-		order by k.address, a.chain_id, a.token_id`, ids, store.AddressColumn(list), MaxMatches+1)
+		order by k.address, a.chain_id, a.token_id`, chaindb.ChainIDs(chains), store.AddressColumn(list), MaxMatches+1)
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +79,7 @@ func agentsOfAddresses(ctx context.Context, tx pgx.Tx, items []Item,
 
 // agentsOfDomains returns the agents that domains stand for, by the domains of the items.
 func agentsOfDomains(ctx context.Context, tx pgx.Tx, shared []string, items []Item) (map[string][]Match, error) {
-	asked := map[string]bool{}
-	var list []string
-	for _, item := range items {
-		if item.Domain != "" && !asked[item.Domain] {
-			asked[item.Domain] = true
-			list = append(list, item.Domain)
-		}
-	}
+	list := asked(items, func(item Item) (string, bool) { return item.Domain, item.Domain != "" })
 	out := map[string][]Match{}
 	if len(list) == 0 {
 		return out, nil

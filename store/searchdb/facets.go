@@ -39,10 +39,7 @@ func SearchFacets(ctx context.Context, db *store.DB, f AgentFilter) (out Facets,
 		return out, err
 	}
 	err = searching(ctx, db, f, func(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView) error {
-		var asOf []repute.AsOf
-		for _, c := range chains {
-			asOf = append(asOf, c.Latest())
-		}
+		asOf := chaindb.LatestOf(chains)
 		deadline := time.Now().Add(searchTimeout)
 		ctx, cancel := context.WithDeadline(ctx, deadline.Add(searchGrace))
 		defer cancel()
