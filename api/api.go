@@ -105,12 +105,9 @@ func New(o Options) (*API, error) {
 		return nil, err
 	}
 	a.server.Rewrite(oneForm)
-	// Scores by a caller's roots count against its limit, and statements have a time of their own. The state of the
-	// database says nothing of what a replica has, from which answers are read where there is one.
-	if o.DB.Options().ReadURL == "" {
-		a.server.Echo.Use(hot.New(o.DB, []string{"roots", "signed"}, "/agents/:id", "/agents/:id/reputation",
-			"/agents/:id/decision", "/agents/:id/badge.svg").Middleware)
-	}
+	// Scores by a caller's roots count against its limit, and statements have a time of their own.
+	a.server.Echo.Use(hot.New(o.DB, []string{"roots", "signed"}, "/agents/:id", "/agents/:id/reputation",
+		"/agents/:id/decision", "/agents/:id/badge.svg").Middleware)
 	a.mount()
 	a.mountPlain()
 	a.mountChanges()

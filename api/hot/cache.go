@@ -35,6 +35,7 @@ func (a *answer) size(key string) int { return len(a.Body) + len(key) + 512 }
 
 // Cache keeps answers of some routes. Make one with New.
 type Cache struct {
+	db     *store.DB
 	states *states
 	routes map[string]bool
 	except []string
@@ -47,7 +48,7 @@ type Cache struct {
 // New returns an empty cache for the answers of routes, by their patterns in the router's form, to requests without the
 // parameters in except. Every answer of these MUST follow from the database, the URL and the clock alone.
 func New(db *store.DB, except []string, routes ...string) *Cache {
-	c := &Cache{states: newStates(db), routes: map[string]bool{}, except: except,
+	c := &Cache{db: db, states: newStates(db), routes: map[string]bool{}, except: except,
 		kept: lru.NewBasicLRU[string, *answer](1 << 20)}
 	for _, r := range routes {
 		c.routes[r] = true
@@ -78,10 +79,11 @@ func (c *Cache) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// keeps reports whether the answer to a request may be kept.
+// keeps reports whether the answer to a request may be kept. None is where answers are read from a replica: the state of
+// the database does not say what that one has.
 func (c *Cache) keeps(e echo.Context) bool {
 	r := e.Request()
-	return c.routes[e.Path()] && r.Method == http.MethodGet && !slices.ContainsFunc(c.except,
+	return c.routes[e.Path()] && r.Method == http.MethodGet && c.db.Options().ReadURL == "" && !slices.ContainsFunc(c.except,
 		func(name string) bool { return strings.Contains(r.URL.RawQuery, name+"=") })
 }
 
