@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/api/answers"
 	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/internal/httpapi"
 	"repute/store"
 )
@@ -60,7 +61,7 @@ func cursor(name, in, doc string) *huma.Param {
 func (a *API) mountChanges() {
 	params := changesParams()
 	a.server.Streams(changesPath)
-	schema := a.server.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[wire.ChangeList](), true, "ChangeList")
+	schema := a.server.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[push.ChangeList](), true, "ChangeList")
 	op := a.server.Describe(http.MethodGet, httpapi.Route{Path: changesPath, ID: "list-changes", Params: params,
 		Summary:     "Lists what changed, in order; with Accept: text/event-stream it streams what changes from then on",
 		ContentType: jsonType, Schema: schema, Example: exampleChanges()})
@@ -70,9 +71,9 @@ func (a *API) mountChanges() {
 }
 
 // exampleChanges is an answer for the document.
-func exampleChanges() wire.ChangeList {
+func exampleChanges() push.ChangeList {
 	id := wire.ID("8453:22")
-	return wire.ChangeList{Next: "803-7", Changes: []wire.Change{{Cursor: "803-7", Kind: store.KindFeedback, ChainID: 8453,
+	return push.ChangeList{Next: "803-7", Changes: []push.Change{{Cursor: "803-7", Kind: store.KindFeedback, ChainID: 8453,
 		Agent: &id, Block: 41_663_783, LogIndex: 12, Data: json.RawMessage(`{"value":"95","decimals":0,"tag1":"quality"}`),
 		At: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)}}}
 }
@@ -104,7 +105,7 @@ func (a *API) changes(c echo.Context) error {
 		return err
 	}
 	c.Response().Header().Set("Cache-Control", "no-store")
-	return c.JSON(http.StatusOK, wire.EncodeChanges(list, next))
+	return c.JSON(http.StatusOK, push.EncodeChanges(list, next))
 }
 
 // streamChanges sends changes as they come, until the caller leaves or the server stops. A caller that reads too slowly
@@ -182,7 +183,7 @@ func (a *API) sendChanges(ctx context.Context, out *httpapi.EventStream, since s
 // continues there.
 func sendBatch(out *httpapi.EventStream, b changeBatch) error {
 	for i := range b.list {
-		data, err := json.Marshal(wire.EncodeChange(&b.list[i]))
+		data, err := json.Marshal(push.EncodeChange(&b.list[i]))
 		if err != nil {
 			return err
 		}

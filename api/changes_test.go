@@ -11,18 +11,18 @@ import (
 
 	"repute"
 	"repute/api"
-	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/store"
 )
 
 // changesFrom reads pages of the feed from a cursor to its end.
-func changesFrom(t testing.TB, s *httptest.Server, since string, params ...string) (all []wire.Change) {
+func changesFrom(t testing.TB, s *httptest.Server, since string, params ...string) (all []push.Change) {
 	t.Helper()
 	for {
 		if since != "" {
 			params = append(params, "since", since)
 		}
-		page := as[wire.ChangeList](t, get(t, s, "/changes"+query(params...)))
+		page := as[push.ChangeList](t, get(t, s, "/changes"+query(params...)))
 		if since != "" {
 			params = params[:len(params)-2]
 		}
@@ -36,7 +36,7 @@ func changesFrom(t testing.TB, s *httptest.Server, since string, params ...strin
 
 // wholeFeed reads the feed from a cursor to what the database has. Transactions of other tests on the same server hold
 // changes back for a while.
-func wholeFeed(t testing.TB, s *httptest.Server, l *ledger, since string) (all []wire.Change) {
+func wholeFeed(t testing.TB, s *httptest.Server, l *ledger, since string) (all []push.Change) {
 	t.Helper()
 	waitFor(t, "the feed", func() bool {
 		var newest string

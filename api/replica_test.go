@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/api"
 	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/internal/pgtest"
 	"repute/store"
 )
@@ -39,7 +40,7 @@ func TestReadReplica(t *testing.T) {
 	}
 	s := processes[0]
 	waitFor(t, "the replica", func() bool { return get(t, s, "/agents/8453:0?minBlock=1").status == http.StatusOK })
-	before := as[wire.ChangeList](t, get(t, s, "/changes"))
+	before := as[push.ChangeList](t, get(t, s, "/changes"))
 	r.Pause()
 	l.add(mint(1, addr(1), "https://b.example")...)
 	if got := get(t, s, "/agents/8453:1"); got.status != http.StatusNotFound {
@@ -55,7 +56,7 @@ func TestReadReplica(t *testing.T) {
 	}
 	for i, process := range processes {
 		waitFor(t, "the feed", func() bool {
-			list := as[wire.ChangeList](t, get(t, process, "/changes?since="+before.Next))
+			list := as[push.ChangeList](t, get(t, process, "/changes?since="+before.Next))
 			return len(list.Changes) > 0 && list.Changes[0].Block == 2
 		})
 		if t.Failed() {

@@ -5,6 +5,7 @@ import (
 
 	"repute/api/answers"
 	"repute/api/wire"
+	"repute/api/wire/stats"
 	"repute/store/searchdb"
 )
 
@@ -32,7 +33,7 @@ func (a *API) agents(ctx context.Context, q *answers.AgentsQuery, chains []uint6
 }
 
 // listFacets serves GET /agents/facets.
-func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[wire.Facets], error) {
+func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[stats.Facets], error) {
 	chains, err := answers.ParseChains(in.ChainIDs)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[wire.Fac
 }
 
 // facets counts the values of the matching agents.
-func (a *API) facets(ctx context.Context, q *answers.FacetsQuery, chains []uint64) (*output[wire.Facets], error) {
+func (a *API) facets(ctx context.Context, q *answers.FacetsQuery, chains []uint64) (*output[stats.Facets], error) {
 	f, err := q.AgentsFilter.Filter(chains)
 	if err != nil {
 		return nil, err
@@ -50,5 +51,5 @@ func (a *API) facets(ctx context.Context, q *answers.FacetsQuery, chains []uint6
 	if err != nil {
 		return nil, answers.SearchError(err, "q")
 	}
-	return ok(wire.EncodeFacets(facets)), nil
+	return ok(stats.EncodeFacets(facets)), nil
 }

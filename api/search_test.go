@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/api"
 	"repute/api/wire"
+	"repute/api/wire/stats"
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
@@ -148,7 +149,7 @@ func TestSearchSaysOnlyWhatIsKnown(t *testing.T) {
 		t.Errorf("of one agent: similar %d", *a.Similar)
 	}
 	for _, path := range []string{"/agents?q=qqqqqq", "/agents/facets?q=qqqqqq"} {
-		if f := as[wire.Facets](t, get(t, s, path)); f.Match != nil || f.Total.Value != 0 {
+		if f := as[stats.Facets](t, get(t, s, path)); f.Match != nil || f.Total.Value != 0 {
 			t.Errorf("%s: match %v of %+v", path, *f.Match, f.Total)
 		}
 	}
@@ -182,12 +183,12 @@ func TestSearchPages(t *testing.T) {
 func TestFacets(t *testing.T) {
 	t.Parallel()
 	s, _ := documented(t, api.Options{})
-	f := as[wire.Facets](t, get(t, s, "/agents/facets?q=weather"))
+	f := as[stats.Facets](t, get(t, s, "/agents/facets?q=weather"))
 	want := "{{3 eq} [{mcp 2} {a2a 1}] [{forecast 2} {chat 1}] [{weather 2}] [{reputation 1}] [{8453 3}] [{ok 3}]"
 	if got := fmt.Sprint(f); !strings.HasPrefix(got, want) || len(f.AsOf) != 2 {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if f := as[wire.Facets](t, get(t, s, "/chains/1/agents/facets")); f.Total.Value != 1 || len(f.AsOf) != 1 {
+	if f := as[stats.Facets](t, get(t, s, "/chains/1/agents/facets")); f.Total.Value != 1 || len(f.AsOf) != 1 {
 		t.Errorf("%+v", f)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"repute/api"
-	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/internal/httpapi"
 )
 
@@ -106,7 +106,7 @@ func TestSubscriptionToChanges(t *testing.T) {
 	for i := range all {
 		var got struct{ Changes json.RawMessage }
 		c.data(&got)
-		var change wire.Change
+		var change push.Change
 		if err := json.Unmarshal(got.Changes, &change); err != nil {
 			t.Fatal(err)
 		}

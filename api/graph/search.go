@@ -7,6 +7,7 @@ import (
 	"repute"
 	"repute/api/answers"
 	"repute/api/wire"
+	"repute/api/wire/stats"
 	"repute/internal/httpapi"
 	"repute/store/searchdb"
 )
@@ -106,7 +107,7 @@ func (q *queryResolver) agents(ctx context.Context, args agentsArgs, search bool
 const searchCost = 500
 
 // Facets counts what the agents found offer.
-func (c *agentConnection) Facets(ctx context.Context) (*wire.Facets, error) {
+func (c *agentConnection) Facets(ctx context.Context) (*stats.Facets, error) {
 	if err := charge(ctx, searchCost); err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (c *agentConnection) Facets(ctx context.Context) (*wire.Facets, error) {
 	if err != nil {
 		return nil, answers.SearchError(err, "query")
 	}
-	w := wire.EncodeFacets(facets)
+	w := stats.EncodeFacets(facets)
 	return &w, nil
 }
 

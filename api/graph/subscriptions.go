@@ -15,6 +15,7 @@ import (
 	"repute"
 	"repute/api/answers"
 	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/internal/httpapi"
 	"repute/store"
 )
@@ -91,7 +92,7 @@ func (f *changesFilter) query() answers.ChangesQuery {
 }
 
 // Changes streams the changes that a filter selects.
-func (s *subscriptionResolver) Changes(ctx context.Context, args struct{ Filter *changesFilter }) (<-chan *wire.ChangeEvent,
+func (s *subscriptionResolver) Changes(ctx context.Context, args struct{ Filter *changesFilter }) (<-chan *push.ChangeEvent,
 	error) {
 	if args.Filter == nil {
 		args.Filter = &changesFilter{}
@@ -100,7 +101,7 @@ func (s *subscriptionResolver) Changes(ctx context.Context, args struct{ Filter 
 	if err != nil {
 		return nil, err
 	}
-	return follow(ctx, s, f, func(c *store.Change) (*wire.ChangeEvent, error) { return wire.EncodeEvent(c), nil }), nil
+	return follow(ctx, s, f, func(c *store.Change) (*push.ChangeEvent, error) { return push.EncodeEvent(c), nil }), nil
 }
 
 // Reputation streams the changes of an agent's score, with a bound those that cross it.
@@ -108,7 +109,7 @@ func (s *subscriptionResolver) Reputation(ctx context.Context, args struct {
 	ID              wire.ID
 	Below, Above    *float64
 	Since, Finality *string
-}) (<-chan *wire.ScoreEvent, error) {
+}) (<-chan *push.ScoreEvent, error) {
 	f, err := s.begin(ctx, &changesFilter{Agent: &args.ID, Since: args.Since, Finality: args.Finality,
 		Kinds: &[]string{store.KindScore}})
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *subscriptionResolver) Reputation(ctx context.Context, args struct {
 	if f.filter.Final {
 		mode = store.FinalScore
 	}
-	return follow(ctx, s, f, func(c *store.Change) (*wire.ScoreEvent, error) {
+	return follow(ctx, s, f, func(c *store.Change) (*push.ScoreEvent, error) {
 		score, err := store.ScoreChangeOf(c)
 		if err != nil || score == nil || score.Mode != mode {
 			return nil, err
@@ -127,13 +128,13 @@ func (s *subscriptionResolver) Reputation(ctx context.Context, args struct {
 			!(args.Below != nil && score.CrossesBelow(*args.Below)) && !(args.Above != nil && score.CrossesAbove(*args.Above)) {
 			return nil, nil
 		}
-		return wire.EncodeScoreEvent(c, score), nil
+		return push.EncodeScoreEvent(c, score), nil
 	}), nil
 }
 
 // agentUpdate is a change of an agent, and the agent after it.
 type agentUpdate struct {
-	Change *wire.ChangeEvent // nil for the first update, which shows the agent as it is
+	Change *push.ChangeEvent // nil for the first update, which shows the agent as it is
 	query  *queryResolver
 	id     wire.ID
 	once   sync.Once
@@ -163,7 +164,7 @@ func (s *subscriptionResolver) Agent(ctx context.Context, args struct {
 	return follow(ctx, s, f, func(c *store.Change) (*agentUpdate, error) {
 		u := &agentUpdate{query: q, id: args.ID}
 		if c != nil {
-			u.Change = wire.EncodeEvent(c)
+			u.Change = push.EncodeEvent(c)
 		}
 		return u, nil
 	}), nil

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/store"
 	"repute/store/webhookdb"
 )
@@ -87,7 +87,7 @@ func (v *delivery) take(ctx context.Context, c *store.Change) error {
 
 // deliver sends a change until the receiver accepts it. errDisabled: it did not, and the webhook is disabled.
 func (v *delivery) deliver(ctx context.Context, c *store.Change) error {
-	body, err := json.Marshal(wire.EncodeMessage(c))
+	body, err := json.Marshal(push.EncodeMessage(c))
 	if err != nil {
 		return fmt.Errorf("message of change %s: %w", c.Cursor, err)
 	}

@@ -18,6 +18,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/store/webhookdb"
 )
 
@@ -120,18 +121,18 @@ func retryAfter(header string, now time.Time) time.Duration {
 
 // Test sends a message of kind TestKind to a webhook, also to a disabled one, once and outside of the order of changes.
 // repute.ErrNotFound: there is no such webhook.
-func (d *Deliverer) Test(ctx context.Context, id string) (wire.WebhookTest, error) {
+func (d *Deliverer) Test(ctx context.Context, id string) (push.WebhookTest, error) {
 	w, err := webhookdb.Read(ctx, d.db, id)
 	if err != nil {
-		return wire.WebhookTest{}, err
+		return push.WebhookTest{}, err
 	}
 	now := d.o.Clock.Now().UTC()
-	body, err := json.Marshal(wire.WebhookMessage{Type: TestKind, Timestamp: now, Data: map[string]string{"webhook": id}})
+	body, err := json.Marshal(push.WebhookMessage{Type: TestKind, Timestamp: now, Data: map[string]string{"webhook": id}})
 	if err != nil {
-		return wire.WebhookTest{}, fmt.Errorf("test message: %w", err)
+		return push.WebhookTest{}, fmt.Errorf("test message: %w", err)
 	}
 	began := time.Now()
 	a := d.send(ctx, &w, "test_"+strings.ToLower(rand.Text()), body)
-	return wire.WebhookTest{Status: wire.Long(a.status), Millis: wire.Long(time.Since(began).Milliseconds()),
+	return push.WebhookTest{Status: wire.Long(a.status), Millis: wire.Long(time.Since(began).Milliseconds()),
 		Reason: a.reason}, nil
 }

@@ -22,7 +22,7 @@ import (
 	"repute"
 	"repute/api/feed"
 	"repute/api/webhook"
-	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/webhookdb"
@@ -249,7 +249,7 @@ func TestSignatures(t *testing.T) {
 	ok(t, json.Unmarshal(m.body, &body))
 	list, _, err := w.db.Changes(t.Context(), "", 1, store.ChangeFilter{})
 	ok(t, err)
-	shown, err := json.Marshal(wire.EncodeChange(&list[0]))
+	shown, err := json.Marshal(push.EncodeChange(&list[0]))
 	ok(t, err)
 	if body.Type != "agent.uri" || !body.Timestamp.Equal(list[0].At) || string(body.Data) != string(shown) {
 		t.Errorf("body %s\nwant the data %s", m.body, shown)
@@ -403,7 +403,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	stop := w.run(w.db)
 	got := w.await(h.ID, "disabled", func(h *webhookdb.Webhook) bool { return h.Disabled != "" && w.log.String() != "" })
 	stop()
-	shown, err := json.Marshal(wire.EncodeWebhook(got))
+	shown, err := json.Marshal(push.EncodeWebhook(got))
 	ok(t, err)
 	whole, err := json.Marshal(got)
 	ok(t, err)

@@ -1,10 +1,11 @@
-package wire
+package push
 
 import (
 	"encoding/json"
 	"time"
 
 	"repute"
+	"repute/api/wire"
 	"repute/store"
 )
 
@@ -12,10 +13,10 @@ import (
 type Change struct {
 	Cursor   string          `json:"cursor" doc:"place in the feed; give it as since to continue after this change"`
 	Kind     string          `json:"kind" example:"feedback.given"`
-	ChainID  Long            `json:"chainId"`
-	Agent    *ID             `json:"agent" doc:"{chainId}:{tokenId}; null when no single agent is concerned"`
-	Block    Long            `json:"block" doc:"0 for what did not happen on the chain, such as a document that was read"`
-	LogIndex Long            `json:"logIndex"`
+	ChainID  wire.Long       `json:"chainId"`
+	Agent    *wire.ID        `json:"agent" doc:"{chainId}:{tokenId}; null when no single agent is concerned"`
+	Block    wire.Long       `json:"block" doc:"0 for what did not happen on the chain, such as a document that was read"`
+	LogIndex wire.Long       `json:"logIndex"`
 	Data     json.RawMessage `json:"data" doc:"the state after the change, by its kind"`
 	Retracts *string         `json:"retracts" doc:"cursor of the change that this one takes back after a reorganization; null for all others"`
 	At       time.Time       `json:"at" format:"date-time" doc:"when the index learned it"`
@@ -38,13 +39,13 @@ func EncodeChanges(list []store.Change, next string) ChangeList {
 
 // EncodeChange writes a change.
 func EncodeChange(c *store.Change) Change {
-	out := Change{Cursor: c.Cursor, Kind: c.Kind, ChainID: Long(c.ChainID), Block: Long(c.Block),
-		LogIndex: Long(c.LogIndex), Data: c.Data, At: c.At}
+	out := Change{Cursor: c.Cursor, Kind: c.Kind, ChainID: wire.Long(c.ChainID), Block: wire.Long(c.Block),
+		LogIndex: wire.Long(c.LogIndex), Data: c.Data, At: c.At}
 	if c.Retracts != "" {
 		out.Retracts = &c.Retracts
 	}
 	if c.TokenID != nil {
-		id := ID(repute.AgentID{ChainID: c.ChainID, TokenID: *c.TokenID}.Short())
+		id := wire.ID(repute.AgentID{ChainID: c.ChainID, TokenID: *c.TokenID}.Short())
 		out.Agent = &id
 	}
 	return out

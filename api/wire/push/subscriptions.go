@@ -1,9 +1,10 @@
-package wire
+package push
 
 import (
 	"encoding/json"
 
 	"repute"
+	"repute/api/wire"
 	"repute/store"
 )
 
@@ -26,32 +27,32 @@ func (j JSON) MarshalJSON() ([]byte, error) { return json.RawMessage(j).MarshalJ
 type ChangeEvent struct {
 	Cursor   string
 	Kind     string
-	ChainID  Long
-	Agent    *ID
-	Block    Long
-	LogIndex Long
+	ChainID  wire.Long
+	Agent    *wire.ID
+	Block    wire.Long
+	LogIndex wire.Long
 	Data     JSON
 	Retracts *string
-	At       Time
+	At       wire.Time
 }
 
 // EncodeEvent writes a change for a subscription.
 func EncodeEvent(c *store.Change) *ChangeEvent {
 	w := EncodeChange(c)
-	return &ChangeEvent{w.Cursor, w.Kind, w.ChainID, w.Agent, w.Block, w.LogIndex, JSON(w.Data), w.Retracts, *EncodeTime(w.At)}
+	return &ChangeEvent{w.Cursor, w.Kind, w.ChainID, w.Agent, w.Block, w.LogIndex, JSON(w.Data), w.Retracts, *wire.EncodeTime(w.At)}
 }
 
 // ScoreEvent is a change of a score as subscriptions of GraphQL show it.
 type ScoreEvent struct {
 	Cursor string
-	Agent  ID
+	Agent  wire.ID
 	Mode   string
 	Old    *ScoreStanding
 	New    *ScoreStanding
-	Epoch  Long
-	Block  Long
-	Hash   Hash
-	At     Time
+	Epoch  wire.Long
+	Block  wire.Long
+	Hash   wire.Hash
+	At     wire.Time
 }
 
 // ScoreStanding is what lists show of a score.
@@ -65,10 +66,10 @@ type ScoreStanding struct {
 
 // EncodeScoreEvent writes a change of a score, whose data is s.
 func EncodeScoreEvent(c *store.Change, s *store.ScoreChange) *ScoreEvent {
-	out := &ScoreEvent{Cursor: c.Cursor, Mode: s.Mode, Old: encodeStanding(s.Old), New: encodeStanding(s.New), Epoch: Long(s.Epoch),
-		Block: Long(s.AsOf.Block), Hash: Hash(s.AsOf.Hash), At: *EncodeTime(c.At)}
+	out := &ScoreEvent{Cursor: c.Cursor, Mode: s.Mode, Old: encodeStanding(s.Old), New: encodeStanding(s.New), Epoch: wire.Long(s.Epoch),
+		Block: wire.Long(s.AsOf.Block), Hash: wire.Hash(s.AsOf.Hash), At: *wire.EncodeTime(c.At)}
 	if c.TokenID != nil {
-		out.Agent = ID(repute.AgentID{ChainID: c.ChainID, TokenID: *c.TokenID}.Short())
+		out.Agent = wire.ID(repute.AgentID{ChainID: c.ChainID, TokenID: *c.TokenID}.Short())
 	}
 	return out
 }

@@ -1,9 +1,10 @@
-package wire
+package push
 
 import (
 	"time"
 
 	"repute"
+	"repute/api/wire"
 	"repute/store"
 	"repute/store/webhookdb"
 )
@@ -22,13 +23,13 @@ func EncodeMessage(c *store.Change) WebhookMessage {
 
 // WebhookFilter selects the changes that a webhook is sent.
 type WebhookFilter struct {
-	Agent    string   `json:"agent,omitempty" maxLength:"160" example:"8453:22" doc:"only changes of this agent, {chainId}:{tokenId}"`
-	Chain    Long     `json:"chain,omitempty" minimum:"0" doc:"only changes of this chain"`
-	Kinds    []string `json:"kinds,omitempty" maxItems:"50" doc:"only these kinds of changes; all when absent"`
-	Below    *float64 `json:"below,omitempty" minimum:"-100" maximum:"100" doc:"only changes of scores of which exactly one of old and new is below this"`
-	Above    *float64 `json:"above,omitempty" minimum:"-100" maximum:"100" doc:"only changes of scores of which exactly one of old and new is above this"`
-	Tier     bool     `json:"tier,omitempty" doc:"only changes of scores that change the tier"`
-	Finality string   `json:"finality,omitempty" enum:"latest,finalized" doc:"finalized: only what no reorganization undoes; latest when absent"`
+	Agent    string    `json:"agent,omitempty" maxLength:"160" example:"8453:22" doc:"only changes of this agent, {chainId}:{tokenId}"`
+	Chain    wire.Long `json:"chain,omitempty" minimum:"0" doc:"only changes of this chain"`
+	Kinds    []string  `json:"kinds,omitempty" maxItems:"50" doc:"only these kinds of changes; all when absent"`
+	Below    *float64  `json:"below,omitempty" minimum:"-100" maximum:"100" doc:"only changes of scores of which exactly one of old and new is below this"`
+	Above    *float64  `json:"above,omitempty" minimum:"-100" maximum:"100" doc:"only changes of scores of which exactly one of old and new is above this"`
+	Tier     bool      `json:"tier,omitempty" doc:"only changes of scores that change the tier"`
+	Finality string    `json:"finality,omitempty" enum:"latest,finalized" doc:"finalized: only what no reorganization undoes; latest when absent"`
 }
 
 // Decode returns the filter that is stored.
@@ -39,7 +40,7 @@ func (f *WebhookFilter) Decode() webhookdb.Filter {
 
 // encodeFilter writes a stored filter.
 func encodeFilter(f *webhookdb.Filter) WebhookFilter {
-	return WebhookFilter{Agent: f.Agent, Chain: Long(f.Chain), Kinds: f.Kinds, Below: f.Below, Above: f.Above, Tier: f.Tier,
+	return WebhookFilter{Agent: f.Agent, Chain: wire.Long(f.Chain), Kinds: f.Kinds, Below: f.Below, Above: f.Above, Tier: f.Tier,
 		Finality: string(f.Finality)}
 }
 
@@ -51,30 +52,30 @@ type Webhook struct {
 	State       string          `json:"state" enum:"active,failing,disabled" doc:"failing: the next message was refused and is sent again; disabled: nothing is sent"`
 	Reason      *string         `json:"reason" doc:"why it is disabled; null otherwise"`
 	Cursor      string          `json:"cursor" doc:"place in the feed up to which everything was delivered or not selected"`
-	Delivered   Long            `json:"delivered" doc:"messages that the receiver accepted"`
-	DeliveredAt *Time           `json:"deliveredAt" format:"date-time" doc:"of the last one; null before the first"`
+	Delivered   wire.Long       `json:"delivered" doc:"messages that the receiver accepted"`
+	DeliveredAt *wire.Time      `json:"deliveredAt" format:"date-time" doc:"of the last one; null before the first"`
 	Failure     *WebhookFailure `json:"failure" doc:"of the message that is next; null where it was not refused"`
-	CreatedAt   Time            `json:"createdAt" format:"date-time"`
+	CreatedAt   wire.Time       `json:"createdAt" format:"date-time"`
 	By          string          `json:"by" doc:"name of the token that added it"`
 }
 
 // WebhookFailure says how the attempts to deliver a message went.
 type WebhookFailure struct {
-	Attempts Long   `json:"attempts"`
-	Since    Time   `json:"since" format:"date-time"`
-	NextAt   Time   `json:"nextAt" format:"date-time" doc:"of the next attempt"`
-	Status   Long   `json:"status" doc:"of the last answer; 0 without an answer"`
-	Reason   string `json:"reason"`
+	Attempts wire.Long `json:"attempts"`
+	Since    wire.Time `json:"since" format:"date-time"`
+	NextAt   wire.Time `json:"nextAt" format:"date-time" doc:"of the next attempt"`
+	Status   wire.Long `json:"status" doc:"of the last answer; 0 without an answer"`
+	Reason   string    `json:"reason"`
 }
 
 // EncodeWebhook writes a webhook.
 func EncodeWebhook(w webhookdb.Webhook) Webhook {
 	out := Webhook{ID: w.ID, URL: w.URL, Filter: encodeFilter(&w.Filter), State: "active", Cursor: w.Cursor,
-		Delivered: Long(w.Delivered), DeliveredAt: EncodeTime(w.DeliveredAt), CreatedAt: *EncodeTime(w.Created), By: w.By}
+		Delivered: wire.Long(w.Delivered), DeliveredAt: wire.EncodeTime(w.DeliveredAt), CreatedAt: *wire.EncodeTime(w.Created), By: w.By}
 	if f := w.Failure; f.Attempts > 0 {
 		out.State = "failing"
-		out.Failure = &WebhookFailure{Attempts: Long(f.Attempts), Since: *EncodeTime(f.Since), NextAt: *EncodeTime(f.Next),
-			Status: Long(f.Status), Reason: f.Reason}
+		out.Failure = &WebhookFailure{Attempts: wire.Long(f.Attempts), Since: *wire.EncodeTime(f.Since), NextAt: *wire.EncodeTime(f.Next),
+			Status: wire.Long(f.Status), Reason: f.Reason}
 	}
 	if w.Disabled != "" {
 		out.State, out.Reason = "disabled", &w.Disabled
@@ -107,7 +108,7 @@ type WebhookReplay struct {
 
 // WebhookTest is how a receiver answered a test.
 type WebhookTest struct {
-	Status Long   `json:"status" doc:"of the answer; 0 without one"`
-	Millis Long   `json:"millis" doc:"until the answer"`
-	Reason string `json:"reason" doc:"why it counts as refused; empty where it was accepted"`
+	Status wire.Long `json:"status" doc:"of the answer; 0 without one"`
+	Millis wire.Long `json:"millis" doc:"until the answer"`
+	Reason string    `json:"reason" doc:"why it counts as refused; empty where it was accepted"`
 }

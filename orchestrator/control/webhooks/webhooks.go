@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/internal/httpapi"
 	"repute/orchestrator/control/rest"
 	"repute/store"
@@ -17,7 +18,7 @@ import (
 
 // Sender sends a test message to a webhook.
 type Sender interface {
-	Test(ctx context.Context, id string) (wire.WebhookTest, error)
+	Test(ctx context.Context, id string) (push.WebhookTest, error)
 }
 
 // Options configure the routes.
@@ -38,12 +39,12 @@ func Mount(router *rest.Router, o Options) {
 	s := &service{o}
 	rest.Read(router, "/webhooks", "list-webhooks", "Lists webhooks, the oldest first, without their secrets; needs the role operate", s.list)
 	rest.Read(router, "/webhooks/{id}", "get-webhook", "Returns a webhook without its secret; needs the role operate", s.get)
-	rest.Write[wire.WebhookRequest](router, http.MethodPost, "/webhooks", "add-webhook",
+	rest.Write[push.WebhookRequest](router, http.MethodPost, "/webhooks", "add-webhook",
 		"Adds a webhook, to which changes are sent in order, and shows its secret this once", s.add)
 	rest.Write[rest.None](router, http.MethodDelete, "/webhooks/{id}", "remove-webhook", "Removes a webhook", s.remove)
 	rest.Write[rest.None](router, http.MethodPost, "/webhooks/{id}/test", "test-webhook",
 		"Sends a test message to a webhook and returns how it was answered", s.test)
-	rest.Write[wire.WebhookReplay](router, http.MethodPost, "/webhooks/{id}/replay", "replay-webhook",
+	rest.Write[push.WebhookReplay](router, http.MethodPost, "/webhooks/{id}/replay", "replay-webhook",
 		"Sends changes after a cursor again, or continues a webhook that was disabled", s.replay)
 	rest.Write[rest.None](router, http.MethodPost, "/webhooks/{id}/rotate", "rotate-webhook",
 		"Gives a webhook a new secret and shows it this once; for 24 hours messages are signed with both", s.rotate)
@@ -52,16 +53,16 @@ func Mount(router *rest.Router, o Options) {
 }
 
 // list serves GET /v1/webhooks.
-func (s *service) list(ctx context.Context, _ *struct{}) (*rest.Answer[wire.WebhookList], error) {
+func (s *service) list(ctx context.Context, _ *struct{}) (*rest.Answer[push.WebhookList], error) {
 	list, err := webhookdb.List(ctx, s.DB)
 	if err != nil {
 		return nil, err
 	}
-	return rest.Say(&wire.WebhookList{Webhooks: wire.Each(list, wire.EncodeWebhook)}), nil
+	return rest.Say(&push.WebhookList{Webhooks: wire.Each(list, push.EncodeWebhook)}), nil
 }
 
 // get serves GET /v1/webhooks/{id}.
-func (s *service) get(ctx context.Context, in *rest.IDInput) (*rest.Answer[wire.Webhook], error) {
+func (s *service) get(ctx context.Context, in *rest.IDInput) (*rest.Answer[push.Webhook], error) {
 	w, err := s.read(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -70,19 +71,19 @@ func (s *service) get(ctx context.Context, in *rest.IDInput) (*rest.Answer[wire.
 }
 
 // read returns a webhook as it is shown. repute.ErrNotFound when there is none.
-func (s *service) read(ctx context.Context, id string) (wire.Webhook, error) {
+func (s *service) read(ctx context.Context, id string) (push.Webhook, error) {
 	if err := rest.Known("webhook", id); err != nil {
-		return wire.Webhook{}, err
+		return push.Webhook{}, err
 	}
 	w, err := webhookdb.Read(ctx, s.DB, id)
 	if err != nil {
-		return wire.Webhook{}, err
+		return push.Webhook{}, err
 	}
-	return wire.EncodeWebhook(w), nil
+	return push.EncodeWebhook(w), nil
 }
 
 // add serves POST /v1/webhooks.
-func (s *service) add(ctx context.Context, by string, _ *struct{}, r wire.WebhookRequest) (*rest.Answer[wire.WebhookWithSecret],
+func (s *service) add(ctx context.Context, by string, _ *struct{}, r push.WebhookRequest) (*rest.Answer[push.WebhookWithSecret],
 	error) {
 	if err := s.checkURL(r.URL); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (s *service) add(ctx context.Context, by string, _ *struct{}, r wire.Webhoo
 	if w, err = webhookdb.Add(ctx, s.DB, w); err != nil {
 		return nil, err
 	}
-	out := rest.Say(&wire.WebhookWithSecret{Webhook: wire.EncodeWebhook(w), Secret: w.Secret.Text()})
+	out := rest.Say(&push.WebhookWithSecret{Webhook: push.EncodeWebhook(w), Secret: w.Secret.Text()})
 	out.Status, out.Location = http.StatusCreated, rest.Prefix+"/webhooks/"+w.ID
 	return out, nil
 }
@@ -135,7 +136,7 @@ func (s *service) kept(ctx context.Context, cursor string) error {
 }
 
 // remove serves DELETE /v1/webhooks/{id}.
-func (s *service) remove(ctx context.Context, _ string, in *rest.IDInput, _ rest.None) (*rest.Answer[wire.Webhook], error) {
+func (s *service) remove(ctx context.Context, _ string, in *rest.IDInput, _ rest.None) (*rest.Answer[push.Webhook], error) {
 	w, err := s.read(ctx, in.ID)
 	if err == nil {
 		err = webhookdb.Remove(ctx, s.DB, in.ID)
@@ -147,7 +148,7 @@ func (s *service) remove(ctx context.Context, _ string, in *rest.IDInput, _ rest
 }
 
 // test serves POST /v1/webhooks/{id}/test.
-func (s *service) test(ctx context.Context, _ string, in *rest.IDInput, _ rest.None) (*rest.Answer[wire.WebhookTest], error) {
+func (s *service) test(ctx context.Context, _ string, in *rest.IDInput, _ rest.None) (*rest.Answer[push.WebhookTest], error) {
 	if s.Sender == nil {
 		return nil, &repute.MissingError{What: "sender of webhooks", Why: "is not part of this process"}
 	}
@@ -162,7 +163,7 @@ func (s *service) test(ctx context.Context, _ string, in *rest.IDInput, _ rest.N
 }
 
 // replay serves POST /v1/webhooks/{id}/replay.
-func (s *service) replay(ctx context.Context, _ string, in *rest.IDInput, r wire.WebhookReplay) (*rest.Answer[wire.Webhook], error) {
+func (s *service) replay(ctx context.Context, _ string, in *rest.IDInput, r push.WebhookReplay) (*rest.Answer[push.Webhook], error) {
 	w, err := s.read(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -181,7 +182,7 @@ func (s *service) replay(ctx context.Context, _ string, in *rest.IDInput, r wire
 }
 
 // rotate serves POST /v1/webhooks/{id}/rotate.
-func (s *service) rotate(ctx context.Context, _ string, in *rest.IDInput, _ rest.None) (*rest.Answer[wire.WebhookWithSecret], error) {
+func (s *service) rotate(ctx context.Context, _ string, in *rest.IDInput, _ rest.None) (*rest.Answer[push.WebhookWithSecret], error) {
 	if err := rest.Known("webhook", in.ID); err != nil {
 		return nil, err
 	}
@@ -193,5 +194,5 @@ func (s *service) rotate(ctx context.Context, _ string, in *rest.IDInput, _ rest
 	if err != nil {
 		return nil, err
 	}
-	return rest.Say(&wire.WebhookWithSecret{Webhook: w, Secret: secret.Text()}), nil
+	return rest.Say(&push.WebhookWithSecret{Webhook: w, Secret: secret.Text()}), nil
 }

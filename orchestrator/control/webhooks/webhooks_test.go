@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"repute"
-	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/orchestrator/control/rest"
@@ -26,9 +26,9 @@ const token = "a-token-that-is-long-enough"
 // sender notes what was tested.
 type sender struct{ tested []string }
 
-func (s *sender) Test(_ context.Context, id string) (wire.WebhookTest, error) {
+func (s *sender) Test(_ context.Context, id string) (push.WebhookTest, error) {
 	s.tested = append(s.tested, id)
-	return wire.WebhookTest{Status: 204}, nil
+	return push.WebhookTest{Status: 204}, nil
 }
 
 // routes are the routes over a database.
@@ -96,12 +96,12 @@ func (r *routes) ask(method, path, body string, status int, into any) string {
 func TestWebhookRoutes(t *testing.T) {
 	t.Parallel()
 	r := newRoutes(t)
-	var added, rotated wire.WebhookWithSecret
+	var added, rotated push.WebhookWithSecret
 	r.ask(http.MethodPost, "", `{"url":"https://example.com/hook","filter":{"agent":"9:7","below":20}}`, http.StatusCreated, &added)
 	if added.By != "ann" || added.State != "active" || !strings.HasPrefix(added.Secret, "whsec_") || *added.Filter.Below != 20 {
 		t.Errorf("added %+v", added)
 	}
-	var list wire.WebhookList
+	var list push.WebhookList
 	shown := r.ask(http.MethodGet, "", "", http.StatusOK, &list) + r.ask(http.MethodGet, "/"+added.ID, "", http.StatusOK, nil)
 	if len(list.Webhooks) != 1 || list.Webhooks[0].ID != added.ID || strings.Contains(shown, "whsec_") || strings.Contains(shown, added.Secret[6:]) {
 		t.Errorf("shown %s", shown)
@@ -144,7 +144,7 @@ func TestWebhooksThatAreRefused(t *testing.T) {
 	} {
 		r.ask(http.MethodPost, "", body, status, nil)
 	}
-	var list wire.WebhookList
+	var list push.WebhookList
 	if r.ask(http.MethodGet, "", "", http.StatusOK, &list); len(list.Webhooks) != 1 {
 		t.Errorf("%d webhooks are stored", len(list.Webhooks))
 	}

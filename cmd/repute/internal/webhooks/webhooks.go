@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"repute/api/wire"
+	"repute/api/wire/push"
 	"repute/cmd/repute/internal/apiclient"
 	"repute/cmd/repute/internal/cli"
 )
@@ -74,8 +75,8 @@ func (f *filterFlags) add(set *pflag.FlagSet) {
 }
 
 // filter returns the filter of the flags that are set.
-func (f *filterFlags) filter(set *pflag.FlagSet) wire.WebhookFilter {
-	out := wire.WebhookFilter{Agent: f.agent, Chain: wire.Long(f.chain), Kinds: f.kinds, Tier: f.tier, Finality: f.finality}
+func (f *filterFlags) filter(set *pflag.FlagSet) push.WebhookFilter {
+	out := push.WebhookFilter{Agent: f.agent, Chain: wire.Long(f.chain), Kinds: f.kinds, Tier: f.tier, Finality: f.finality}
 	if set.Changed("below") {
 		out.Below = &f.below
 	}
@@ -105,8 +106,8 @@ func (x *commands) add() *cobra.Command {
 		Example: "  repute webhooks add https://example.com/hook --agent 8453:22 --below 20",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body := wire.WebhookRequest{URL: args[0], Filter: f.filter(cmd.Flags()), Since: sinceFlag(cmd, since)}
-			var w wire.WebhookWithSecret
+			body := push.WebhookRequest{URL: args[0], Filter: f.filter(cmd.Flags()), Since: sinceFlag(cmd, since)}
+			var w push.WebhookWithSecret
 			if err := x.call(cmd.Context(), http.MethodPost, "", body, &w); err != nil {
 				return err
 			}
@@ -120,7 +121,7 @@ func (x *commands) add() *cobra.Command {
 }
 
 // showSecret prints a webhook with its secret.
-func (x *commands) showSecret(w *wire.WebhookWithSecret, asJSON bool) error {
+func (x *commands) showSecret(w *push.WebhookWithSecret, asJSON bool) error {
 	if asJSON {
 		return x.p.PrintJSON(w)
 	}
@@ -135,7 +136,7 @@ func (x *commands) list() *cobra.Command {
 		Short: "list webhooks and how they are doing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var l wire.WebhookList
+			var l push.WebhookList
 			if err := x.call(cmd.Context(), http.MethodGet, "", nil, &l); err != nil {
 				return err
 			}
@@ -156,7 +157,7 @@ func (x *commands) list() *cobra.Command {
 }
 
 // show prints a webhook in one line, and what is wrong with it in another.
-func (x *commands) show(w *wire.Webhook) {
+func (x *commands) show(w *push.Webhook) {
 	fmt.Fprintf(x.p.Stdout, "%s %-8s %6d sent, at %s  %s  %s\n", cli.Visible(w.ID), cli.Visible(w.State), w.Delivered,
 		cli.Visible(cmp.Or(w.Cursor, "the beginning")), cli.Visible(w.URL), cli.Visible(describe(&w.Filter)))
 	switch {
@@ -169,7 +170,7 @@ func (x *commands) show(w *wire.Webhook) {
 }
 
 // describe returns a filter as flags.
-func describe(f *wire.WebhookFilter) string {
+func describe(f *push.WebhookFilter) string {
 	var out []string
 	add := func(is bool, flag string, value any) {
 		if is {
@@ -196,7 +197,7 @@ func (x *commands) test() *cobra.Command {
 		Short: "send a test message to a webhook and print how it was answered",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var t wire.WebhookTest
+			var t push.WebhookTest
 			if err := x.call(cmd.Context(), http.MethodPost, pathOf(args[0], "/test"), nil, &t); err != nil {
 				return err
 			}
@@ -218,8 +219,8 @@ func (x *commands) replay() *cobra.Command {
 A disabled webhook is enabled. A cursor that is too old is refused, with the oldest one.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var w wire.Webhook
-			body := wire.WebhookReplay{Since: sinceFlag(cmd, since)}
+			var w push.Webhook
+			body := push.WebhookReplay{Since: sinceFlag(cmd, since)}
 			if err := x.call(cmd.Context(), http.MethodPost, pathOf(args[0], "/replay"), body, &w); err != nil {
 				return err
 			}
@@ -237,7 +238,7 @@ func (x *commands) remove() *cobra.Command {
 		Short: "remove a webhook",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var w wire.Webhook
+			var w push.Webhook
 			if err := x.call(cmd.Context(), http.MethodDelete, pathOf(args[0], ""), nil, &w); err != nil {
 				return err
 			}
@@ -255,7 +256,7 @@ func (x *commands) rotate() *cobra.Command {
 		Long:  `Gives a webhook a new secret. For 24 hours messages are signed with both secrets.`,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var w wire.WebhookWithSecret
+			var w push.WebhookWithSecret
 			if err := x.call(cmd.Context(), http.MethodPost, pathOf(args[0], "/rotate"), nil, &w); err != nil {
 				return err
 			}
