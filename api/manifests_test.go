@@ -140,7 +140,8 @@ func TestManifestList(t *testing.T) {
 	}
 }
 
-// Commitments are shown with what the crawl measured: nothing at first, and only of what can be measured.
+// An answer shows each commitment with the measurement of the crawl. Before the first measurement, and for commitments that
+// the crawl cannot measure, it shows none.
 func TestCommitments(t *testing.T) {
 	t.Parallel()
 	db, _ := sold(t)

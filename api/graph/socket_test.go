@@ -36,7 +36,8 @@ func frame(payload int) []byte {
 	return append(f, bytes.Repeat([]byte{'x'}, payload)...)
 }
 
-// However the library divides frames into writes, a close frame comes behind a whole frame and nothing comes after it.
+// The close frame follows a complete frame and is the last bytes of the connection, for every division of frames into
+// writes.
 func TestCloseFrameIsBetweenFrames(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

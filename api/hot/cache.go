@@ -14,12 +14,12 @@ import (
 	"repute/store"
 )
 
-// Bounds of what is kept.
+// Bounds of the cache.
 const (
 	// maxBytes is how much is kept of all answers together.
 	maxBytes = 32 << 20
-	// maxAge bounds the age of what depends on the clock and not on the database, such as how late the index is. It is
-	// less than the age that Cache-Control allows.
+	// maxAge bounds the age of values that depend on the clock and not on the database, such as lagSeconds. It is less
+	// than the age that Cache-Control allows.
 	maxAge = time.Second
 )
 

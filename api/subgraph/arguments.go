@@ -114,7 +114,7 @@ func (o *operation) interval(field *ast.Field) (i subgraphdb.Interval) {
 	return subgraphdb.Interval{Day: textOf(of) == "day", Current: textOf(current) == "include"}
 }
 
-// filter returns the condition that an object stands for. Its members are conditions that must all be true.
+// filter returns the condition of a filter object: all of its members must be true.
 func (o *operation) filter(e *subgraphdb.Entity, v any, depth int) (out subgraphdb.Filter, f *failure) {
 	object, isObject := v.(map[string]any)
 	switch {

@@ -178,7 +178,7 @@ func (o *operation) value(v *ast.Value, depth int) (out any, present bool, f *fa
 	return nil, true, nil
 }
 
-// list returns a list of the query. A variable without a value stands for null.
+// list returns the elements of a list of the query. A variable without a value is null.
 func (o *operation) list(v *ast.Value, depth int) (any, bool, *failure) {
 	out := make([]any, 0, len(v.Children))
 	for _, c := range v.Children {

@@ -207,7 +207,7 @@ func TestTwoProcessesSendOnce(t *testing.T) {
 	if got := w.sink.ids(); !slices.Equal(got, want) {
 		t.Errorf("received %v\nwant %v", got, want)
 	}
-	if n := len(w.sink.all()); n > len(want)+1 { // the one that was under way when its sender was stopped
+	if n := len(w.sink.all()); n > len(want)+1 { // a message in flight is sent again after its sender stops
 		t.Errorf("%d messages for %d changes", n, len(want))
 	}
 	if most := w.sink.most.Load(); most > 1 {

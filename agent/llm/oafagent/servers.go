@@ -210,7 +210,8 @@ func (r *run) serverTools(ctx context.Context) (out []llm.Tool, err error) {
 	return out, nil
 }
 
-// mustJSON returns a value of this package as JSON. None of them can fail to be written; null stands for one that does.
+// mustJSON returns a value of this package as JSON. All types of the package can be encoded; an encoding error would give
+// null.
 func mustJSON(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {

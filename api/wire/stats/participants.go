@@ -12,7 +12,7 @@ import (
 
 // The shapes of reviewers and validators.
 type (
-	// ClientAnswer is a reviewer, with a page of what it rated.
+	// ClientAnswer is a reviewer with a page of its ratings.
 	ClientAnswer struct {
 		Client
 		Items []wire.Feedback `json:"items" doc:"ratings of agents of all chains asked, chain by chain, the newest first"`
@@ -69,7 +69,7 @@ type (
 		Next  *string          `json:"next" doc:"cursor of the next page, null at the end"`
 		AsOf  []wire.AsOf      `json:"asOf" doc:"one per chain asked"`
 	}
-	// ValidatorAnswer is a validator, with a page of what it was asked for.
+	// ValidatorAnswer is a validator with a page of its validations.
 	ValidatorAnswer struct {
 		Address wire.Address      `json:"address"`
 		Chains  []ValidatorChain  `json:"chains" doc:"on which it was asked, that with most requests first"`
