@@ -39,8 +39,9 @@ type outside struct {
 	score  agent.Score
 	err    error // of the index
 	chain  error
-	reads  int  // of the agent
-	silent bool // the agent cannot be read, and its events can
+	reads  int                              // of the agent
+	silent bool                             // the agent cannot be read, and its events can
+	lie    func() (agent.Registered, error) // the answer to the next read of the agent, and to no other
 }
 
 // Agent implements agent.Registry.
@@ -48,6 +49,10 @@ func (o *outside) Agent(context.Context) (agent.Registered, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reads++
+	if lie := o.lie; lie != nil {
+		o.lie = nil
+		return lie()
+	}
 	if o.silent {
 		return agent.Registered{}, repute.ErrUnavailable
 	}
@@ -272,14 +277,16 @@ func TestWrongNode(t *testing.T) {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- u.Run(ctx) }()
-	for _, lie := range []func(){func() { o.chain = repute.Missing("agent 1:2") }, func() { o.agent.Wallet = common.Address{} }} {
-		before := o.agent
-		reads := 0
-		o.set(func() { lie(); reads = o.reads })
-		for now := reads; now == reads; time.Sleep(time.Millisecond) { // it was told once
-			o.set(func() { now = o.reads })
+	another := o.agent
+	another.Wallet = common.Address{}
+	for _, lie := range []func() (agent.Registered, error){
+		func() (agent.Registered, error) { return agent.Registered{}, repute.Missing("agent 1:2") },
+		func() (agent.Registered, error) { return another, nil },
+	} {
+		o.set(func() { o.lie = lie })
+		for told := false; !told; time.Sleep(time.Millisecond) {
+			o.set(func() { told = o.lie == nil })
 		}
-		o.set(func() { o.agent, o.chain = before, nil })
 		select {
 		case err := <-ended:
 			t.Fatalf("one wrong answer ends the agent: %v", err)

@@ -95,6 +95,7 @@ func TestListOfGatewaysMakesARun(t *testing.T) {
 	}
 	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
+	last := first.Run
 	for i, list := range [][]repute.WatchedContract{nil, l.chain.Gateways} {
 		c := l.chain
 		c.Gateways = list
@@ -104,8 +105,9 @@ func TestListOfGatewaysMakesARun(t *testing.T) {
 			var err error
 			run, err = scoredb.ReadRun(t.Context(), db, 9, 0)
 			ok(t, err)
-			return run.Run == first.Run+uint64(i)+1 && !run.Closed.IsZero()
+			return run.Run > last && !run.Closed.IsZero()
 		})
+		last = run.Run
 		if run.Gateways != replay.HashGateways(9, addressesOf(list)) || (run.Gateways == first.Gateways) != (i == 1) {
 			t.Errorf("list %v: the run names %s, the first run %s", list, run.Gateways, first.Gateways)
 		}
