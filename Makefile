@@ -66,7 +66,7 @@ test-x402:
 	@scripts/setup.sh postgres node python
 	scripts/x402.sh
 
-test-sdk:
+test-sdk: bin/demo
 	@scripts/setup.sh postgres node
 	scripts/sdk.sh
 

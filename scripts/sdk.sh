@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Has the SDK of agent0 (npm) ask the subgraph of an index in a test. The package is kept in a cache: REPUTE_CACHE, or
-# repute/sdk in the one of the user.
+# Has the SDK of agent0 (npm) ask the subgraph of an index in a test, then write to the devnet of a demo and read all of it
+# back. The package is kept in a cache: REPUTE_CACHE, or repute/sdk in the one of the user.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/started.sh
 
 cache=${REPUTE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/repute/sdk}
 wanted=$(cat scripts/sdk/package.json)
@@ -14,3 +15,8 @@ if [ "$(cat "$cache/done" 2>/dev/null)" != "$wanted" ]; then
   echo "$wanted" >"$cache/done"
 fi
 REPUTE_AGENT0_SDK=$cache ${GO:-go} test -count=1 -timeout 10m -v -run 'SDKOfAgent0' ./api/subgraph
+
+start_demo
+rpc=$(sed -n 's/^  devnet RPC  \([^ ]*\) .*/\1/p' "$work/out")
+faucet=$(sed -n 's/^  faucet .*, key \(0x[0-9a-f]*\)$/\1/p' "$work/out")
+node "$cache/devnet.mjs" "$base" "$rpc" "$faucet"
