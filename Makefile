@@ -67,7 +67,7 @@ test-x402:
 	scripts/x402.sh
 
 test-sdk: bin/demo
-	@scripts/setup.sh postgres node
+	@scripts/setup.sh postgres node python
 	scripts/sdk.sh
 
 test-oaf:

@@ -136,4 +136,6 @@ const ordered = await sdk.searchAgents({ chains, name: unique }, { sort: ['name:
 assert.deepEqual(ordered.map((a) => a.name), [`${unique} two`, `${unique} 3`, `${unique} 1`])
 await mined(owner.sdk.transferAgent(three, client.address))
 await until(() => find({ owners: [client.address] }), same([three]))
-console.log(JSON.stringify({ agents: agents.length, passed: true }))
+// What the SDK in Python then reads (story.py).
+console.log(JSON.stringify({ chainId, rpcUrl, subgraph: `${index}/subgraphs/${chainId}`, identity, reputation, unique,
+  one, two, three, owner: owner.address, client: client.address, other: other.address }))
