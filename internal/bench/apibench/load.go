@@ -40,6 +40,11 @@ func (c *conn) get(path string) (body int64, err error) { return c.send(http.Met
 
 // send is get with a method and a body of JSON; "" for none.
 func (c *conn) send(method, path, body string) (size int64, err error) {
+	return c.exchange(method, path, body, io.Discard)
+}
+
+// exchange is send; it writes the body of the answer.
+func (c *conn) exchange(method, path, body string, answer io.Writer) (size int64, err error) {
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
 	}
@@ -61,7 +66,7 @@ func (c *conn) send(method, path, body string) (size int64, err error) {
 		said, _ := io.ReadAll(io.LimitReader(res.Body, 300))
 		return 0, fmt.Errorf("%s %.100s: status %d: %s", method, path, res.StatusCode, said)
 	}
-	size, err = io.Copy(io.Discard, res.Body)
+	size, err = io.Copy(answer, res.Body)
 	return size, err
 }
 
