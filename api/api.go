@@ -22,6 +22,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/store"
+	"repute/store/searchdb"
 	"repute/trust/explain"
 	"repute/trust/statement"
 )
@@ -88,6 +89,7 @@ func New(o Options) (*API, error) {
 	httpapi.Fill(&o.QueryCost, 10_000)
 	httpapi.Fill(&o.Streams, 8)
 	httpapi.Fill(&o.AllStreams, 4000)
+	searchdb.SetTimeouts(o.DB, searchdb.Timeouts{Search: 3 * time.Second, Count: time.Second})
 	a := &API{server: o.Server, ready: o.Ready, log: o.Server.Log, restarts: o.Restarts, done: o.Done,
 		feed:    o.Feed,
 		streams: httpapi.StreamLimit{Caller: o.Streams, All: o.AllStreams}}

@@ -18,6 +18,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
+	"repute/store/searchdb"
 )
 
 // world is a made-up chain: what happened on it, as records, and a random
@@ -274,6 +275,14 @@ func (w *world) store(t *testing.T, db *store.DB, n uint64) {
 func open(t *testing.T) *store.DB {
 	t.Helper()
 	return openWith(t, store.Options{})
+}
+
+// hasty returns a DB whose searches are bounded as those of the API.
+func hasty(t *testing.T) *store.DB {
+	t.Helper()
+	db := open(t)
+	searchdb.SetTimeouts(db, searchdb.Timeouts{Search: 3 * time.Second, Count: time.Second})
+	return db
 }
 
 func openWith(t *testing.T, o store.Options) *store.DB {

@@ -49,7 +49,7 @@ func TestSearchOfFrequentWords(t *testing.T) {
 // However many search, others are answered.
 func TestSearchesLeaveReaders(t *testing.T) {
 	t.Parallel()
-	db := open(t)
+	db := hasty(t)
 	w := catalogue(t, db, 7, []int{0}, agentDoc("robot", ""))
 	tx, err := db.Pool().Begin(t.Context())
 	ok(t, err)
@@ -88,7 +88,7 @@ func TestSearchesLeaveReaders(t *testing.T) {
 // What takes too long to count is at least as many as the page shows, and the page is there.
 func TestTotalOfSlowCount(t *testing.T) {
 	t.Parallel()
-	db := open(t)
+	db := hasty(t)
 	docs := make([]*repute.Registration, 90)
 	for i := range docs {
 		docs[i] = agentDoc("robot", "")

@@ -439,7 +439,7 @@ func TestSearchBounds(t *testing.T) {
 // Nobody waits for a search that reads too much.
 func TestSearchTimeout(t *testing.T) {
 	t.Parallel()
-	db := open(t)
+	db := hasty(t)
 	catalogue(t, db, 7, []int{0}, agentDoc("robot", ""))
 	tx, err := db.Pool().Begin(t.Context())
 	ok(t, err)

@@ -12,7 +12,7 @@ import (
 // the limit by itself.
 func TestStatementsOfASearchShareTheTimeout(t *testing.T) {
 	t.Parallel()
-	db := open(t)
+	db := hasty(t)
 	catalogue(t, db, 7, []int{0}, agentDoc("robot", ""))
 	sqlExec(t, db, "alter table searchable rename to fast_searchable")
 	sqlExec(t, db, `create view searchable as with pause as materialized (select pg_sleep(0.7))

@@ -50,7 +50,7 @@ const (
 func New(t testing.TB) string {
 	t.Helper()
 	h := setup(t)
-	return h.create(t, " template "+h.template)
+	return h.create(t, " template "+h.template+" strategy file_copy") // the template was not written since the last checkpoint
 }
 
 // Unmigrated gives the URL of an empty database.

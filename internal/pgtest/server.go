@@ -28,7 +28,7 @@ done`
 // user share, and starts it when none answers. The server may be ended once the
 // lock is released, so the caller keeps it as long as the process lives.
 func sharedServer(ctx context.Context) (string, *flock.Flock, error) {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("repute-pgtest-%d", os.Getuid()))
+	dir := filepath.Join(parent(), fmt.Sprintf("repute-pgtest-%d", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", nil, err
 	}
@@ -71,6 +71,7 @@ func startShared(ctx context.Context, dir, urlFile string) (string, error) {
 			"full_page_writes":   "off",
 			"autovacuum":         "off", // plans in tests depend on analyze only
 			"max_connections":    "500",
+			"max_wal_size":       "256MB", // of memory, where the files are in memory
 		},
 	})
 	if err != nil {

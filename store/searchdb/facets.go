@@ -40,7 +40,7 @@ func SearchFacets(ctx context.Context, db *store.DB, f AgentFilter) (out Facets,
 	}
 	err = searching(ctx, db, f, func(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView) error {
 		asOf := chaindb.LatestOf(chains)
-		deadline := time.Now().Add(searchTimeout)
+		deadline := time.Now().Add(timeouts(db).Search)
 		ctx, cancel := context.WithDeadline(ctx, deadline.Add(searchGrace))
 		defer cancel()
 		for _, mode := range matches(f.Text) {

@@ -44,12 +44,9 @@ const (
 	maxSearchLength = 200
 	maxSearchFolded = 2000 // bytes, of a text whose letters are other forms of several
 	maxSearchWords  = 8
-	// searchTimeout bounds all statements of a page together, and countTimeout the one that counts.
 	// searchGrace is how much later a page of several slow statements is given up: a single slow
 	// statement should end by its own timeout, which keeps the connection.
-	searchTimeout = 3 * time.Second
-	searchGrace   = 250 * time.Millisecond
-	countTimeout  = time.Second
+	searchGrace = 250 * time.Millisecond
 	// nearWord is the share of trigrams that a misspelled word must have in common with a word of a
 	// name.
 	nearWord = 0.45
@@ -61,6 +58,17 @@ var (
 	errTooMany = fmt.Errorf("too many searches at once: %w", context.DeadlineExceeded)
 )
 
+// Timeouts bound searches: Search bounds all statements of a page together, Count the one that counts.
+type Timeouts struct{ Search, Count time.Duration }
+
+// SetTimeouts bounds the searches of a DB. It is called before the first search; without it a search may take a minute.
+func SetTimeouts(db *store.DB, t Timeouts) { store.Kept(db, func() *Timeouts { return &t }) }
+
+// timeouts returns the bounds of the searches of a DB.
+func timeouts(db *store.DB) Timeouts {
+	return *store.Kept(db, func() *Timeouts { return &Timeouts{time.Minute, time.Minute} })
+}
+
 // Agents returns the newest state of the agents that match, in pages. Without a text every chain is
 // read in order by its own index and the results are merged, so that each page costs the same. With
 // a text all matches are ordered, by default the best ones first; of tens of thousands of matching
@@ -68,7 +76,7 @@ var (
 //
 // Items have no metadata, at most 2 KiB of a URI and the first ten problems of a document.
 // Registrations are without unknown members, and long ones are shortened. It returns
-// context.DeadlineExceeded when a page takes the database more than three seconds or too many
+// context.DeadlineExceeded when a page takes the database longer than SetTimeouts allows or too many
 // searches run. A total that takes long is counted in part.
 func Agents(ctx context.Context, db *store.DB, f AgentFilter) (found Found, err error) {
 	l, err := newListing(f)
@@ -76,7 +84,7 @@ func Agents(ctx context.Context, db *store.DB, f AgentFilter) (found Found, err 
 		return found, err
 	}
 	err = searching(ctx, db, f, func(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView) error {
-		return l.read(ctx, tx, chains, &found)
+		return l.read(ctx, tx, timeouts(db), chains, &found)
 	})
 	return found, err
 }
@@ -118,9 +126,9 @@ func newListing(f AgentFilter) (l listing, err error) {
 }
 
 // read fills found with the page by the first way to match that finds an agent, and counts.
-func (l *listing) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView, found *Found) error {
+func (l *listing) read(ctx context.Context, tx pgx.Tx, t Timeouts, chains []*chaindb.ChainView, found *Found) error {
 	found.AsOf = chaindb.LatestOf(chains)
-	deadline := time.Now().Add(searchTimeout)
+	deadline := time.Now().Add(t.Search)
 	together, cancel := context.WithDeadline(ctx, deadline.Add(searchGrace))
 	defer cancel()
 	for i, mode := range l.modes {
@@ -141,6 +149,9 @@ func (l *listing) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainVi
 				continue
 			}
 			found.Match = ""
+		}
+		if err := boundStatements(ctx, tx, t.Count); err != nil {
+			return err
 		}
 		return found.count(ctx, tx, q, l.order, chains)
 	}
@@ -201,11 +212,7 @@ var errUncounted = errors.New("counting takes too long")
 
 // count sets the total, with the last statement of a search. When it takes too long, the total is
 // at least the length of the page.
-func (f *Found) count(ctx context.Context, tx pgx.Tx, q *agentQuery, o agentOrder, chains []*chaindb.ChainView) error {
-	err := boundStatements(ctx, tx, countTimeout)
-	if err != nil {
-		return err
-	}
+func (f *Found) count(ctx context.Context, tx pgx.Tx, q *agentQuery, o agentOrder, chains []*chaindb.ChainView) (err error) {
 	if f.Total, err = q.count(ctx, tx, o, chains); isCanceled(err) && ctx.Err() == nil {
 		f.Total = Count{Value: int64(len(f.Items)), AtLeast: true}
 		return errUncounted
@@ -277,7 +284,7 @@ func searching(ctx context.Context, db *store.DB, f AgentFilter,
 	list func(context.Context, pgx.Tx, []*chaindb.ChainView) error) error {
 	if !f.IsPlain() {
 		slots := *store.Kept(db, func() *searchSlots { return newSearchSlots(db) })
-		waited := time.NewTimer(searchTimeout)
+		waited := time.NewTimer(timeouts(db).Search)
 		defer waited.Stop()
 		select {
 		case slots <- struct{}{}:
@@ -293,7 +300,7 @@ func searching(ctx context.Context, db *store.DB, f AgentFilter,
 		if err != nil {
 			return err
 		}
-		if err := boundStatements(ctx, tx, searchTimeout); err != nil {
+		if err := boundStatements(ctx, tx, timeouts(db).Search); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, fmt.Sprintf("set local jit = off; set local pg_trgm.strict_word_similarity_threshold = %g",

@@ -70,6 +70,7 @@ type Measurements struct {
 	Lists       Times     `json:"lists"`
 	Batches     Times     `json:"batches"`
 	Graph       Times     `json:"graphql_pages"`
+	Subgraph    Subgraph  `json:"subgraph"`
 	IdleMB      float64   `json:"idle_mb"`
 	StreamsMB   float64   `json:"streams_mb"` // beyond idle
 	Changes     Times     `json:"changes"`
@@ -175,7 +176,8 @@ func (b *bench) measure(ctx context.Context) error {
 		name string
 		do   func(context.Context) error
 	}{{"hot reputations", b.hot}, {"cold reputations", b.cold}, {"the agent with most ratings", b.heavy}, {"lists", b.lists},
-		{"batches", b.batches}, {"GraphQL", b.graph}, {"streams", b.streams}, {"webhooks", b.webhooks}, {"indexing", b.indexing}} {
+		{"batches", b.batches}, {"GraphQL", b.graph}, {"subgraph", b.subgraph}, {"streams", b.streams},
+		{"webhooks", b.webhooks}, {"indexing", b.indexing}} {
 		b.Say("%s", step.name)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -375,7 +377,7 @@ func (b *bench) indexing(ctx context.Context) error {
 // targets are the figures with their limits.
 func (b *bench) targets() []harness.Target {
 	m, ms := b.m, func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	return []harness.Target{
+	return append([]harness.Target{
 		harness.AtLeast("hot reputations / answers of a bare handler", harness.Median(m.Hot)/harness.Median(m.Bare), leastHot, ""),
 		harness.AtMost(fmt.Sprintf("cold reputation, p99 at %d requests a second", b.o.Rate), m.Cold.P99, ms(mostCold), "ms"),
 		harness.AtMost(fmt.Sprintf("agent with %d ratings, median at latest", b.o.Heavy), m.Heavy.Median, ms(mostHeavy), "ms"),
@@ -388,7 +390,7 @@ func (b *bench) targets() []harness.Target {
 		harness.AtLeast("webhook messages per second to one receiver", m.Webhooks, leastWebhooks, ""),
 		harness.AtMost(fmt.Sprintf("share of indexing lost beside %d requests a second", b.o.Rate),
 			1-harness.Median(m.IndexBeside)/harness.Median(m.IndexAlone), mostSlowerPart, ""),
-	}
+	}, m.Subgraph.targets()...)
 }
 
 // wordOf returns a word of the name of some agents, as fill makes it.

@@ -67,6 +67,11 @@ func (c *conn) get(path string) (body int64, err error) { return c.send(http.Met
 
 // send is get with a method and a body of JSON; "" for none.
 func (c *conn) send(method, path, body string) (size int64, err error) {
+	return c.exchange(method, path, body, io.Discard)
+}
+
+// exchange is send; it writes the body of the answer.
+func (c *conn) exchange(method, path, body string, answer io.Writer) (size int64, err error) {
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
 	}
@@ -89,7 +94,7 @@ func (c *conn) send(method, path, body string) (size int64, err error) {
 		_, err := io.Copy(io.Discard, res.Body) // the next request follows on the connection
 		return 0, errors.Join(err, &refusal{fmt.Sprintf("%s %.100s: status %d: %s", method, path, res.StatusCode, said)})
 	}
-	size, err = io.Copy(io.Discard, res.Body)
+	size, err = io.Copy(answer, res.Body)
 	return size, err
 }
 
