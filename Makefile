@@ -22,7 +22,7 @@ help:
 	@echo "make test-sdk  the SDK of agent0 asks the subgraph of an index"
 	@echo "make test-oaf  validators and harnesses of others load the exports of OAF agents"
 	@echo "make test-clients  makes and tests the clients in TypeScript and Python, against the demo"
-	@echo "make test-contract  clients by others follow what the binary pushes"
+	@echo "make test-contract  redocly checks the OpenAPI document, clients by others follow what the binary pushes"
 	@echo "make test-export  DuckDB and ClickHouse read and load exports"
 	@echo "make test-openapi  generated requests against the binary, by its OpenAPI document"
 	@echo "make test-arm64  the digests of scores and of vectors of texts on an emulated arm64"
@@ -96,8 +96,7 @@ bench: build
 	@scripts/setup.sh postgres
 	$(GO) build -o bin/bench ./cmd/bench
 	@mkdir -p docs/bench
-	@status=0; for name in index follow documents trust runs agent manifests api; do \
-	@status=0; for name in index follow documents trust runs agent manifests export; do \
+	@status=0; for name in index follow documents trust runs agent manifests api export; do \
 		more=; if test $$name = trust; then more="--plots docs/bench"; test ! -d "$(TEST_DATA)" || more="$$more --data $(TEST_DATA)"; fi; \
 		./bin/bench $$name --json $$more > docs/bench/$$name.json.new || status=$$?; \
 		if test -s docs/bench/$$name.json.new; then mv docs/bench/$$name.json.new docs/bench/$$name.json; else rm -f docs/bench/$$name.json.new; fi; \

@@ -234,7 +234,7 @@ var allowed = map[string][]string{
 	"internal/bench": {".", "devnet", "indexer/documents", "internal/bench/harness", "internal/chainserver",
 		"internal/pg", "internal/synth", "orchestrator", "orchestrator/policyfile", "orchestrator/standard",
 		"orchestrator/tasks", "policy", "store", "store/chaindb", "store/eventdb", "store/importdb"},
-	"internal/bench/apibench": {".", "internal/bench/harness", "store", "store/chaindb", "store/eventdb"},
+	"internal/bench/apibench": {".", "internal/bench/harness", "store", "store/chaindb", "store/eventdb", "store/webhookdb"},
 	"internal/bench/harness":  {"internal/pg", "store"},
 	"internal/bench/agentbench": {".", "agent", "agent/capability", "agent/serve", "agent/signed",
 		"internal/bench/harness", "orchestrator/wallet/keys", "store", "store/agentdb", "x402",

@@ -281,6 +281,8 @@ create index feedback_client on feedback (chain_id, client, token_id);
 create index feedback_newest on feedback (chain_id, token_id, block, log_index);
 create index feedback_revoked on feedback (chain_id, revoked_block)
     where revoked_block is not null;
+create index feedback_revoked_agent on feedback (chain_id, token_id, revoked_block)
+    where revoked_block is not null;
 comment on table feedback is 'Layer 2: ratings, one row each, also revoked ones.';
 comment on column feedback.idx is 'Number of the rating among those of the client for the agent, from 1.';
 comment on column feedback.value is 'The rating, to be divided by 10 to the power of decimals.';
@@ -408,6 +410,95 @@ create table votes (
     primary key (chain_id, token_id, tag1, client)
 );
 comment on table votes is 'Layer 3: the latest rating of a client that is not revoked, per tag1.';
+
+create table agent_sums (
+    chain_id bigint,
+    token_id numeric(78, 0),
+    tag1     bigint,
+    tag2     bigint,
+    decimals smallint,
+    n        bigint        not null check (n > 0),
+    sum      numeric       not null,
+    primary key (chain_id, token_id, tag1, tag2, decimals)
+);
+comment on table agent_sums is
+    'Layer 3: the rows of sums added up over all clients, so that a summary of an agent with many ratings reads '
+    'as many rows as that of one with few. The triggers of sums write it.';
+comment on column agent_sums.n is 'Number of ratings.';
+comment on column agent_sums.sum is 'Sum of their values, undivided.';
+
+create table agent_votes (
+    chain_id bigint,
+    token_id numeric(78, 0),
+    tag1     bigint,
+    value    numeric(39, 0),
+    decimals smallint,
+    n        bigint        not null check (n > 0),
+    primary key (chain_id, token_id, tag1, value, decimals)
+);
+comment on table agent_votes is
+    'Layer 3: the rows of votes counted by their value, of which medians and means follow. The triggers of votes '
+    'write it.';
+comment on column agent_votes.n is 'Number of clients whose vote it is.';
+
+-- Both functions add new rows before they take old ones out, so that no count is ever negative.
+
+-- +goose StatementBegin
+create function sums_changed() returns trigger language plpgsql as $$
+begin
+    if tg_op <> 'DELETE' then
+        insert into agent_sums as a
+        select chain_id, token_id, tag1, tag2, decimals, sum(n), sum(sum) from added group by 1, 2, 3, 4, 5 order by 1, 2
+        on conflict (chain_id, token_id, tag1, tag2, decimals) do update set n = a.n + excluded.n, sum = a.sum + excluded.sum;
+    end if;
+    if tg_op <> 'INSERT' then
+        with r as (
+            select chain_id, token_id, tag1, tag2, decimals, sum(n) as n, sum(sum) as sum from removed group by 1, 2, 3, 4, 5
+        ), gone as (
+            delete from agent_sums a using r where (a.chain_id, a.token_id, a.tag1, a.tag2, a.decimals) =
+                (r.chain_id, r.token_id, r.tag1, r.tag2, r.decimals) and a.n = r.n
+        )
+        update agent_sums a set n = a.n - r.n, sum = a.sum - r.sum from r
+        where (a.chain_id, a.token_id, a.tag1, a.tag2, a.decimals) =
+            (r.chain_id, r.token_id, r.tag1, r.tag2, r.decimals) and a.n <> r.n;
+    end if;
+    return null;
+end $$;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create function votes_changed() returns trigger language plpgsql as $$
+begin
+    if tg_op <> 'DELETE' then
+        insert into agent_votes as a
+        select chain_id, token_id, tag1, value, decimals, count(*) from added group by 1, 2, 3, 4, 5 order by 1, 2
+        on conflict (chain_id, token_id, tag1, value, decimals) do update set n = a.n + excluded.n;
+    end if;
+    if tg_op <> 'INSERT' then
+        with r as (
+            select chain_id, token_id, tag1, value, decimals, count(*) as n from removed group by 1, 2, 3, 4, 5
+        ), gone as (
+            delete from agent_votes a using r where (a.chain_id, a.token_id, a.tag1, a.value, a.decimals) =
+                (r.chain_id, r.token_id, r.tag1, r.value, r.decimals) and a.n = r.n
+        )
+        update agent_votes a set n = a.n - r.n from r
+        where (a.chain_id, a.token_id, a.tag1, a.value, a.decimals) =
+            (r.chain_id, r.token_id, r.tag1, r.value, r.decimals) and a.n <> r.n;
+    end if;
+    return null;
+end $$;
+-- +goose StatementEnd
+create trigger added after insert on sums referencing new table as added
+    for each statement execute function sums_changed();
+create trigger changed after update on sums referencing new table as added old table as removed
+    for each statement execute function sums_changed();
+create trigger removed after delete on sums referencing old table as removed
+    for each statement execute function sums_changed();
+create trigger added after insert on votes referencing new table as added
+    for each statement execute function votes_changed();
+create trigger changed after update on votes referencing new table as added old table as removed
+    for each statement execute function votes_changed();
+create trigger removed after delete on votes referencing old table as removed
+    for each statement execute function votes_changed();
 
 create table changes (
     seq        bigint        generated always as identity primary key,
@@ -880,7 +971,7 @@ create index trust_scores_block on trust_scores (chain_id, block);
 create index trust_scores_touched on trust_scores (chain_id, touched)
     where touched > 0;
 create index trust_scores_evidence on trust_scores (evidence);
-create index trust_scores_order on trust_scores (chain_id, score, token_id);
+create index trust_scores_order on trust_scores (chain_id, score, token_id, tier, status);
 comment on table trust_scores is 'The newest score of every agent that has or had ratings.';
 comment on column trust_scores.block is 'Block of the newest event that it follows from, or of the run.';
 comment on column trust_scores.block_hash is
@@ -1726,7 +1817,7 @@ drop table cursors, leases, webhooks, api_keys, agent_memory, agent_receipts, ag
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,
     trust_runs, searchable, manifest_intents, manifests, document_blocks, ipfs_blocks, denied, domains, links, parses, documents,
-    fetches, hosts, uris, changes, votes, sums, agents, validation_responses, validation_requests,
+    fetches, hosts, uris, changes, agent_votes, agent_sums, votes, sums, agents, validation_responses, validation_requests,
     responses, feedback, operators, metadata, agent_states, tags, events, endpoints, pending, gaps,
     block_proofs, blocks, chains;
-drop function trust_lists_changed, agent_receipts_unchanged;
+drop function trust_lists_changed, agent_receipts_unchanged, sums_changed, votes_changed;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Has clients by others hold a demo to the protocols that it speaks: what it pushes, with graphql-ws, eventsource and
-# standardwebhooks of npm. Node and the packages are kept in a cache: REPUTE_CACHE, or repute/contract in the one of the
+# Has programs by others check the contract: redocly the OpenAPI document, and graphql-ws, eventsource and standardwebhooks
+# of npm what a demo pushes. Node and the packages are kept in a cache: REPUTE_CACHE, or repute/contract in the one of the
 # user.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,6 +23,8 @@ if [ "$(cat "$cache/done" 2>/dev/null)" != "$wanted" ]; then
 fi
 cp scripts/contract/*.mjs "$cache/" # where their imports are
 run_node=$cache/node_modules/$node_package/bin/node
+
+"$run_node" "$cache/node_modules/@redocly/cli/bin/cli.js" lint --config scripts/contract/redocly.yaml docs/reference/openapi.json
 
 start_demo
 "$run_node" "$cache/push.mjs" "$base" "$token"

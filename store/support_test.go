@@ -115,7 +115,27 @@ func dump(t failer, ctx context.Context, db *store.DB, chainID uint64) string {
 	t.Helper()
 	var b bytes.Buffer
 	ok(t, importdb.Dump(ctx, db, &b, chainID))
+	checkTotalsOfAgents(t, ctx, db)
 	return string(bytes.ReplaceAll(b.Bytes(), fmt.Appendf(nil, `"chain" : %d,`, chainID), []byte(`"chain" : 0,`)))
+}
+
+// checkTotalsOfAgents compares the totals of agents that triggers maintain with those of the rows that they add up.
+func checkTotalsOfAgents(t failer, ctx context.Context, db *store.DB) {
+	t.Helper()
+	for _, sql := range []string{
+		`select count(*) from agent_sums a full join (
+			select chain_id, token_id, tag1, tag2, decimals, sum(n) as n, sum(sum) as sum from sums group by 1, 2, 3, 4, 5) s
+			using (chain_id, token_id, tag1, tag2, decimals) where (a.n, a.sum) is distinct from (s.n, s.sum)`,
+		`select count(*) from agent_votes a full join (
+			select chain_id, token_id, tag1, value, decimals, count(*) as n from votes group by 1, 2, 3, 4, 5) v
+			using (chain_id, token_id, tag1, value, decimals) where a.n is distinct from v.n`,
+	} {
+		var wrong int
+		ok(t, db.Pool().QueryRow(ctx, sql).Scan(&wrong))
+		if wrong > 0 {
+			t.Fatalf("%d totals of agents are wrong: %s", wrong, sql)
+		}
+	}
 }
 
 // row is one line of a dump.

@@ -43,13 +43,15 @@ type Cache struct {
 	mu    sync.Mutex
 	kept  lru.BasicLRU[string, *answer]
 	bytes int
+	// under has a channel for each key whose answer is being made, which is closed when it is there.
+	under map[string]chan struct{}
 }
 
 // New returns an empty cache for the answers of routes, by their patterns in the router's form, to requests without the
 // parameters in except. Every answer of these MUST follow from the database, the URL and the clock alone.
 func New(db *store.DB, except []string, routes ...string) *Cache {
 	c := &Cache{db: db, states: newStates(db), routes: map[string]bool{}, except: except,
-		kept: lru.NewBasicLRU[string, *answer](1 << 20)}
+		kept: lru.NewBasicLRU[string, *answer](1 << 20), under: map[string]chan struct{}{}}
 	for _, r := range routes {
 		c.routes[r] = true
 	}
@@ -71,11 +73,46 @@ func (c *Cache) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		if a := c.get(key, state); a != nil {
 			return a.Send(e)
 		}
-		answered, whole, err := httpapi.Record(e, next)
-		if whole {
-			c.put(key, &answer{Kept: answered, state: state, at: time.Now()})
+		made, end := c.begin(key)
+		if end != nil {
+			defer end()
+			return c.make(e, next, key, state)
 		}
-		return err
+		select {
+		case <-made:
+		case <-e.Request().Context().Done():
+		}
+		if a := c.get(key, state); a != nil {
+			return a.Send(e)
+		}
+		return c.make(e, next, key, state) // the other one failed, or read another state
+	}
+}
+
+// make answers a request by next, and keeps the answer.
+func (c *Cache) make(e echo.Context, next echo.HandlerFunc, key, state string) error {
+	answered, whole, err := httpapi.Record(e, next)
+	if whole {
+		c.put(key, &answer{Kept: answered, state: state, at: time.Now()})
+	}
+	return err
+}
+
+// begin lets one caller make the answer of a key, so that many who ask for the same when it becomes too old do not all
+// read it: that one gets a function that it MUST call when it is done, and the others a channel that is closed then.
+func (c *Cache) begin(key string) (made <-chan struct{}, end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if other, found := c.under[key]; found {
+		return other, nil
+	}
+	done := make(chan struct{})
+	c.under[key] = done
+	return done, func() {
+		c.mu.Lock()
+		delete(c.under, key)
+		c.mu.Unlock()
+		close(done)
 	}
 }
 

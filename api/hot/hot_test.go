@@ -86,6 +86,52 @@ func TestKeptUntilSomethingIsWritten(t *testing.T) {
 	}
 }
 
+// Callers who ask for the same at once share one answer.
+func TestAnswersAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	e, c := echo.New(), New(db, nil, "/kept")
+	c.states = &states{ask: func(context.Context) (string, error) { return "same", nil }} // whatever others write
+	var asked atomic.Int64
+	first, others := make(chan struct{}), make(chan struct{})
+	e.Use(c.Middleware)
+	e.GET("/kept", func(c echo.Context) error {
+		if asked.Add(1) == 1 {
+			close(first)
+			<-others
+		}
+		c.Response().Header().Set("ETag", `"e"`)
+		return c.String(http.StatusOK, "answer")
+	})
+	var all sync.WaitGroup
+	send := func() {
+		all.Go(func() {
+			if w := ask(e, "/kept"); w.Code != http.StatusOK || w.Body.String() != "answer" {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+	send()
+	<-first
+	for range 20 {
+		send()
+	}
+	close(others)
+	if all.Wait(); asked.Load() > 10 { // 1, unless a caller is held up for longer than an answer is kept
+		t.Errorf("made %d times", asked.Load())
+	}
+	_, end := c.begin("key")
+	made, none := c.begin("key")
+	if end(); none != nil {
+		t.Error("two make one answer")
+	}
+	<-made
+}
+
 // A state that is asked for is never that of a question sent before, however the calls interleave.
 func TestStateIsNeverOlderThanItsCall(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,14 @@ import (
 // stateTimeout bounds the statement that asks for the state, so that a database that hangs delays answers no longer.
 const stateTimeout = time.Second
 
+// While at least crowd callers share a question, the next one is sent no sooner than pace after it, so that more callers
+// share that: each question costs the database and this process as much as answering several callers from memory. Fewer
+// callers do not wait.
+const (
+	crowd = 4
+	pace  = time.Millisecond
+)
+
 // states asks the database for its state, for many callers with one statement.
 type states struct {
 	ask func(context.Context) (string, error)
@@ -22,9 +30,10 @@ type states struct {
 
 // look is one question to the database.
 type look struct {
-	done  chan struct{}
-	state string
-	err   error
+	done    chan struct{}
+	callers int // that wait for it
+	state   string
+	err     error
 }
 
 // newStates returns states of a database. Equal states mean that no transaction that wrote anything became visible in
@@ -46,6 +55,7 @@ func (s *states) current(ctx context.Context) (string, error) {
 		s.next = &look{done: make(chan struct{})}
 	}
 	joined := s.next
+	joined.callers++
 	if !s.running {
 		s.running = true
 		go s.run()
@@ -61,7 +71,12 @@ func (s *states) current(ctx context.Context) (string, error) {
 
 // run answers the callers that wait, all of them with one question, until none waits.
 func (s *states) run() {
+	var last look
+	var began time.Time
 	for {
+		if last.callers >= crowd {
+			time.Sleep(pace - time.Since(began))
+		}
 		s.mu.Lock()
 		l := s.next
 		if s.next = nil; l == nil {
@@ -70,7 +85,9 @@ func (s *states) run() {
 			return
 		}
 		s.mu.Unlock()
+		began = time.Now()
 		l.state, l.err = s.ask(context.Background())
+		last = *l
 		close(l.done)
 	}
 }

@@ -22,6 +22,10 @@ const (
 	maxRetryAfter = 6 * time.Hour
 	// giveUpAfter is how long a message is tried before its webhook is disabled.
 	giveUpAfter = 3 * 24 * time.Hour
+	// deliveredEvery is the interval in which the place in the feed is stored while messages are accepted one after the
+	// other. A process that dies sends the messages of such an interval again; storing it after each would take longer
+	// than the message.
+	deliveredEvery = 250 * time.Millisecond
 )
 
 // errDisabled ends a delivery whose webhook was disabled.
@@ -33,6 +37,10 @@ type delivery struct {
 	lease store.Lease
 	w     webhookdb.Webhook
 	saved time.Time // when the place in the feed was stored last
+	// Messages that were accepted since then: how many, and the cursor and the time of the last one.
+	unsaved int
+	last    string
+	lastAt  time.Time
 }
 
 // follow sends selected changes until an error, which it returns.
@@ -50,6 +58,9 @@ func (v *delivery) follow(ctx context.Context) error {
 			}
 			at = list[i].Cursor
 		}
+		if err := v.flush(ctx); err != nil {
+			return err
+		}
 		at = next
 		if v.w.Cursor == next || time.Since(v.saved) < positionEvery {
 			return nil
@@ -59,7 +70,9 @@ func (v *delivery) follow(ctx context.Context) error {
 	if ctx.Err() != nil && at != v.w.Cursor { // not stored, so that a later process would look at the same changes again
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = v.savePosition(ctx, at)
+		if v.flush(ctx) == nil && at != v.w.Cursor {
+			_ = v.savePosition(ctx, at)
+		}
 	}
 	return err
 }
@@ -104,11 +117,11 @@ func (v *delivery) deliver(ctx context.Context, c *store.Change) error {
 		}
 		now := v.o.Clock.Now()
 		if a.accepted() {
-			if err := webhookdb.SaveDelivered(ctx, v.db, v.lease, &v.w, c.Cursor, now); err != nil {
-				return err
+			v.last, v.lastAt, v.unsaved = c.Cursor, now, v.unsaved+1
+			if v.w.Failure.Attempts == 0 && time.Since(v.saved) < deliveredEvery {
+				return nil
 			}
-			v.w.Cursor, v.w.Failure, v.saved = c.Cursor, webhookdb.Failure{}, time.Now()
-			return nil
+			return v.flush(ctx)
 		}
 		if err := v.failed(ctx, a, now); err != nil {
 			return err
@@ -116,8 +129,23 @@ func (v *delivery) deliver(ctx context.Context, c *store.Change) error {
 	}
 }
 
+// flush stores that messages were accepted.
+func (v *delivery) flush(ctx context.Context) error {
+	if v.unsaved == 0 {
+		return nil
+	}
+	err := webhookdb.SaveDelivered(ctx, v.db, v.lease, &v.w, v.last, v.unsaved, v.lastAt)
+	if err == nil {
+		v.w.Cursor, v.w.Failure, v.saved, v.unsaved = v.last, webhookdb.Failure{}, time.Now(), 0
+	}
+	return err
+}
+
 // failed stores a failure, or disables the webhook.
 func (v *delivery) failed(ctx context.Context, a answer, now time.Time) error {
+	if err := v.flush(ctx); err != nil {
+		return err
+	}
 	f := &v.w.Failure
 	if f.Attempts == 0 {
 		f.Since = now

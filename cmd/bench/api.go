@@ -23,7 +23,7 @@ func (b *benches) apiCommand() *cobra.Command {
 				return err
 			}
 			if err := errors.Join(positive("agents", o.Agents), positive("ratings", o.Ratings), positive("rate", o.Rate),
-				positive("streams", o.Streams), positive("span", int(o.Span))); err != nil {
+				positive("streams", o.Streams), positive("messages", o.Messages), positive("span", int(o.Span))); err != nil {
 				return err
 			}
 			if o.Heavy < 1 || o.Heavy > o.Ratings {
@@ -39,6 +39,7 @@ func (b *benches) apiCommand() *cobra.Command {
 	f.IntVar(&o.Heavy, "heavy", 284_072, "of these, of one agent")
 	f.DurationVar(&o.Span, "span", 12*time.Second, "of each measurement of rates")
 	f.IntVar(&o.Rate, "rate", 500, "requests a second where a rate is given")
+	f.IntVar(&o.Messages, "messages", 10_000, "to the receiver of a webhook")
 	f.IntVar(&o.Streams, "streams", 2000, "of the change feed that wait")
 	return cmd
 }

@@ -75,7 +75,7 @@ func (s *Server) isShared(c echo.Context) bool {
 	if token := r.Header.Get("Authorization"); token != "" && keyIn(r) == "" {
 		return false
 	}
-	return r.Method == http.MethodGet && !s.raw[c.Path()] && !s.streams[c.Path()] && !quiet(RouteOf(c)) &&
+	return r.Method == http.MethodGet && !s.raw[c.Path()] && !s.streams[c.Path()] && !quiet(c.Path()) &&
 		!s.private(r.URL.Path) && len(s.needs(r, c.Path())) == 0 && !strings.HasPrefix(r.URL.Path, "/v1/")
 }
 

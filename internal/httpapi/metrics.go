@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,20 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 	limited  prometheus.Counter
+	// found has the series of each outcome: looking one up by its labels costs more than counting.
+	found sync.Map // of outcome to series
+}
+
+// outcome identifies the series of a request. There are few: routes are those of the router, in its form.
+type outcome struct {
+	method, route string
+	status        int
+}
+
+// series are the metrics that a request with an outcome is counted in.
+type series struct {
+	requests prometheus.Counter
+	duration prometheus.Observer
 }
 
 // newMetrics creates the metrics of requests and registers them.
@@ -41,15 +56,27 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// begin counts a request in; the function it returns counts it out.
-func (m *metrics) begin() func(method, route string, status int, took time.Duration) {
-	m.inFlight.Inc()
-	return func(method, route string, status int, took time.Duration) {
-		m.inFlight.Dec()
-		method = knownMethod(method)
-		m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
-		m.duration.WithLabelValues(method, route).Observe(took.Seconds())
+// begin counts a request in; end counts it out.
+func (m *metrics) begin() { m.inFlight.Inc() }
+
+// end counts a request that was begun. route is in the router's form.
+func (m *metrics) end(method, route string, status int, took time.Duration) {
+	m.inFlight.Dec()
+	of := m.seriesOf(outcome{knownMethod(method), route, status})
+	of.requests.Inc()
+	of.duration.Observe(took.Seconds())
+}
+
+// seriesOf returns the metrics of an outcome.
+func (m *metrics) seriesOf(o outcome) *series {
+	if found, ok := m.found.Load(o); ok {
+		return found.(*series)
 	}
+	route := routeOf(o.route)
+	of := &series{m.requests.WithLabelValues(o.method, route, strconv.Itoa(o.status)),
+		m.duration.WithLabelValues(o.method, route)}
+	m.found.Store(o, of)
+	return of
 }
 
 // knownMethod replaces unknown methods, which would create unbounded label values.

@@ -17,23 +17,11 @@ import (
 // RequestIDHeader carries a request's id, both ways.
 const RequestIDHeader = "X-Request-Id"
 
-// idKey is the context key of the request id.
-type idKey struct{}
-
 // RequestID returns the id of the request of ctx, "" outside of a request.
-func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(idKey{}).(string)
-	return id
-}
-
-// callerContext is the context key of the caller.
-type callerContext struct{}
+func RequestID(ctx context.Context) string { return callOf(ctx).id }
 
 // CallerOf returns the key by which the caller is limited, "" outside of a request.
-func CallerOf(ctx context.Context) string {
-	caller, _ := ctx.Value(callerContext{}).(string)
-	return caller
-}
+func CallerOf(ctx context.Context) string { return callOf(ctx).caller }
 
 // identify gives the request an id, the caller's if it is safe in a log, and records the caller. It
 // MUST be the first middleware.
@@ -44,8 +32,8 @@ func identify(next echo.HandlerFunc) echo.HandlerFunc {
 			id = rand.Text()
 		}
 		c.Response().Header().Set(RequestIDHeader, id)
-		c.SetRequest(c.Request().WithContext(context.WithValue(
-			context.WithValue(c.Request().Context(), idKey{}, id), callerContext{}, CallerKey(c.RealIP()))))
+		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), callKey{},
+			&call{id: id, caller: CallerKey(c.RealIP()), denied: ErrUnauthorized})))
 		return next(c)
 	}
 }

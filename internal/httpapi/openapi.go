@@ -42,6 +42,8 @@ func document() huma.Config {
 	c.Info.Description = apiDescription
 	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{Bearer: {Type: "http", Scheme: "bearer"}}
+	c.Security = []map[string][]string{{}} // of operations that name no other: none
+	c.Servers = []*huma.Server{{URL: "/", Description: "The server that this document comes from."}}
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.CreateHooks = nil
 	c.Formats = map[string]huma.Format{"application/json": escapedJSON(), "json": escapedJSON()}

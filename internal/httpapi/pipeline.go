@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -57,25 +58,25 @@ func (s *Server) share() echo.MiddlewareFunc {
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now()
-		done := s.metrics.begin()
+		s.metrics.begin()
 		if err := next(c); err != nil {
 			c.Error(err)
 		}
-		route, status, took := RouteOf(c), c.Response().Status, time.Since(start)
-		done(c.Request().Method, route, status, took)
-		if quiet(route) {
+		status, took := c.Response().Status, time.Since(start)
+		s.metrics.end(c.Request().Method, c.Path(), status, took)
+		ctx := c.Request().Context()
+		if quiet(c.Path()) || !s.Log.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
-		ctx := c.Request().Context()
 		by, _ := By(ctx) // most callers need no name
-		s.Log.DebugContext(ctx, "request", "method", c.Request().Method, "path", c.Request().URL.Path, "route", route,
+		s.Log.DebugContext(ctx, "request", "method", c.Request().Method, "path", c.Request().URL.Path, "route", routeOf(c.Path()),
 			"status", status, "bytes", c.Response().Size, "ms", took.Milliseconds(), "ip", c.RealIP(), "by", by,
 			"caller", CallerOf(ctx), "requestId", RequestID(ctx))
 		return nil
 	}
 }
 
-// quiet reports whether a route is requested every few seconds by machines. Such requests are
+// quiet reports whether a route, in the router's form, is requested every few seconds by machines. Such requests are
 // neither limited nor logged.
 func quiet(route string) bool {
 	return route == "/healthz" || route == "/readyz" || route == "/metrics"

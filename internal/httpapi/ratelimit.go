@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -20,7 +19,7 @@ const (
 // limit limits each caller, except for the quiet routes: by its API key, or else by its address.
 func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if quiet(RouteOf(c)) {
+		if quiet(c.Path()) {
 			return next(c)
 		}
 		policy, caller, quota := "address", CallerOf(c.Request().Context()), Quota{s.Limits.Rate, s.Limits.Burst}
@@ -30,8 +29,7 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		if key != nil {
 			policy, caller, quota = "key", "key/"+key.Name, key.quota()
-			ctx := context.WithValue(c.Request().Context(), callerContext{}, caller)
-			c.SetRequest(c.Request().WithContext(ctx))
+			callOf(c.Request().Context()).caller = caller
 		}
 		if s.Limits.Rate < 0 {
 			return next(c)

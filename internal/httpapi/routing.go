@@ -21,13 +21,13 @@ func (l literal) Handle(op *huma.Operation, handle func(huma.Context)) {
 // escapedColon is a colon in a route that is no parameter.
 const escapedColon = `\:`
 
-// RouteOf returns the template of the request's route in OpenAPI's form, and "unmatched" without a
+// routeOf returns the template of a route of the router in OpenAPI's form, and "unmatched" without a
 // route, so that foreign paths do not create metrics.
-func RouteOf(c echo.Context) string {
-	if c.Path() == "" {
+func routeOf(path string) string {
+	if path == "" {
 		return "unmatched"
 	}
-	segments := strings.Split(c.Path(), "/")
+	segments := strings.Split(path, "/")
 	for i, s := range segments {
 		if name, isParam := strings.CutPrefix(s, ":"); isParam {
 			segments[i] = "{" + name + "}"

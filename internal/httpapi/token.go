@@ -113,8 +113,10 @@ func (s *Server) HasTokens(r Role) bool {
 	return slices.ContainsFunc(s.tokens, func(t Token) bool { return t.May(r) == nil })
 }
 
-// call has data of a request that middleware adds.
+// call has data of a request that middleware adds, one after the other.
 type call struct {
+	id     string // of the request
+	caller string // by which it is limited
 	token  *Token // nil without a token
 	denied error  // why the token was refused
 	body   []byte
@@ -143,12 +145,11 @@ func By(ctx context.Context) (string, error) {
 // RequestBody returns the body of a request, empty without one.
 func RequestBody(ctx context.Context) []byte { return callOf(ctx).body }
 
-// authenticate identifies the caller. Routes that change something require a token.
+// authenticate finds the caller's token. Routes that change something require a token.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		a := &call{denied: ErrUnauthorized}
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), callKey{}, a)))
+		a := callOf(r.Context())
 		scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if key := r.Header.Get("X-API-Key"); text == "" && key != "" { // as plugins of chats send it
 			scheme, text = "bearer", key

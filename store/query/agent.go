@@ -12,9 +12,9 @@ import (
 	"repute/store/eventdb"
 )
 
-// agentAt returns the SQL of relation a for wholeAgents as of block $3, from the histories instead
+// agentAt returns the SQL of relation a for wholeAgents as of block $3, from the histories and totals instead
 // of the current row.
-func agentAt() string {
+func agentAt(totals ratingTotals) string {
 	return `
 	with a as (
 		select a.chain_id, a.token_id, s.owner, s.claimed, s.wallet, s.approved, s.uri_id,
@@ -25,11 +25,7 @@ func agentAt() string {
 		join agent_states s on (s.chain_id, s.token_id) = (a.chain_id, a.token_id)
 			and s.from_block <= $3 and (s.to_block is null or s.to_block > $3)
 		cross join lateral ` + eventdb.LastEffect("$2", "block <= $3") + `
-		cross join lateral (
-			select count(*) filter (where live) as feedback, count(*) filter (where not live) as revoked,
-				count(distinct client) filter (where live) as clients
-			from (select client, revoked_block is null or revoked_block > $3 as live
-				from feedback where chain_id = $1 and token_id = $2 and block <= $3) f) f
+		cross join lateral ` + totals.counts + ` f
 		cross join lateral (
 			select count(*) as responses from responses
 			where chain_id = $1 and token_id = $2 and block <= $3) r
@@ -78,7 +74,11 @@ func Agent(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (
 
 // agentThen reads the agent as of the subject's block.
 func agentThen(ctx context.Context, s chaindb.Subject) (repute.Agent, error) {
-	rows, err := s.Tx.Query(ctx, agentAt()+wholeAgents(), s.Key()...)
+	totals, err := totalsAt(ctx, s)
+	if err != nil {
+		return repute.Agent{}, err
+	}
+	rows, err := s.Tx.Query(ctx, agentAt(totals)+wholeAgents(), s.Key()...)
 	if err != nil {
 		return repute.Agent{}, err
 	}

@@ -3,7 +3,7 @@
 //
 // Each answer is read on one snapshot (chaindb.ViewAgent) and carries the block it is true at.
 // At the newest block it reads the current rows, at an earlier one the histories: functions
-// such as agentAt and sumsAt return the SQL of one or the other. Functions for many agents at
+// such as agentAt and totalsAt return the SQL of one or the other. Functions for many agents at
 // once, such as AgentsByID and Reputations, use one statement for each part, however many
 // agents there are.
 //

@@ -42,7 +42,7 @@ func ReadReputations(ctx context.Context, tx pgx.Tx, ids []repute.AgentID,
 	}
 	var tags map[store.AgentKey]Tagged
 	if parts.Tags {
-		if tags, err = tagsOf(ctx, tx, ids, chaindb.Everything); err != nil {
+		if tags, err = tagsOf(ctx, tx, latestTotals(), ids, chaindb.Everything); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +67,7 @@ func summariesOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) (map[stor
 		select k.chain_id, k.token_id, s.decimals, s.n, s.sum
 		from `+agentsAsked+`
 		cross join lateral (
-			select decimals, sum(n)::bigint as n, sum(sum) as sum from sums s
+			select decimals, sum(n)::bigint as n, sum(sum) as sum from agent_sums s
 			where s.chain_id = k.chain_id and s.token_id = k.token_id group by decimals) s`, chains, tokens)
 	if err != nil {
 		return nil, err

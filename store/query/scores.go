@@ -29,8 +29,8 @@ func Scored() string {
 
 // newestScores returns the statement that reads the newest score of each key of $1 and $2: the
 // provisional one; where a reorganization replaced its block, the final one of the last closed run;
-// otherwise the score of agents without ratings of the last run. Results are large, so lists leave
-// them out.
+// otherwise the score of agents without ratings of the last run. Of the three only the first is read of most agents.
+// Results are large, so lists leave them out.
 func newestScores(results bool) string {
 	columns, final := scoreColumns(readingsNow("k.chain_id", "")), scoreColumns(readingsNow("k.chain_id", isClosed))
 	unjudged := "convert_to(r.unjudged, 'UTF8'), r.readings"
@@ -43,21 +43,25 @@ func newestScores(results bool) string {
 	from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
 	join chains c on c.chain_id = k.chain_id
 	cross join lateral (
-		select ` + columns + `, false as final, s.block, s.block_hash, s.block_time, 1 as rank
-		from trust_scores s join trust_runs r using (chain_id, run)
-		where (s.chain_id, s.token_id) = (k.chain_id, k.token_id) and ` + validScore("s", "r") + `
-		union all (
+		with provisional as (
+			select ` + columns + `, false as final, s.block, s.block_hash, s.block_time, 1 as rank
+			from trust_scores s join trust_runs r using (chain_id, run)
+			where (s.chain_id, s.token_id) = (k.chain_id, k.token_id) and ` + validScore("s", "r") + `
+		), closed as (
 			select ` + final + `, true, r.block, r.block_hash, r.block_time, 2
 			from trust_finals s join trust_runs r using (chain_id, run)
-			where (s.chain_id, s.token_id) = (k.chain_id, k.token_id)
+			where not exists (select from provisional) and (s.chain_id, s.token_id) = (k.chain_id, k.token_id)
 				and s.run <= (select max(run) from trust_runs where chain_id = k.chain_id and closed_at is not null)
-			order by s.run desc limit 1)
+			order by s.run desc limit 1
+		)
+		select * from provisional
+		union all select * from closed
 		union all (
 			select k.token_id, 0, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, r.sources, r.credentials,
 				r.file_scales, r.verified_to, r.boundary, ''::bytea,
 				'unrated', 0, r.unjudged_low, r.unjudged_high, 0, 0, 0, ` + unjudged + `, false, r.block, r.block_hash, r.block_time, 3
-			from trust_runs r where r.chain_id = k.chain_id and r.unjudged is not null order by r.run desc limit 1)
-		order by rank limit 1) s`
+			from trust_runs r where not exists (select from provisional) and not exists (select from closed)
+				and r.chain_id = k.chain_id and r.unjudged is not null order by r.run desc limit 1)) s`
 }
 
 // scoresOf returns the newest score per agent, the unknown score where there is none.

@@ -14,28 +14,21 @@ import (
 	"repute/store/scoredb"
 )
 
-// liveFeedback is the SQL of the live feedback of the agent in row k as of block $3, in the columns
-// of table sums.
-const liveFeedback = `(
+// ratingsOfClients returns the SQL of the live ratings of the agent in row k as of block $3, in the columns of table sums:
+// added up as of now, one by one before. It names $3 in any case, so that both take the same parameters.
+func ratingsOfClients(block int64) string {
+	if block == chaindb.Everything {
+		return `(
+	select * from sums where chain_id = k.chain_id and token_id = k.token_id and $3::bigint is not null)`
+	}
+	return `(
 	select client, idx, tag1, tag2, decimals, value, 1::bigint as n, value as sum from feedback
 	where chain_id = k.chain_id and token_id = k.token_id and block <= $3 and (revoked_block is null or revoked_block >
 		$3))`
-
-// maintainedSums is the same as of now, already added up. It names $3 only so that both take the
-// same parameters.
-const maintainedSums = `(
-	select * from sums where chain_id = k.chain_id and token_id = k.token_id and $3::bigint is not null)`
+}
 
 // agentsAsked is the SQL of relation k: the keys of $1 and $2.
 const agentsAsked = `unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)`
-
-// sumsAt returns the relation to add up for a block.
-func sumsAt(block int64) string {
-	if block == chaindb.Everything {
-		return maintainedSums
-	}
-	return liveFeedback
-}
 
 // asked returns the parameters of statements over agentsAsked at the subject's block.
 func asked(s chaindb.Subject) []any { return askedAt([]repute.AgentID{s.ID}, s.Block) }
@@ -47,18 +40,18 @@ func askedAt(ids []repute.AgentID, block int64) []any {
 }
 
 // summary adds up what getSummary would, with the same filters.
-func summary(ctx context.Context, s chaindb.Subject, clients []common.Address, tag1, tag2 string) (repute.Summary,
-	error) {
+func summary(ctx context.Context, s chaindb.Subject, totals ratingTotals, clients []common.Address, tag1,
+	tag2 string) (repute.Summary, error) {
 	args := asked(s)
 	arg := func(v any) int {
 		args = append(args, v)
 		return len(args)
 	}
-	from := "lateral " + sumsAt(s.Block) + " s"
+	from := "lateral " + totals.sums + " s"
 	if clients != nil {
 		// A join, not any(): a client listed twice counts twice, as on chain.
-		from = fmt.Sprintf("unnest($%d::bytea[]) as c(client) join %s using (client)", arg(store.AddressColumn(clients)),
-			from)
+		from = fmt.Sprintf("unnest($%d::bytea[]) as c(client) join lateral %s s using (client)",
+			arg(store.AddressColumn(clients)), ratingsOfClients(s.Block))
 	}
 	where := "true"
 	if tag1 != "" {
@@ -69,7 +62,7 @@ func summary(ctx context.Context, s chaindb.Subject, clients []common.Address, t
 	}
 	rows, err := s.Tx.Query(ctx,
 		"select decimals, sum(n)::bigint, sum(sum) from "+agentsAsked+" cross join "+from+" where "+where+
-			" group by decimals", args...)
+			" and $3::bigint is not null group by decimals having sum(n) > 0", args...)
 	if err != nil {
 		return repute.Summary{}, err
 	}
@@ -91,26 +84,19 @@ type Tagged struct {
 	Total int64               // how many there are
 }
 
-// tagsOf summarizes the live tag1 of each agent that have most ratings, and counts all of them. At
-// the latest block the stored votes are used, before it each client's newest live rating.
-func tagsOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey]Tagged, error) {
-	votes := "(select tag1, value, decimals from votes where chain_id = k.chain_id and token_id = k.token_id)"
-	if block != chaindb.Everything {
-		votes = "(select distinct on (tag1, client) tag1, value, decimals from " + liveFeedback +
-			" l order by tag1, client, idx desc)"
-	}
+// tagsOf summarizes the live tag1 of each agent that have most ratings, and counts all of them, by totals as of a block.
+func tagsOf(ctx context.Context, tx pgx.Tx, totals ratingTotals, ids []repute.AgentID,
+	block int64) (map[store.AgentKey]Tagged, error) {
 	rows, err := tx.Query(ctx, `
 		select k.chain_id, k.token_id, v.* from `+agentsAsked+`
 		cross join lateral (
 			with c as materialized (
-				select s.tag1, sum(s.n)::bigint as n, count(*) over () as total
-				from `+sumsAt(block)+` s join tags t on t.id = s.tag1 group by s.tag1, t.value
-				order by n desc, t.value limit `+fmt.Sprint(store.MaxTags)+`)
-			select c.tag1, `+store.HeadOf("t.value")+`, c.n, c.total, v.value, v.decimals, v.n as votes, t.value as name
-			from (select tag1, value, decimals, count(*) as n from `+votes+` v
-				where tag1 in (select tag1 from c) group by tag1, value, decimals) v
-			join c using (tag1)
-			join tags t on t.id = v.tag1) v
+				select s.tag1, t.value as name, sum(s.n)::bigint as n, count(*) over () as total
+				from `+totals.sums+` s join tags t on t.id = s.tag1 group by s.tag1, t.value having sum(s.n) > 0
+				order by n desc, t.value limit `+fmt.Sprint(store.MaxTags)+`)`+totals.given+`
+			select c.tag1, `+store.HeadOf("c.name")+`, c.n, c.total, v.value, v.decimals, v.n as votes, c.name
+			from c cross join lateral `+totals.votes+` v) v
+		where $3::bigint is not null
 		order by k.chain_id, k.token_id, v.n desc, v.name`, askedAt(ids, block)...)
 	if err != nil {
 		return nil, err
@@ -153,10 +139,10 @@ func collectTags(rows pgx.Rows) (map[store.AgentKey]Tagged, error) {
 }
 
 // counts returns the agent's totals.
-func counts(ctx context.Context, s chaindb.Subject) (c repute.AgentCounts, err error) {
+func counts(ctx context.Context, s chaindb.Subject, totals ratingTotals) (c repute.AgentCounts, err error) {
 	with := "with a as (select * from agents where chain_id = $1 and token_id = $2 and registered_block <= $3)"
 	if s.Block != chaindb.Everything {
-		with = agentAt()
+		with = agentAt(totals)
 	}
 	err = s.Tx.QueryRow(ctx, with+" select feedback, revoked, clients, responses, validations from a", s.Key()...).
 		Scan(&c.Feedback, &c.Revoked, &c.Clients, &c.Responses, &c.Validations)
@@ -181,7 +167,11 @@ func Summary(ctx context.Context, db *store.DB, id repute.AgentID, clients []com
 	}
 	err = chaindb.ViewAgent(ctx, db, "summarize feedback", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
-		sum, err = summary(ctx, s, clients, tag1, tag2)
+		totals, err := totalsAt(ctx, s)
+		if err != nil {
+			return err
+		}
+		sum, err = summary(ctx, s, totals, clients, tag1, tag2)
 		return err
 	})
 	return sum, asOf, err
@@ -193,7 +183,11 @@ func Tags(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (t
 	asOf repute.AsOf, err error) {
 	err = chaindb.ViewAgent(ctx, db, "summarize tags", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
-		all, err := tagsOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
+		totals, err := totalsAt(ctx, s)
+		if err != nil {
+			return err
+		}
+		all, err := tagsOf(ctx, s.Tx, totals, []repute.AgentID{s.ID}, s.Block)
 		tags = all[store.KeyOf(s.ID)].Tags
 		return err
 	})
@@ -207,15 +201,19 @@ func ReadReputation(ctx context.Context, db *store.DB, id repute.AgentID, q Repu
 	}
 	err = chaindb.ViewAgent(ctx, db, "read reputation", id, q.At, func(ctx context.Context, s chaindb.Subject) error {
 		r.Agent, r.AsOf = s.ID, s.AsOf
-		if r.Summary, err = summary(ctx, s, q.Clients, q.Tag1, q.Tag2); err != nil {
+		totals, err := totalsAt(ctx, s)
+		if err != nil {
 			return err
 		}
-		tags, err := tagsOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
+		if r.Summary, err = summary(ctx, s, totals, q.Clients, q.Tag1, q.Tag2); err != nil {
+			return err
+		}
+		tags, err := tagsOf(ctx, s.Tx, totals, []repute.AgentID{s.ID}, s.Block)
 		if err != nil {
 			return err
 		}
 		r.Tagged = tags[store.KeyOf(s.ID)]
-		if r.Counts, err = counts(ctx, s); err != nil {
+		if r.Counts, err = counts(ctx, s, totals); err != nil {
 			return err
 		}
 		if r.Score, err = score(ctx, s); err != nil {

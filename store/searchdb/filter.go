@@ -105,6 +105,8 @@ type agentQuery struct {
 	// needed: only agents with a document can match. documents: u, s and x are used.
 	needed, documents bool
 	unfolded          bool
+	// scored is the condition on the score ts of an agent; empty for none.
+	scored string
 }
 
 // arg adds a parameter and returns its name.

@@ -174,7 +174,7 @@ func (q *agentQuery) listed(o agentOrder) string {
 			order by %[11]s limit $%[4]d) m
 		%[12]s
 		order by m.chain_id, m.key %[13]s, m.token_id %[13]s`,
-		rank, n+1, n+2, n+3, o.token, o.column(), from, o.join, o.behind(), q.where, o.by(), join, direction)
+		rank, n+1, n+2, n+3, o.token, o.column(), from, o.join, o.behind(), q.whereIn(o), o.by(), join, direction)
 }
 
 // foldKey is the SQL of what near-identical agents of one owner have in common; one of them is
@@ -204,7 +204,7 @@ func (q *agentQuery) ranked(o agentOrder) string {
 			where found.first = 1 and (found.key, found.token_id) %[12]s (k.at, k.token))
 		select m.chain_id, m.token_id, m.key, m.others, m.rank from m
 		where m.nth <= $%[11]d order by m.chain_id, m.nth`,
-		with, o.column(), first, others, from, o.join, q.where, direction, n+1, n+2, n+3, than, rank, join)
+		with, o.column(), first, others, from, o.join, q.whereIn(o), direction, n+1, n+2, n+3, than, rank, join)
 }
 
 // mergeStreams merges the streams of the chains into a page. It returns the page, the position

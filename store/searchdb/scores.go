@@ -2,6 +2,7 @@ package searchdb
 
 import (
 	"cmp"
+	"strings"
 
 	"repute"
 	"repute/store/query"
@@ -43,7 +44,16 @@ func (s ScoreFilter) where(q *agentQuery) {
 	if s.Tier != nil {
 		is += " and ts.tier = " + q.arg(*s.Tier)
 	}
+	q.scored = is
 	q.where += " and " + hasScore(is)
+}
+
+// whereIn returns the conditions for a statement in an order. One that joins the scores needs not look for them again.
+func (q *agentQuery) whereIn(o agentOrder) string {
+	if o.join == "" || q.scored == "" {
+		return q.where
+	}
+	return strings.Replace(q.where, hasScore(q.scored), q.scored, 1)
 }
 
 // hasScore is the SQL of whether agent a has a score for which a condition on it, ts, holds.

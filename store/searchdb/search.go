@@ -249,13 +249,13 @@ func (q *agentQuery) count(ctx context.Context, tx pgx.Tx, o agentOrder, chains 
 	err error) {
 	with, from := q.source(false)
 	matching := fmt.Sprintf(`select from unnest($1::bigint[]) as k(chain_id) cross join lateral (
-		select from %s%s where a.chain_id = k.chain_id%s limit %d) a`, from, o.join, q.where, maxCounted+1)
+		select from %s%s where a.chain_id = k.chain_id%s limit %d) a`, from, o.join, q.whereIn(o), maxCounted+1)
 	if q.match != nil {
 		what := ""
 		if !q.unfolded {
 			what = "distinct " + foldKey
 		}
-		matching = fmt.Sprintf("select %s from %s%s where true%s", what, from, o.join, q.where)
+		matching = fmt.Sprintf("select %s from %s%s where true%s", what, from, o.join, q.whereIn(o))
 	}
 	var hits int
 	err = tx.QueryRow(ctx, fmt.Sprintf("%s select count(*), %s from (%s limit %d) m", with, q.hitCount(), matching,

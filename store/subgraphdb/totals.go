@@ -14,7 +14,7 @@ const maxTags = "1000"
 // tagsOf is the SQL of the first tags that live feedback of the chain has, in hex.
 const tagsOf = `(select coalesce(jsonb_agg(encode(x.value, 'hex') order by x.value), '[]') from (
 	select t.value from (
-		select s.tag1 as id from sums s where s.chain_id = $1 union select s.tag2 from sums s where s.chain_id = $1) s
+		select s.tag1 as id from agent_sums s where s.chain_id = $1 union select s.tag2 from agent_sums s where s.chain_id = $1) s
 	join tags t on t.id = s.id where t.value <> '' order by t.id limit ` + maxTags + `) x)`
 
 // trustModels is the SQL of the trust models that registration files of the chain name.
@@ -87,7 +87,7 @@ func agentStats() Entity {
 			{Name: "agent", To: "Agent", Key: agentKey("{a}")},
 			{Name: "totalFeedback", Type: BigInt, SQL: "{a}.feedback"},
 			{Name: "averageFeedbackValue", Type: BigDecimal, SQL: `coalesce((
-	select sum(s.sum * ` + scaleOf("s.decimals") + `) / sum(s.n) from sums s where s.chain_id = $1 and s.token_id = {a}.token_id), 0)`},
+	select sum(s.sum * ` + scaleOf("s.decimals") + `) / sum(s.n) from agent_sums s where s.chain_id = $1 and s.token_id = {a}.token_id), 0)`},
 			{Name: "totalValidations", Type: BigInt, SQL: "(select count(*) " + requests + ")"},
 			{Name: "completedValidations", Type: BigInt, SQL: "{a}.validations"},
 			{Name: "averageValidationScore", Type: BigDecimal,

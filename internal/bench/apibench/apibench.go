@@ -30,7 +30,8 @@ const (
 	mostGraph      = 80 * time.Millisecond
 	mostStreamsMB  = 100
 	mostChange     = 200 * time.Millisecond
-	mostSlowerPart = 0.1 // of indexing beside requests
+	leastWebhooks  = 1000 // messages per second to one receiver
+	mostSlowerPart = 0.1  // of indexing beside requests
 )
 
 // Sizes of questions.
@@ -51,6 +52,8 @@ type Options struct {
 	Span    time.Duration // of each measurement of rates
 	Rate    int           // requests per second where a rate is given
 	Streams int           // that wait for changes
+	// Messages is how many are sent to the receiver of a webhook.
+	Messages int
 	// Progress gets lines for a person; nil for none.
 	Progress io.Writer
 }
@@ -71,22 +74,25 @@ type Measurements struct {
 	IdleMB      float64   `json:"idle_mb"`
 	StreamsMB   float64   `json:"streams_mb"` // beyond idle
 	Changes     Times     `json:"changes"`
+	Webhooks    float64   `json:"webhooks_per_second"`
 	IndexAlone  []float64 `json:"index_alone_per_second"`
 	IndexBeside []float64 `json:"index_beside_per_second"`
 	Beside      Times     `json:"beside_index"` // of the requests beside indexing
 }
 
-// Times summarizes answers, in milliseconds.
+// Times summarizes answers, in milliseconds. A request that was refused counts as the longest time that the benchmark waits.
 type Times struct {
 	Count   int     `json:"count"`
 	Median  float64 `json:"median_ms"`
 	P99     float64 `json:"p99_ms"`
 	Longest float64 `json:"longest_ms"`
+	Refused int     `json:"refused,omitempty"`
+	Refusal string  `json:"refusal,omitempty"` // one of them
 }
 
 // timesOf summarizes answers.
-func timesOf(all []time.Duration) Times {
-	return Times{len(all), quantile(all, 0.5), quantile(all, 0.99), quantile(all, 1)}
+func timesOf(a answers) Times {
+	return Times{len(a.times), quantile(a.times, 0.5), quantile(a.times, 0.99), quantile(a.times, 1), a.refused, a.refusal}
 }
 
 // bench is a running benchmark.
@@ -97,6 +103,7 @@ type bench struct {
 	db      *store.DB
 	address string // of the product
 	product *harness.Process
+	sink    *sink
 	m       Measurements
 }
 
@@ -104,7 +111,7 @@ type bench struct {
 func Run(ctx context.Context, o Options) (harness.Report, error) {
 	say := harness.Progress{To: o.Progress}
 	r := harness.Report{Name: "api", Config: map[string]any{"agents": o.Agents, "ratings": o.Ratings, "heavy": o.Heavy,
-		"seconds": o.Span.Seconds(), "rate": o.Rate, "streams": o.Streams}}
+		"seconds": o.Span.Seconds(), "rate": o.Rate, "streams": o.Streams, "messages": o.Messages}}
 	return harness.OnServer(ctx, say, r, false, func(server *harness.Server) (any, []harness.Target, error) {
 		b := &bench{Progress: say, o: o}
 		if err := b.run(ctx, server); err != nil {
@@ -133,8 +140,13 @@ func (b *bench) run(ctx context.Context, server *harness.Server) (err error) {
 	if b.address, err = freeAddress(ctx); err != nil {
 		return err
 	}
+	if b.sink, err = newSink(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.sink.close()) }()
 	path, err := harness.WriteConfig(fmt.Sprintf(
-		"database: %q\nroles: [api]\nlisten: %q\nrate: -1\ntrusted_proxies: [127.0.0.0/8]\n", b.d.URL, b.address))
+		"database: %q\nroles: [api]\nlisten: %q\nrate: -1\ntrusted_proxies: [127.0.0.0/8]\nallow_hosts: [%q]\n", b.d.URL, b.address,
+		b.sink.address))
 	if err != nil {
 		return err
 	}
@@ -164,7 +176,8 @@ func (b *bench) measure(ctx context.Context) error {
 		name string
 		do   func(context.Context) error
 	}{{"hot reputations", b.hot}, {"cold reputations", b.cold}, {"the agent with most ratings", b.heavy}, {"lists", b.lists},
-		{"batches", b.batches}, {"GraphQL", b.graph}, {"subgraph", b.subgraph}, {"streams", b.streams}, {"indexing", b.indexing}} {
+		{"batches", b.batches}, {"GraphQL", b.graph}, {"subgraph", b.subgraph}, {"streams", b.streams},
+		{"webhooks", b.webhooks}, {"indexing", b.indexing}} {
 		b.Say("%s", step.name)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -238,9 +251,9 @@ func (b *bench) heavy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last := size{b.o.Agents, b.o.Ratings, b.o.Heavy}.blocks()
+	first, last := b.o.Agents/perBlock+1, (b.o.Agents+b.o.Heavy)/perBlock // blocks of its ratings
 	past, err := each(ctx, b.address, 5, 0, func(c *conn, n int) error {
-		_, err := c.get(reputation(0) + fmt.Sprintf("?at=%d", last-1-n))
+		_, err := c.get(reputation(0) + fmt.Sprintf("?at=%d", first+(last-first)*(n+1)/6))
 		return err
 	})
 	b.m.Heavy, b.m.HeavyPast = timesOf(now), timesOf(past)
@@ -328,7 +341,7 @@ func (b *bench) streams(ctx context.Context) (err error) {
 		time.Sleep(settle / 4) // the other changes of the block
 		s.drop()
 	}
-	b.m.Changes = timesOf(all)
+	b.m.Changes = timesOf(answers{times: all})
 	return nil
 }
 
@@ -374,6 +387,7 @@ func (b *bench) targets() []harness.Target {
 		harness.AtMost("GraphQL page of 100 agents with reputation and 10 ratings, median", m.Graph.Median, ms(mostGraph), "ms"),
 		harness.AtMost(fmt.Sprintf("memory of %d waiting streams", b.o.Streams), m.StreamsMB, mostStreamsMB, "MB"),
 		harness.AtMost("change in a stream after its commit, p99", m.Changes.P99, ms(mostChange), "ms"),
+		harness.AtLeast("webhook messages per second to one receiver", m.Webhooks, leastWebhooks, ""),
 		harness.AtMost(fmt.Sprintf("share of indexing lost beside %d requests a second", b.o.Rate),
 			1-harness.Median(m.IndexBeside)/harness.Median(m.IndexAlone), mostSlowerPart, ""),
 	}, m.Subgraph.targets()...)

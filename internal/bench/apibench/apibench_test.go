@@ -79,27 +79,42 @@ func TestLoads(t *testing.T) {
 		t.Errorf("%v answers a second of %d, %v", n, asked.Load(), err)
 	}
 	asked.Store(0)
-	times, err := paced(t.Context(), address, func(n int) string { return fmt.Sprint("/", n) }, 200, 500*time.Millisecond)
-	if err != nil || len(times) != int(asked.Load()) || len(times) < 50 || len(times) > 100 {
-		t.Errorf("%d times of %d requests, %v", len(times), asked.Load(), err)
+	a, err := paced(t.Context(), address, func(n int) string { return fmt.Sprint("/", n) }, 200, 500*time.Millisecond)
+	if n := len(a.times); err != nil || n != int(asked.Load()) || n < 50 || n > 100 {
+		t.Errorf("%d times of %d requests, %v", n, asked.Load(), err)
 	}
-	for name, fails := range map[string]func() error{
-		"throughput": func() error {
-			_, err := throughput(t.Context(), address, "/fails", 2, time.Minute)
-			return err
+	if _, err := throughput(t.Context(), address, "/fails", 2, time.Minute); err == nil || !strings.Contains(err.Error(), "418") {
+		t.Errorf("throughput: %v", err)
+	}
+}
+
+// A refused request does not end a measurement, but makes it miss every target.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprint(w, strings.Repeat("no", 1000))
+	}))
+	t.Cleanup(s.Close)
+	address := strings.TrimPrefix(s.URL, "http://")
+	for name, load := range map[string]func() (answers, error){
+		"paced": func() (answers, error) {
+			return paced(t.Context(), address, func(int) string { return "/" }, 100, 100*time.Millisecond)
 		},
-		"paced": func() error {
-			_, err := paced(t.Context(), address, func(int) string { return "/fails" }, 100, 100*time.Millisecond)
-			return err
-		},
-		"each": func() error {
-			_, err := each(t.Context(), address, 3, 0, func(c *conn, _ int) error { _, err := c.get("/fails"); return err })
-			return err
+		"each": func() (answers, error) {
+			return each(t.Context(), address, 3, 0, func(c *conn, _ int) error { _, err := c.get("/"); return err })
 		},
 	} {
-		if err := fails(); err == nil || !strings.Contains(err.Error(), "418") {
-			t.Errorf("%s: %v", name, err)
+		a, err := load()
+		got := timesOf(a)
+		if err != nil || got.Count == 0 || got.Refused != got.Count || !strings.Contains(got.Refusal, "418") ||
+			got.Median != float64(patience.Milliseconds()) {
+			t.Errorf("%s: %+v, %v", name, got, err)
 		}
+	}
+	s.Close()
+	if _, err := each(t.Context(), address, 3, 0, func(c *conn, _ int) error { _, err := c.get("/"); return err }); err == nil {
+		t.Error("a server that is away is no error")
 	}
 }
 

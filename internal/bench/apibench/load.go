@@ -26,6 +26,33 @@ type conn struct {
 	in *bufio.Reader
 }
 
+// refusal is an answer with another status than 200.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }
+
+// answers are how requests were answered.
+type answers struct {
+	times []time.Duration // patience for a request that was refused
+	// refused counts those, and refusal is what one of them said.
+	refused int
+	refusal string
+}
+
+// add adds an answer that took a time, and returns err unless that is a refusal.
+func (a *answers) add(took time.Duration, err error) error {
+	var no *refusal
+	switch {
+	case errors.As(err, &no):
+		a.refused, a.refusal = a.refused+1, no.text
+		took = patience
+	case err != nil:
+		return err
+	}
+	a.times = append(a.times, took)
+	return nil
+}
+
 // dial opens a connection.
 func dial(ctx context.Context, address string) (*conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -35,7 +62,7 @@ func dial(ctx context.Context, address string) (*conn, error) {
 	return &conn{c, bufio.NewReaderSize(c, 16<<10)}, nil
 }
 
-// get sends a request and reads its answer to the end. An answer with another status than 200 is an error.
+// get sends a request and reads its answer to the end. An answer with another status than 200 is a *refusal.
 func (c *conn) get(path string) (body int64, err error) { return c.send(http.MethodGet, path, "") }
 
 // send is get with a method and a body of JSON; "" for none.
@@ -64,7 +91,8 @@ func (c *conn) exchange(method, path, body string, answer io.Writer) (size int64
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(res.Body, 300))
-		return 0, fmt.Errorf("%s %.100s: status %d: %s", method, path, res.StatusCode, said)
+		_, err := io.Copy(io.Discard, res.Body) // the next request follows on the connection
+		return 0, errors.Join(err, &refusal{fmt.Sprintf("%s %.100s: status %d: %s", method, path, res.StatusCode, said)})
 	}
 	size, err = io.Copy(answer, res.Body)
 	return size, err
@@ -101,7 +129,7 @@ func throughput(ctx context.Context, address, path string, conns int, span time.
 
 // paced sends requests at a rate, whether or not earlier ones are answered, for a time or until ctx ends, and returns
 // how long each took from when it was due. path returns the path of the nth request.
-func paced(ctx context.Context, address string, path func(n int) string, rate int, span time.Duration) (times []time.Duration,
+func paced(ctx context.Context, address string, path func(n int) string, rate int, span time.Duration) (a answers,
 	err error) {
 	const conns = 64
 	type due struct {
@@ -115,14 +143,15 @@ func paced(ctx context.Context, address string, path func(n int) string, rate in
 		c, e := dial(ctx, address)
 		if e != nil {
 			close(queue)
-			return nil, e
+			return a, e
 		}
 		all.Go(func() {
 			defer c.Close()
 			for d := range queue {
 				_, e := c.get(path(d.n))
 				mu.Lock()
-				times, err = append(times, time.Since(d.at)), errors.Join(err, e)
+				e = a.add(time.Since(d.at), e)
+				err = errors.Join(err, e)
 				mu.Unlock()
 				if e != nil {
 					return
@@ -144,30 +173,30 @@ func paced(ctx context.Context, address string, path func(n int) string, rate in
 	}
 	close(queue)
 	all.Wait()
-	return times, err
+	return a, err
 }
 
 // each measures n requests one after the other on one connection, with a pause before each.
 func each(ctx context.Context, address string, n int, pause time.Duration,
-	send func(c *conn, n int) error) (times []time.Duration, err error) {
+	send func(c *conn, n int) error) (a answers, err error) {
 	c, err := dial(ctx, address)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	defer c.Close()
 	for i := range n {
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return a, context.Cause(ctx)
 		case <-time.After(pause):
 		}
 		start := time.Now()
-		if err := send(c, i); err != nil {
-			return nil, err
+		err := send(c, i)
+		if err := a.add(time.Since(start), err); err != nil {
+			return a, err
 		}
-		times = append(times, time.Since(start))
 	}
-	return times, nil
+	return a, nil
 }
 
 // quantile returns the time within which a share of the requests was answered, in milliseconds; 0 of none.

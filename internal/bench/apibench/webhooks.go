@@ -1,0 +1,96 @@
+package apibench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"repute/store/webhookdb"
+)
+
+// sink is a receiver of webhooks that accepts every message.
+type sink struct {
+	server  *http.Server
+	address string
+
+	mu          sync.Mutex
+	got, want   int
+	first, last time.Time
+	done        chan struct{} // closed when got reaches want
+}
+
+// newSink starts a sink.
+func newSink(ctx context.Context) (*sink, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for webhooks: %w", err)
+	}
+	s := &sink{address: l.Addr().String(), done: make(chan struct{})}
+	s.server = &http.Server{Handler: http.HandlerFunc(s.take), ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.server.Serve(l) }() // until close
+	return s, nil
+}
+
+// take accepts a message.
+func (s *sink) take(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = time.Now()
+	if s.got == 0 {
+		s.first = s.last
+	}
+	if s.got++; s.got == s.want {
+		close(s.done)
+	}
+}
+
+// perSecond waits until the sink has the wanted messages, and returns the rate from the first one to the last.
+func (s *sink) perSecond(ctx context.Context) (float64, error) {
+	select {
+	case <-s.done:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return float64(s.want-1) / s.last.Sub(s.first).Seconds(), nil
+	case <-time.After(patience):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return 0, fmt.Errorf("%d of %d messages came", s.got, s.want)
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// close ends the sink.
+func (s *sink) close() error { return s.server.Close() }
+
+// webhooks measures how many messages a second one receiver gets while the feed has more of them.
+func (b *bench) webhooks(ctx context.Context) error {
+	newest, err := b.db.NewestChange(ctx)
+	if err != nil {
+		return err
+	}
+	w, err := newWriter(ctx, b.db, b.o.Agents)
+	if err != nil {
+		return err
+	}
+	w.index = 1 << 19 // clients that gave no rating before
+	batches := b.o.Messages/(batchBlocks*perBlock) + 1
+	b.sink.want = batches * batchBlocks * perBlock
+	for range batches {
+		if err := w.write(ctx, batchBlocks); err != nil {
+			return err
+		}
+	}
+	hook, err := webhookdb.Add(ctx, b.db, webhookdb.Webhook{URL: "http://" + b.sink.address + "/", Cursor: newest, By: "bench"})
+	if err != nil {
+		return err
+	}
+	b.m.Webhooks, err = b.sink.perSecond(ctx)
+	return errors.Join(err, webhookdb.Remove(context.WithoutCancel(ctx), b.db, hook.ID))
+}
