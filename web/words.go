@@ -103,6 +103,9 @@ func plainWords() map[string]string {
 		// kinds of contributions
 		"opinion": "opinion", "rest": "all others together", "prior": "starting value", "unrated": "set to 0 while unrated",
 		"guard": "limited by a related agent", "age": "age since it was computed",
+		// circuits of endpoints
+		"circuit.closed": "works", "circuit.open": "left alone for a while", "circuit.half_open": "being tried",
+		"circuit.excluded": "serves another chain",
 		// proofs
 		"keccak256": "the hash on the chain", "cid": "the IPFS address", "uri": "the document is on the chain itself",
 	}
