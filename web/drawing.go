@@ -38,6 +38,7 @@ func icon(name string) (template.HTML, error) {
 	paths := map[string]string{
 		"logo":   "M3 13V3h6a3.2 3.2 0 0 1 1 6.2L13 13h-3l-2.6-3.5H5.6V13zm2.6-5.6h3a1.1 1.1 0 0 0 0-2.2h-3z",
 		"search": "M7 2a5 5 0 0 1 3.9 8.1l3 3-.9.9-3-3A5 5 0 1 1 7 2zm0 1.3a3.7 3.7 0 1 0 0 7.4 3.7 3.7 0 0 0 0-7.4z",
+		"copy":   "M5 1h9v10h-3v-1.4h1.6V2.4H6.4V4H5zM2 5h8v10H2zm1.4 1.4v7.2h5.2V6.4z",
 		"out":    "M9 2h5v5h-1.4V4.4L7 10l-1-1 5.6-5.6H9zM3 4h4v1.4H4.4v6.2h6.2V9H12v4H3z",
 	}
 	path, known := paths[name]

@@ -23,14 +23,14 @@ document.addEventListener("click", async (event) => {
   }
   if (button.dataset.copy) {
     const text = button.dataset.copy.startsWith("/") ? new URL(button.dataset.copy, location.href).href : button.dataset.copy;
-    const before = button.textContent;
+    let how = "done";
     try {
       await navigator.clipboard.writeText(text);
-      button.textContent = "✓";
     } catch {
-      button.textContent = "✗";
+      how = "failed";
     }
-    setTimeout(() => { button.textContent = before; }, 1500);
+    button.classList.add(how);
+    setTimeout(() => button.classList.remove(how), 1500);
   }
 });
 
