@@ -12,7 +12,7 @@ TESTFLAGS ?=
 TEST_DATA ?= $(or $(REPUTE_TEST_DATA),../shared/data)
 SOAK ?= 10m
 
-.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-clients test-openapi bench race soak lint generate sentence fuzz test-contract test-export test-sdk clean
+.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-oaf test-clients test-openapi bench race soak lint generate sentence fuzz test-contract test-export test-sdk test-web clean
 
 help:
 	@echo "make demo      chain, agents, index and API on http://127.0.0.1:8080"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-clients  makes and tests the clients in TypeScript and Python, against the demo"
 	@echo "make test-contract  redocly checks the OpenAPI document, clients by others follow what the binary pushes"
 	@echo "make test-export  DuckDB and ClickHouse read and load exports"
+	@echo "make test-web  a browser looks at every page of the dashboard, with axe"
 	@echo "make test-openapi  generated requests against the binary, by its OpenAPI document"
 	@echo "make test-arm64  the digests of scores and of vectors of texts on an emulated arm64"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
@@ -82,6 +83,10 @@ test-clients: bin/demo
 test-contract: bin/demo
 	@scripts/setup.sh postgres node
 	scripts/contract.sh
+
+test-web: bin/demo
+	@scripts/setup.sh postgres node chromium
+	scripts/web.sh
 
 test-export:
 	@scripts/setup.sh postgres python

@@ -15,7 +15,7 @@ import (
 var allowed = map[string][]string{
 	".":                           {},
 	"migrations":                  {},
-	"web":                         {},
+	"web":                         {".", "internal/httpapi"},
 	"resolver":                    {},
 	"resolver/wellknown":          {"resolver"},
 	"contracts":                   {".", "contracts/bindings", "contracts/artifacts"},

@@ -18,7 +18,7 @@ import (
 // adminPrefix is the path of the job queue's pages.
 const adminPrefix = "/admin/jobs"
 
-// adminPolicy is pagePolicy for pages that style themselves.
+// adminPolicy is the policy of the dashboard for pages that style themselves.
 const adminPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; font-src 'self'; " +
 	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -114,10 +114,11 @@ func New(o Options) (*API, error) {
 	a.mountPlain()
 	a.mountChanges()
 	export.Mount(o.Server, o.DB)
-	if err := graph.Mount(o.Server, a.Index, graph.Options{Depth: o.QueryDepth, Cost: o.QueryCost,
-		Feed: a.feed, Streams: &a.streams, Done: o.Done, SlowAfter: o.SlowAfter}); err != nil {
+	queries, err := graph.Mount(o.Server, a.Index, graph.Options{Depth: o.QueryDepth, Cost: o.QueryCost,
+		Feed: a.feed, Streams: &a.streams, Done: o.Done, SlowAfter: o.SlowAfter})
+	if err != nil {
 		return nil, err
 	}
 	a.mountKeys()
-	return a, errors.Join(a.mountTools(o.Tools), ipfs.Mount(o.Server, o.DB), subgraph.Mount(o.Server, o.DB), a.mountAdmin())
+	return a, errors.Join(a.mountPages(queries), a.mountTools(o.Tools), ipfs.Mount(o.Server, o.DB), subgraph.Mount(o.Server, o.DB), a.mountAdmin())
 }

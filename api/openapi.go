@@ -5,13 +5,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"repute/internal/httpapi"
-	"repute/web"
 )
 
-// mountPlain adds the routes that are no typed operations, and the pages, which are not in the
-// document.
+// mountPlain adds the routes that are no typed operations.
 func (a *API) mountPlain() {
-	s, e := a.server, a.server.Echo
+	s := a.server
 	s.Get(httpapi.Route{Path: "/healthz", ID: "health", ContentType: jsonType, Example: health{Status: "ok"},
 		Summary: "Reports that the process runs; it asks nothing of the database"}, a.healthz)
 	s.Get(httpapi.Route{Path: "/readyz", ID: "ready", ContentType: jsonType,
@@ -21,10 +19,4 @@ func (a *API) mountPlain() {
 		Summary: "Metrics of this process in the text format of Prometheus"},
 		echo.WrapHandler(promhttp.HandlerFor(s.Registry,
 			promhttp.HandlerOpts{Registry: s.Registry, DisableCompression: true})))
-	for path, name := range map[string]string{"/": "index.html", "/docs": "docs.html", "/graphiql": "graphiql.html"} {
-		e.GET(path, page(name))
-	}
-	for _, name := range web.Assets() {
-		e.GET("/assets/"+name, page(name))
-	}
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a command of the Makefile needs and is missing, through the
-# system's package manager: scripts/setup.sh [postgres] [redis] [node] [python] [arm64]
+# system's package manager: scripts/setup.sh [postgres] [redis] [node] [python] [arm64] [chromium]
 set -euo pipefail
 
 missing=()
@@ -18,6 +18,7 @@ for need in "$@"; do
     redis) want redis-server command -v redis-server ;;
     arm64) want qemu-user-static command -v qemu-aarch64-static ;;
     python) want python3 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' && want python3-venv python3 -c 'import ensurepip, venv' ;;
+    chromium) want chromium command -v chromium ;;
     node) want nodejs command -v node && want npm command -v npm ;;
     *) echo "setup: unknown requirement '$need'" >&2 && exit 2 ;;
   esac

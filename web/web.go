@@ -1,28 +1,139 @@
-// Package web holds the pages for people as embedded files. They load nothing
-// from elsewhere and put text from the API into the page as text only.
+// Package web serves the dashboard: one page per question, made on the server from our own GraphQL alone. Each page runs
+// named documents of the folder queries, shows them, and links to a page where they can be changed. Pages load nothing
+// from elsewhere, have no inline script or style, and work without JavaScript, charts and live rows excepted. What comes
+// from the chain and from documents is hostile text: it is escaped, bounded, and its control characters are shown.
 package web
 
 import (
-	"embed"
+	"bytes"
+	"context"
 	"fmt"
-	"path"
+	"html/template"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"repute/internal/httpapi"
 )
 
-//go:embed *.html *.css *.js
-var files embed.FS
+// Policy is the content security policy of all pages: their own scripts and styles, no other host, and forms that ask
+// this server only.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// File gives a page or asset and its content type.
-func File(name string) (body []byte, contentType string, err error) {
-	types := map[string]string{
-		".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-	}
-	if body, err = files.ReadFile(name); err != nil {
-		return nil, "", fmt.Errorf("page: %w", err)
-	}
-	return body, types[path.Ext(name)], nil
+// prefix is the path of all pages but the overview, so that no page has the path of a route of the API.
+const prefix = "/ui"
+
+// Runner executes GraphQL documents.
+type Runner interface {
+	// Run returns the answer to a document as JSON with the members data and errors, as POST /graphql does.
+	Run(ctx context.Context, document string, variables map[string]any) ([]byte, error)
 }
 
-// Assets names the files that pages refer to as assets/NAME.
-func Assets() []string {
-	return []string{"repute.css", "index.js", "docs.js", "graphiql.js"}
+// Options configure the dashboard. Server and GraphQL are required.
+type Options struct {
+	// Server gets the routes.
+	Server *httpapi.Server
+	// GraphQL answers everything that pages show.
+	GraphQL Runner
+	// Now returns the time that "3 minutes ago" is relative to. Nil: time.Now.
+	Now func() time.Time
+}
+
+// site serves the pages.
+type site struct {
+	o         Options
+	assets    *assets
+	documents map[string]string             // of queries, by name, with the fragments that they use
+	templates map[string]*template.Template // by the name of the page's file, without extension
+}
+
+// Mount adds the pages and their files to a server. It asks nothing.
+func Mount(o Options) error {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &site{o: o}
+	var err error
+	if s.assets, err = readAssets(); err != nil {
+		return err
+	}
+	if s.documents, err = readDocuments(); err != nil {
+		return err
+	}
+	if s.templates, err = s.readTemplates(); err != nil {
+		return err
+	}
+	s.mount()
+	return nil
+}
+
+// show fills in a page: it asks for what the page shows, and returns the page's template.
+type show func(ctx context.Context, p *page) (name string, err error)
+
+// mount adds the routes.
+func (s *site) mount() {
+	e := s.o.Server.Echo
+	for path, f := range map[string]show{
+		"/":                            s.overview,
+		prefix + "/explore":            s.explore,
+		prefix + "/agent/:id":          s.agent,
+		prefix + "/agent/:id/score":    s.agentScore,
+		prefix + "/agent/:id/ratings":  s.agentRatings,
+		prefix + "/agent/:id/history":  s.agentHistory,
+		prefix + "/agent/:id/work":     s.agentWork,
+		prefix + "/reviewer/:id":       s.reviewer,
+		prefix + "/reviewer/:id/graph": s.neighborhood,
+		prefix + "/validator/:id":      s.validator,
+		prefix + "/domain/:id":         s.domain,
+		prefix + "/compare":            s.compare,
+		prefix + "/chain/:id":          s.chainHealth,
+		prefix + "/offers":             s.intents,
+		prefix + "/validators":         s.validators,
+		prefix + "/leaders":            s.leaders,
+		prefix + "/tags":               s.tags,
+		prefix + "/trust":              s.trust,
+		"/docs":                        static("docs", "Interfaces", "docs.js"),
+		"/graphiql":                    static("graphiql", "GraphQL", "graphiql.js"),
+		prefix + "/*":                  nowhere,
+	} {
+		e.GET(path, s.page(f))
+	}
+	e.GET(prefix+"/latest", s.latest)
+	s.o.Server.Raw("/assets/:name") // compressed when the process starts
+	e.GET("/assets/:name", s.assets.serve)
+}
+
+// static is a page that asks nothing.
+func static(name, title string, scripts ...string) show {
+	return func(_ context.Context, p *page) (string, error) {
+		p.Title, p.Scripts = title, scripts
+		return name, nil
+	}
+}
+
+// page makes a handler of a page. Failures are pages too.
+func (s *site) page(f show) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		p := s.newPage(c)
+		status, name := http.StatusOK, ""
+		name, err := f(c.Request().Context(), p)
+		if err != nil {
+			status, name = s.failed(c, p, err), "error"
+		}
+		var out bytes.Buffer
+		if err := s.templates[name].ExecuteTemplate(&out, "layout", p); err != nil {
+			return fmt.Errorf("page %s: %w", name, err)
+		}
+		return s.send(c, status, out.Bytes())
+	}
+}
+
+// send sends a page or a part of one.
+func (s *site) send(c echo.Context, status int, html []byte) error {
+	h := c.Response().Header()
+	h.Set("Content-Security-Policy", Policy)
+	h.Set("Cache-Control", "no-cache")
+	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, html)
 }

@@ -62,8 +62,8 @@ type Options struct {
 	log *slog.Logger
 }
 
-// endpoint serves GraphQL over HTTP.
-type endpoint struct {
+// Endpoint serves GraphQL over HTTP, and runs the documents of pages in the process.
+type Endpoint struct {
 	server *httpapi.Server
 	cost   int
 	o      Options
@@ -72,16 +72,16 @@ type endpoint struct {
 
 // Mount adds GraphQL and its schema to the server. It fails where schema and resolvers do not
 // match.
-func Mount(server *httpapi.Server, x *answers.Index, o Options) error {
+func Mount(server *httpapi.Server, x *answers.Index, o Options) (*Endpoint, error) {
 	httpapi.Fill(&o.SlowAfter, slowAfter)
 	o.log = server.Log
 	schema, err := parseSchema(repute.Schema, server, x, o)
 	if err != nil {
-		return fmt.Errorf("graphql schema: %w", err)
+		return nil, fmt.Errorf("graphql schema: %w", err)
 	}
-	e := &endpoint{server: server, cost: o.Cost, o: o, schema: schema}
+	e := &Endpoint{server: server, cost: o.Cost, o: o, schema: schema}
 	e.mount()
-	return nil
+	return e, nil
 }
 
 // parseSchema fails where schema and resolvers do not match.
@@ -96,7 +96,7 @@ func parseSchema(sdl string, server *httpapi.Server, x *answers.Index, o Options
 }
 
 // mount adds the routes of GraphQL and of its schema.
-func (e *endpoint) mount() {
+func (e *Endpoint) mount() {
 	s := e.server
 	schemas := s.API.OpenAPI().Components.Schemas
 	answer := schemas.Schema(reflect.TypeFor[GraphQLAnswer](), true, "")
@@ -149,7 +149,7 @@ type GraphQLError struct {
 
 // post takes JSON whatever the content type says: reading is all one can
 // do here, and no cookie makes a forged request worth anything.
-func (e *endpoint) post(c echo.Context) error {
+func (e *Endpoint) post(c echo.Context) error {
 	raw, err := io.ReadAll(c.Request().Body)
 	if err != nil {
 		return err // the body limit's, or the caller went away
@@ -164,7 +164,7 @@ func (e *endpoint) post(c echo.Context) error {
 }
 
 // get serves GET /graphql, which caches and links can use. It refuses mutations. A WebSocket serves subscriptions.
-func (e *endpoint) get(c echo.Context) error {
+func (e *Endpoint) get(c echo.Context) error {
 	if isUpgrade(c.Request()) {
 		return e.upgrade(c)
 	}
@@ -179,34 +179,48 @@ func (e *endpoint) get(c echo.Context) error {
 
 // answer runs one query. As GraphQL clients expect, its errors come with
 // status 200 in the body.
-func (e *endpoint) answer(c echo.Context, r GraphQLRequest) error {
+func (e *Endpoint) answer(c echo.Context, r GraphQLRequest) error {
 	if strings.TrimSpace(r.Query) == "" {
 		return repute.Invalid("query", "missing", "a GraphQL query; /graphiql is a page to try one")
 	}
-	ctx, spent := withBudget(c.Request().Context(), e.cost)
-	response := e.schema.Exec(ctx, r.Query, r.OperationName, r.Variables)
-	for _, q := range response.Errors {
-		if b := e.settleError(ctx, q); b != nil && b.Retry > 0 {
-			wait := b.GetHeaders().Get(httpapi.RetryAfter)
-			q.Extensions["retryAfter"] = json.Number(wait)
-			c.Response().Header().Set(httpapi.RetryAfter, wait)
-		}
-	}
-	if spent.exceeded() {
-		response = &graphql.Response{Errors: []*gqlerrors.QueryError{costError(spent.limit)}}
+	response, wait := e.exec(c.Request().Context(), r)
+	if wait != "" {
+		c.Response().Header().Set(httpapi.RetryAfter, wait)
 	}
 	c.Response().Header().Set("Cache-Control", "no-store")
 	return c.JSON(http.StatusOK, response)
 }
 
-func (e *endpoint) sdl(c echo.Context) error {
+// exec runs one query within its budget. wait is the pause before a retry in seconds, "" where none helps.
+func (e *Endpoint) exec(ctx context.Context, r GraphQLRequest) (response *graphql.Response, wait string) {
+	ctx, spent := withBudget(ctx, e.cost)
+	response = e.schema.Exec(ctx, r.Query, r.OperationName, r.Variables)
+	for _, q := range response.Errors {
+		if b := e.settleError(ctx, q); b != nil && b.Retry > 0 {
+			wait = b.GetHeaders().Get(httpapi.RetryAfter)
+			q.Extensions["retryAfter"] = json.Number(wait)
+		}
+	}
+	if spent.exceeded() {
+		return &graphql.Response{Errors: []*gqlerrors.QueryError{costError(spent.limit)}}, ""
+	}
+	return response, wait
+}
+
+// Run answers a document of this process as POST /graphql answers a request, as JSON. It refuses mutations.
+func (e *Endpoint) Run(ctx context.Context, document string, variables map[string]any) ([]byte, error) {
+	response, _ := e.exec(ctx, GraphQLRequest{Query: document, Variables: variables})
+	return json.Marshal(response)
+}
+
+func (e *Endpoint) sdl(c echo.Context) error {
 	return c.Blob(http.StatusOK, "text/plain; charset=utf-8", []byte(repute.Schema))
 }
 
 // settleError puts an error through the same table as REST's: a stable code in
 // the extensions, no word of the inside. Errors that are nobody's but the
 // query's (syntax, validation) keep their text and have no problem.
-func (e *endpoint) settleError(ctx context.Context, q *gqlerrors.QueryError) *httpapi.ErrorBody {
+func (e *Endpoint) settleError(ctx context.Context, q *gqlerrors.QueryError) *httpapi.ErrorBody {
 	cause := q.ResolverError
 	if cause == nil && (errors.Is(q.Err, context.DeadlineExceeded) || errors.Is(q.Err, context.Canceled)) {
 		cause = q.Err

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 
+	graphql "github.com/graph-gophers/graphql-go"
+
 	"repute"
 	"repute/api/answers"
 	"repute/api/wire"
@@ -86,6 +88,7 @@ func (q *queryResolver) agents(ctx context.Context, args agentsArgs, search bool
 	if err := charge(ctx, cost+f.Limit); err != nil {
 		return nil, err
 	}
+	f.CountOnly = !graphql.HasSelectedField(ctx, "nodes") && !graphql.HasSelectedField(ctx, "pageInfo")
 	found, err := searchdb.Agents(ctx, q.index.DB, f)
 	if err != nil {
 		return nil, renameCursor(answers.SearchError(err, "query"))

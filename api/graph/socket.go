@@ -179,7 +179,7 @@ func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func isUpgrade(r *http.Request) bool { return strings.EqualFold(r.Header.Get("Upgrade"), "websocket") }
 
 // upgrade serves subscriptions over a WebSocket until the client leaves, reads too slowly, or the server stops.
-func (e *endpoint) upgrade(c echo.Context) error {
+func (e *Endpoint) upgrade(c echo.Context) error {
 	r := c.Request()
 	if !e.server.KnowsOrigin(r) {
 		return httpapi.ForeignOrigin()

@@ -25,7 +25,7 @@ const subscriptionCost = 500
 
 // Subscribe runs an operation over a WebSocket: a subscription until ctx ends, a query once. It implements the
 // Subscriber of graphql-transport-ws.
-func (e *endpoint) Subscribe(ctx context.Context, query, operation string, variables map[string]any) (<-chan any, error) {
+func (e *Endpoint) Subscribe(ctx context.Context, query, operation string, variables map[string]any) (<-chan any, error) {
 	if wait := e.server.Wait(ctx, httpapi.CallerOf(ctx)); wait > 0 {
 		return nil, fmt.Errorf("too many requests, try again in %s", wait.Round(time.Second))
 	}
@@ -52,7 +52,7 @@ func (e *endpoint) Subscribe(ctx context.Context, query, operation string, varia
 }
 
 // settled brings the errors of an answer into the form of all answers.
-func (e *endpoint) settled(ctx context.Context, r *graphql.Response, spent *budget) *graphql.Response {
+func (e *Endpoint) settled(ctx context.Context, r *graphql.Response, spent *budget) *graphql.Response {
 	if spent.exceeded() {
 		return &graphql.Response{Errors: []*gqlerrors.QueryError{costError(spent.limit)}}
 	}

@@ -19,7 +19,6 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
-	"repute/web"
 )
 
 var update = flag.Bool("update", false, "write the golden file")
@@ -80,7 +79,7 @@ func TestProtocolOfAgentsIsServed(t *testing.T) {
 // TestDocsShowWhatIsServed finds every OpenAPI document on the page /docs, and serves it.
 func TestDocsShowWhatIsServed(t *testing.T) {
 	t.Parallel()
-	page, _, err := web.File("docs.html")
+	page, err := os.ReadFile("../../web/templates/docs.html")
 	ok(t, err)
 	h := new(options).handler(t)
 	shown := regexp.MustCompile(`href="([^"]+)" data-openapi`).FindAllStringSubmatch(string(page), -1)

@@ -50,6 +50,8 @@ type AgentFilter struct {
 	Desc  bool
 	After string // Next of the page before, with the same filter
 	Limit int    // 1..MaxPage
+	// CountOnly leaves the page out where the total does not depend on it.
+	CountOnly bool
 }
 
 // Since selects agents by a block. The zero value selects all.
@@ -73,7 +75,7 @@ func (s Since) where(q *agentQuery, column string) {
 
 // question returns a digest of the filter, so that a cursor of another filter is refused.
 func (f AgentFilter) question() (string, error) {
-	f.After, f.Limit = "", 0
+	f.After, f.Limit, f.CountOnly = "", 0, false
 	return store.CursorFor("agents", f)
 }
 

@@ -163,6 +163,9 @@ func (l *listing) read(ctx context.Context, tx pgx.Tx, t Timeouts, chains []*cha
 // the words, and the order leaves out agents without a value to order by.
 func (l *listing) readMatch(ctx context.Context, tx pgx.Tx, q *agentQuery, chains []*chaindb.ChainView,
 	found *Found) (bool, error) {
+	if l.filter.CountOnly && q.match == nil {
+		return true, nil
+	}
 	entries, err := found.page(ctx, tx, q, l, chains)
 	if err == nil && entries == 0 && q.match.widen() {
 		entries, err = found.page(ctx, tx, q, l, chains)

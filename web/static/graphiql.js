@@ -1,10 +1,16 @@
 "use strict";
-// Sends the query to /graphql and shows the answer as text.
+// Sends the query to /graphql and shows the answer as text. The part of the URL after # may give query and variables.
 
 const query = document.getElementById("query");
 const variables = document.getElementById("variables");
 const result = document.getElementById("result");
 const took = document.getElementById("took");
+
+const asked = new URLSearchParams(location.hash.slice(1));
+if (asked.get("query")) {
+  query.value = asked.get("query");
+  variables.value = asked.get("variables") || "{}";
+}
 
 async function run() {
   const start = performance.now();

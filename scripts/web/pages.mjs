@@ -1,0 +1,198 @@
+// Looks at every kind of page of a dashboard with a browser: in both themes and two widths with axe, by keyboard,
+// without JavaScript, and while rows arrive. node pages.mjs URL CHROMIUM [DIRECTORY for screenshots]
+import assert from "node:assert/strict";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { AxeBuilder } from "@axe-core/playwright";
+
+const [base, executablePath, pictures] = process.argv.slice(2);
+const themes = ["light", "dark"];
+const widths = [1280, 390];
+const perKind = 1; // pages of one kind that are looked at
+
+// kindOf is the path of a page without what it is about.
+function kindOf(path) {
+  const url = new URL(path, base);
+  const parts = url.pathname.split("/");
+  if (parts.length > 3) parts[3] = "*";
+  return parts.join("/") + [...url.searchParams.keys()].sort().map((k) => "?" + k).join("");
+}
+
+// follow opens pages from the first one on, and returns some of each kind.
+async function follow(context) {
+  const page = await context.newPage();
+  const found = [];
+  const seen = new Set();
+  const kinds = new Map();
+  const queue = ["/", "/docs", "/graphiql", "/ui/compare", "/ui/nothing"];
+  while (queue.length > 0 && found.length < 40) {
+    const path = queue.shift();
+    const kind = kindOf(path);
+    if (seen.has(path) || (kinds.get(kind) ?? 0) >= perKind || kind.split("?").length > 2) continue;
+    seen.add(path);
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+    const answer = await page.goto(base + path);
+    assert.equal(answer.status(), path === "/ui/nothing" ? 404 : 200, path);
+    found.push(path);
+    const links = await page.$$eval("a[href^='/']", (list) => list.map((a) => a.getAttribute("href")));
+    queue.push(...links.filter((l) => l === "/" || l.startsWith("/ui/")));
+    const agents = links.filter((l) => /^\/ui\/agent\/[^/]+$/.test(l)).map((l) => l.split("/")[3]);
+    if (new Set(agents).size > 2) queue.push("/ui/compare?id=" + [...new Set(agents)].slice(0, 3).join("+"));
+  }
+  await page.close();
+  return found;
+}
+
+// watch fails the test for what a page must not do: errors in scripts, blocked content, requests to other hosts.
+function watch(page, troubles) {
+  page.on("pageerror", (err) => troubles.push(`${page.url()}: ${err.message}`));
+  page.on("console", (m) => {
+    // a page that does not exist is asked for on purpose
+    if (m.type() === "error" && !/status of 404/.test(m.text())) troubles.push(`${page.url()}: ${m.text()}`);
+  });
+  page.on("request", (r) => {
+    if (!r.url().startsWith(base) && !r.url().startsWith("data:")) troubles.push(`${page.url()} asks for ${r.url()}`);
+  });
+}
+
+// judge looks at a page with axe, and for a scroll bar across the whole page.
+async function judge(page, path, what, troubles) {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  for (const v of violations) {
+    troubles.push(`${path} ${what}: ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
+  }
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (over > 0) troubles.push(`${path} ${what}: ${over} px wider than the window`);
+}
+
+// keyboard goes through a page with Tab: the first stop skips to the content, every stop shows that it has the focus.
+async function keyboard(page, path, troubles) {
+  await page.goto(base + path);
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.className), "skip", path);
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => location.hash), "#main", path);
+  for (let i = 0; i < 25; i++) {
+    await page.keyboard.press("Tab");
+    const at = await page.evaluate(() => {
+      const e = document.activeElement;
+      const style = getComputedStyle(e);
+      return { body: e === document.body, tag: e.outerHTML.slice(0, 100), outline: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0 };
+    });
+    if (at.body) break;
+    if (!at.outline) troubles.push(`${path}: no focus is shown on ${at.tag}`);
+  }
+}
+
+// search types words and finds agents, by keyboard alone.
+async function search(page) {
+  await page.goto(base + "/");
+  await page.focus("#find");
+  await page.keyboard.type("agent");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/ui\/explore\?q=agent/);
+  assert.match(await page.textContent("#found"), /agent/);
+  // the form of the page replaces its results alone, and the URL is the state
+  await page.selectOption("#sort", "feedback");
+  await page.press("#q", "Enter");
+  await page.waitForURL(/sort=feedback/);
+  assert.ok(await page.isVisible("#results"));
+}
+
+// live waits until the first page says that it follows the index, and that it asks for its rows again on a change.
+async function live(page) {
+  await page.goto(base + "/");
+  await page.waitForFunction(() => document.getElementById("live").textContent === "live");
+  const asked = page.waitForRequest(/\/ui\/latest$/);
+  await page.evaluate(() => document.body.dispatchEvent(new CustomEvent("indexchange")));
+  assert.equal((await (await asked).response()).status(), 200);
+  await page.waitForFunction(() => document.querySelectorAll("#latest tr").length > 0);
+}
+
+// copies checks that a copy button puts the whole address into the clipboard.
+async function copies(context, agent) {
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const page = await context.newPage();
+  await page.goto(base + agent);
+  const button = page.locator("[data-copy^='0x']").first();
+  await button.click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), await button.getAttribute("data-copy"));
+  await page.close();
+}
+
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--use-gl=swiftshader", "--enable-unsafe-swiftshader"] });
+const troubles = [];
+try {
+  const first = await browser.newContext();
+  const pages = await follow(first);
+  const agent = pages.find((p) => /^\/ui\/agent\/[^/]+$/.test(p));
+  assert.ok(agent, "no page of an agent was found");
+  console.log(`${pages.length} pages of ${new Set(pages.map(kindOf)).size} kinds`);
+  await first.close();
+
+  for (const colorScheme of themes) {
+    for (const width of widths) {
+      const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } });
+      // The page of interfaces draws thousands of elements from these, on which axe takes minutes.
+      await context.route("**/openapi.json", (r) => r.fulfill({ status: 404 }));
+      const page = await context.newPage();
+      watch(page, troubles);
+      for (const path of pages) {
+        await page.goto(base + path);
+        if (await page.locator("[data-chart]").count()) await page.waitForTimeout(100);
+        await judge(page, path, `${colorScheme} ${width} px`, troubles);
+      }
+      await context.close();
+    }
+  }
+
+  const plain = await browser.newContext({ javaScriptEnabled: false });
+  const still = await plain.newPage();
+  for (const path of pages) {
+    await still.goto(base + path);
+    assert.ok((await still.textContent("main")).trim().length > 20, `${path} is empty without JavaScript`);
+    assert.equal(await still.locator("button.copy:visible").count(), 0, path);
+  }
+  await still.goto(base + "/ui/explore");
+  await still.fill("#q", "agent");
+  await still.click(".search button[type=submit]");
+  assert.match(still.url(), /q=agent/);
+  await plain.close();
+
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  watch(page, troubles);
+  for (const path of pages.slice(0, 25)) await keyboard(page, path, troubles);
+  await search(page);
+  await live(page);
+  await page.goto(base + agent);
+  await page.waitForSelector(".chart .uplot, .chart:not(:empty)");
+  await page.emulateMedia({ media: "print" });
+  assert.equal(await page.locator(".top nav:visible, .tabs:visible, .copy:visible").count(), 0, "navigation is printed");
+  await page.emulateMedia({ media: "screen" });
+  await copies(context, agent);
+  await context.close();
+
+  if (pictures) {
+    await mkdir(pictures, { recursive: true });
+    const shots = await browser.newContext({ colorScheme: "light", viewport: { width: 1100, height: 720 } });
+    const dark = await browser.newContext({ colorScheme: "dark", viewport: { width: 1100, height: 720 } });
+    const small = await browser.newContext({ colorScheme: "light", viewport: { width: 390, height: 780 } });
+    const graph = pages.find((p) => p.endsWith("/graph"));
+    for (const [name, place, path] of [["overview", shots, "/"], ["explore", shots, "/ui/explore?sort=score"], ["agent", shots, agent],
+      ["score", dark, agent + "/score"], ["trust", shots, "/ui/trust"], ["agent-small", small, agent], ["graph", dark, graph]]) {
+      if (!path) continue;
+      const shot = await place.newPage();
+      await shot.goto(base + path);
+      await shot.waitForTimeout(1500);
+      await shot.screenshot({ path: join(pictures, name + ".png") });
+      await shot.close();
+    }
+  }
+} finally {
+  await browser.close();
+}
+for (const t of [...new Set(troubles)]) console.error(t);
+if (troubles.length > 0) process.exit(1);
+console.log("every page: no violation of axe, no error, no request to another host");

@@ -1,0 +1,209 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"repute/internal/httpapi"
+)
+
+// page is what the layout shows around the content of every page.
+type page struct {
+	Title string
+	// Path and Query are those of the request. Query is what a page reads its state from.
+	Path  string
+	Query url.Values
+	// ID is the parameter of the path.
+	ID string
+	// Asked are the documents that the page ran.
+	Asked []asked
+	// Scripts are the files that the page needs besides those of every page.
+	Scripts []string
+	// Body is what the page's template shows.
+	Body any
+
+	tips []tip // of the numbers that the page shows
+}
+
+// nowhere is the page of an unknown path.
+func nowhere(context.Context, *page) (string, error) { return "", errNowhere }
+
+// newPage returns the page of a request without content.
+func (s *site) newPage(c echo.Context) *page {
+	return &page{Path: c.Request().URL.Path, Query: c.Request().URL.Query(), ID: c.Param("id")}
+}
+
+// Tip returns how a number is made, and has the page explain it at its end.
+func (p *page) Tip(name string) (tip, error) {
+	t, known := tips()[name]
+	if !known {
+		return tip{}, fmt.Errorf("no tip %q", name)
+	}
+	for _, seen := range p.tips {
+		if seen.Term == t.Term {
+			return t, nil
+		}
+	}
+	p.tips = append(p.tips, t)
+	return t, nil
+}
+
+// Tips returns what the page has explained so far. Content is executed before the end of the layout.
+func (p *page) Tips() []tip { return p.tips }
+
+// With returns the URL of the page with parameters replaced: pairs of name and value. An empty value removes one. Other
+// parameters than cursors are kept.
+func (p *page) With(pairs ...string) string {
+	q := url.Values{}
+	for name, values := range p.Query {
+		if name != "after" {
+			q[name] = values
+		}
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		q.Del(pairs[i])
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return p.Path
+	}
+	return p.Path + "?" + q.Encode()
+}
+
+// Is reports whether a parameter of the page has a value.
+func (p *page) Is(name, value string) bool { return p.Query.Get(name) == value }
+
+// On reports whether the page is at a path or below it.
+func (p *page) On(at string) bool {
+	return p.Path == at || at != "/" && strings.HasPrefix(p.Path, at+"/")
+}
+
+// At reports whether the page is this tab of its agent; "" is the first one.
+func (p *page) At(tab string) bool {
+	rest := strings.TrimPrefix(p.Path, prefix+"/agent/")
+	_, at, _ := strings.Cut(rest, "/")
+	return at == tab
+}
+
+// readTemplates parses the layout with each page. Files that begin with an underscore are parts of pages.
+func (s *site) readTemplates() (map[string]*template.Template, error) {
+	base, err := template.New("").Funcs(s.funcs()).ParseFS(files, "templates/_*.html")
+	if err != nil {
+		return nil, fmt.Errorf("templates: %w", err)
+	}
+	names, err := fs.Glob(files, "templates/[a-z]*.html")
+	if err != nil {
+		return nil, fmt.Errorf("templates: %w", err)
+	}
+	out := map[string]*template.Template{}
+	for _, name := range names {
+		t, err := base.Clone()
+		if err != nil {
+			return nil, fmt.Errorf("templates: %w", err)
+		}
+		if out[strings.TrimSuffix(path.Base(name), ".html")], err = t.ParseFS(files, name); err != nil {
+			return nil, fmt.Errorf("templates: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// failure is what the page of an error says.
+type failure struct {
+	Status              int
+	Title, Detail, Next string
+	RequestID           string
+	// Retry is after how many seconds the page asks again; empty: never.
+	Retry string
+}
+
+// errNowhere is returned for an unknown path, and for something that is not indexed.
+var errNowhere = errors.New("nothing is here")
+
+// failed fills in the page of an error and returns its status.
+func (s *site) failed(c echo.Context, p *page, err error) int {
+	f := failureOf(err)
+	if f.Status == http.StatusInternalServerError {
+		body := s.o.Server.Fail(c.Request().Context(), err) // logs it
+		f.RequestID = body.RequestID
+	}
+	p.Title, p.Body = f.Title, f
+	if f.Retry != "" {
+		c.Response().Header().Set(httpapi.RetryAfter, f.Retry)
+	}
+	return f.Status
+}
+
+// failureOf says in plain words what went wrong and what to do next.
+func failureOf(err error) failure {
+	var q *queryError
+	switch {
+	case errors.Is(err, errNowhere):
+		return failure{Status: http.StatusNotFound, Title: "Nothing here",
+			Detail: "No page or agent of this name is known to this index.",
+			Next:   "Check the address, or search for a name, a host or an address of a wallet."}
+	case !errors.As(err, &q):
+		body := httpapi.ErrorOf(err)
+		f := failure{Status: body.Status, Title: body.Title, Detail: body.Detail, Next: body.Hint}
+		if f.Next == "" {
+			f.Next = "Try again. If it stays like this, tell the operator the id of the request."
+		}
+		return f
+	}
+	f := failure{Detail: q.Message, Next: q.Extensions.Hint, RequestID: q.Extensions.RequestID,
+		Retry: q.Extensions.RetryAfter.String()}
+	switch q.Extensions.Code {
+	case "INVALID", "BAD_QUERY":
+		f.Status, f.Title = http.StatusBadRequest, "This cannot be asked"
+		if q.Extensions.Field != "" {
+			f.Detail = q.Extensions.Field + ": " + q.Message
+		}
+	case "NOT_FOUND":
+		f.Status, f.Title = http.StatusNotFound, "Nothing here"
+	case "TOO_COMPLEX", "LIMITED":
+		f.Status, f.Title = http.StatusTooManyRequests, "Too much at once"
+	case "TIMEOUT", "UNAVAILABLE":
+		f.Status, f.Title = http.StatusServiceUnavailable, "The index does not answer"
+		f.Next = "Wait a few seconds and load the page again. The page /readyz says which part is away."
+	default:
+		f.Status, f.Title = http.StatusInternalServerError, "Something broke here"
+		f.Next = "Try again. If it stays like this, tell the operator the id of the request."
+	}
+	return f
+}
+
+// ago says how long ago a time was, for people.
+func ago(now, t time.Time) string {
+	d := now.Sub(t)
+	suffix := " ago"
+	if d < 0 {
+		d, suffix = -d, " from now"
+	}
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s%s", int(d.Seconds()), suffix)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min%s", int(d.Minutes()), suffix)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h%s", int(d.Hours()), suffix)
+	case d < 60*24*time.Hour:
+		return fmt.Sprintf("%d days%s", int(d.Hours()/24), suffix)
+	case d < 2*365*24*time.Hour:
+		return fmt.Sprintf("%d months%s", int(d.Hours()/24/30.4), suffix)
+	}
+	return fmt.Sprintf("%d years%s", int(d.Hours()/24/365), suffix)
+}

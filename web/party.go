@@ -1,0 +1,197 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// partyRows is how many rows a page of a party's lists has.
+const partyRows = 30
+
+// blockTime is a block with its time.
+type blockTime struct {
+	Block int64
+	Time  *time.Time
+}
+
+// raterTrust is what a reviewer weighs on a chain, and why.
+type raterTrust struct {
+	Epoch           int64
+	Weight, Granted float64
+	Root            bool
+	Path, Sources   []string
+	Identity        string
+	Members         []string
+	Read, Counted   int64
+	CountedShare    *float64
+	Excluded        []reasonCount
+}
+
+// reasonCount is how many rows do not count for a reason.
+type reasonCount struct {
+	Reason string
+	Count  int64
+}
+
+// reviewerChain is a reviewer on one chain.
+type reviewerChain struct {
+	ChainID                  int64
+	Ratings, Revoked, Agents int64
+	IsRoot, IsReviewedWriter bool
+	First, Last              *blockTime
+	Related                  []struct{ Address, Agent, Role string }
+	Trust                    *raterTrust
+}
+
+// Sentence says in words what the reviewer's opinion weighs there, and why.
+func (c reviewerChain) Sentence() string {
+	t := c.Trust
+	switch {
+	case t == nil:
+		return "Nothing has been scored on this chain yet, so that nobody has weight."
+	case t.Root || c.IsRoot:
+		return "It is a root: the operator trusts it without anybody's word."
+	case c.IsReviewedWriter:
+		return "The operator has checked its ratings: they have weight, but it vouches for nobody."
+	case len(t.Path) > 0 && t.Granted > 0:
+		return fmt.Sprintf("Its opinion weighs %s of 1: trust reaches it in %s from a root, and sources give it more.",
+			number(min(1, t.Weight+t.Granted)), plural(int64(len(t.Path)-1), "step"))
+	case len(t.Path) > 0:
+		return fmt.Sprintf("Its opinion weighs %s of 1: trust reaches it in %s from a root.", number(t.Weight),
+			plural(int64(len(t.Path)-1), "step"))
+	case t.Granted > 0:
+		return fmt.Sprintf("Its opinion weighs %s of 1: no root vouches for it, but sources show facts that are costly to forge.",
+			number(t.Granted))
+	}
+	return "Its opinion weighs nothing: no root vouches for it, and no source knows it."
+}
+
+// reviewer is what is known of an address that rates.
+type reviewer struct {
+	Address  string
+	Chains   []reviewerChain
+	Feedback struct {
+		Nodes []struct {
+			Index      int64
+			Decimal    string
+			Tag1, Tag2 string
+			IsRevoked  bool
+			Given      point
+			Agent      struct {
+				ID, ShortID string
+				Name        *string
+				standing
+			}
+		}
+		PageInfo cursor
+	}
+	AsOf []asOf
+}
+
+// reviewer shows what an address rated and what its word weighs.
+func (s *site) reviewer(ctx context.Context, p *page) (string, error) {
+	p.Title = "Reviewer " + shorten(clean(p.ID, shortText))
+	r, err := ask[struct{ Client reviewer }](ctx, s, p, "reviewer",
+		given(map[string]any{"address": p.ID, "first": partyRows, "after": p.Query.Get("after")}))
+	p.Body = struct {
+		reviewer
+		Next string
+	}{r.Client, nextPage(p, r.Client.Feedback.PageInfo)}
+	return "reviewer", err
+}
+
+// validator is what is known of an address that validates.
+type validator struct {
+	Address string
+	Chains  []struct {
+		ChainID                     int64
+		Requests, Answered          int64
+		AnsweredShare               float64
+		Agents                      int64
+		MedianBlocks, MedianSeconds *int64
+		MeanResponse                *float64
+		First, Last                 *blockTime
+		Tags                        []struct {
+			Tag   string
+			Count int64
+		}
+	}
+	Validations struct {
+		Nodes []struct {
+			validation
+			Agent struct {
+				ID, ShortID string
+				Name        *string
+			}
+		}
+		PageInfo cursor
+	}
+	AsOf []asOf
+}
+
+// validator shows how an address answers requests for validations.
+func (s *site) validator(ctx context.Context, p *page) (string, error) {
+	p.Title = "Validator " + shorten(clean(p.ID, shortText))
+	v, err := ask[struct{ Validator validator }](ctx, s, p, "validator",
+		given(map[string]any{"address": p.ID, "first": partyRows, "after": p.Query.Get("after")}))
+	p.Body = struct {
+		validator
+		Next string
+	}{v.Validator, nextPage(p, v.Validator.Validations.PageInfo)}
+	return "validator", err
+}
+
+// manifest is what a domain says of itself, and what is proven of it.
+type manifest struct {
+	Domain, State        string
+	Format, DisplayName  *string
+	Tier, VerifiedTier   string
+	URL, SHA256          *string
+	IntentCount          int64
+	Errors, Warnings     int64
+	FetchedAt            *time.Time
+	Stale                bool
+	CheckedAt, NextCheck *time.Time
+	Reason, Detail       *string
+	Version, Origin      *string
+	Description          *string
+	PayoutAddress        *string
+	Verdict              *verdict
+	Commitments          []struct {
+		Type, Constraint, Outcome, Reason string
+		Verifiable                        bool
+	}
+	Intents []intent
+	Links   []struct {
+		Agent, How string
+		Proven     bool
+	}
+	Problems []problem
+}
+
+// verdict is what is proven of a manifest.
+type verdict struct {
+	Served, Identified      bool
+	IdentityReason, KeyForm *string
+	Signature               string
+	SignatureReason         *string
+	Issuer                  *struct {
+		Verified, Proven bool
+		Reason           *string
+	}
+}
+
+// domain shows a domain's manifest.
+func (s *site) domain(ctx context.Context, p *page) (string, error) {
+	p.Title = clean(p.ID, shortText)
+	m, err := ask[struct{ Manifest *manifest }](ctx, s, p, "domain", map[string]any{"domain": p.ID})
+	if err != nil {
+		return "", err
+	}
+	if m.Manifest == nil {
+		return "", errNowhere
+	}
+	p.Body = *m.Manifest
+	return "domain", nil
+}

@@ -1,0 +1,211 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/net/idna"
+)
+
+const (
+	// longText bounds a text of others in a page, in characters: a description.
+	longText = 1200
+	// shortText bounds one in a cell of a table, such as a name or a tag.
+	shortText = 80
+)
+
+// funcs are the functions of templates.
+func (s *site) funcs() template.FuncMap {
+	return template.FuncMap{
+		"asset": s.assets.url, "bar": bar, "count": count, "dict": dict, "gauge": gauge, "host": hostOf, "identicon": identicon,
+		"icon": icon, "join": strings.Join, "long": func(t string) string { return clean(t, longText) },
+		"lower": strings.ToLower, "number": number, "orElse": orElse, "percent": percent, "prefix": func() string { return prefix },
+		"pct": pct, "plural": plural, "score": score, "short": func(t string) string { return clean(t, shortText) },
+		"shorten": shorten, "span": span, "time": s.when, "title": capital, "tokenOf": tokenOf, "words": words, "sign": sign,
+		"list":  func(items ...any) []any { return items },
+		"chart": chart,
+	}
+}
+
+// clean makes a foreign text showable: bounded to a number of characters, with characters that control direction or
+// cannot be seen replaced by their code points. html/template escapes the rest.
+func clean(text string, most int) string {
+	var out strings.Builder
+	n, joined := 0, 0
+	for _, r := range text {
+		if n++; n > most {
+			out.WriteString("…")
+			break
+		}
+		// Some accents stack on a letter in many languages; dozens only cover the lines above.
+		if unicode.Is(unicode.Mn, r) {
+			if joined++; joined > 4 {
+				continue
+			}
+		} else {
+			joined = 0
+		}
+		switch {
+		case r == '\n' || r == '\t':
+			out.WriteRune(' ')
+		case r == unicode.ReplacementChar:
+			out.WriteRune(r)
+		case r == 0x200d || r == 0xfe0f: // within emoji
+			out.WriteRune(r)
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r), r == 0x2028, r == 0x2029:
+			fmt.Fprintf(&out, "⟨U+%04X⟩", r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+// shorten returns an address or hash by its ends, and any other text as it is.
+func shorten(hex string) string {
+	if strings.HasPrefix(hex, "0x") && len(hex) > 14 {
+		return hex[:6] + "…" + hex[len(hex)-4:]
+	}
+	return hex
+}
+
+// hostOf returns the host of an https or http URL in ASCII, so that letters that look alike show; "" where the URL must
+// not become a link.
+func hostOf(link string) string {
+	u, err := url.Parse(strings.TrimSpace(link))
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || len(link) > 2048 {
+		return ""
+	}
+	host := u.Hostname()
+	if _, err := netip.ParseAddr(host); err == nil {
+		return host
+	}
+	if host, err = idna.Lookup.ToASCII(host); err != nil {
+		return ""
+	}
+	return host
+}
+
+// count writes a number with a thin space between thousands.
+func count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if digits[0] == '-' {
+		sign, digits = "−", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "\u202f" + digits[i:]
+	}
+	return sign + digits
+}
+
+// score writes a score, or the points of one, with one decimal.
+func score(f float64) string {
+	return strings.Replace(strconv.FormatFloat(f, 'f', 1, 64), "-", "−", 1)
+}
+
+// sign writes points with their sign.
+func sign(f float64) string {
+	if f > 0 {
+		return "+" + score(f)
+	}
+	return score(f)
+}
+
+// number writes a fraction with as many digits as mean something.
+func number(f float64) string {
+	return strings.Replace(strconv.FormatFloat(f, 'g', 3, 64), "-", "−", 1)
+}
+
+// percent writes a part of one.
+func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "\u202f%" }
+
+// pct returns n of all in percent, 0 for none.
+func pct(n, all int64) float64 {
+	if all == 0 {
+		return 0
+	}
+	return float64(n) / float64(all)
+}
+
+// plural writes a number with its noun, which gets an s unless there is one.
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "y") {
+		return count(n) + " " + strings.TrimSuffix(noun, "y") + "ies"
+	}
+	return count(n) + " " + noun + "s"
+}
+
+// capital writes a word with a capital.
+func capital(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// orElse returns the text that p points to, and otherwise another one.
+func orElse(p *string, other string) string {
+	if p == nil || strings.TrimSpace(*p) == "" {
+		return other
+	}
+	return *p
+}
+
+// tokenOf returns chain and token of an agent's id: eip155:8453:0x…:22 is 8453:22.
+func tokenOf(id string) string {
+	if parts := strings.Split(id, ":"); len(parts) == 4 {
+		return parts[1] + ":" + parts[3]
+	}
+	return id
+}
+
+// when writes a time relative to now, with the absolute one on hover.
+func (s *site) when(t *time.Time) template.HTML {
+	if t == nil {
+		return `<span class="soft">time unknown</span>`
+	}
+	u := t.UTC()
+	//nolint:gosec // made of numbers alone
+	return template.HTML(`<time datetime="` + u.Format(time.RFC3339) + `" title="` + u.Format("2006-01-02 15:04:05 UTC") + `">` +
+		ago(s.o.Now(), u) + `</time>`)
+}
+
+// span writes a duration in seconds.
+func span(seconds int64) string {
+	d := time.Duration(seconds) * time.Second
+	switch {
+	case d < 2*time.Minute:
+		return strconv.FormatInt(seconds, 10) + " s"
+	case d < 2*time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + " h"
+	}
+	return strconv.Itoa(int(d.Hours()/24)) + " days"
+}
+
+// dict makes the argument of a part of a page from pairs of name and value.
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("dict: a name without a value")
+	}
+	out := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		name, isText := pairs[i].(string)
+		if !isText {
+			return nil, fmt.Errorf("dict: %v is no name", pairs[i])
+		}
+		out[name] = pairs[i+1]
+	}
+	return out, nil
+}
