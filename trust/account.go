@@ -24,6 +24,14 @@ type Account struct {
 func (s *Scorer) NewAccount(e *Evidence) *Account {
 	a := &Account{l: newAccountBuilder(s.w, s.p)}
 	a.account = a.l.build(e)
+	if e.Packing != nil {
+		a.l.keepRaters(e)
+	}
+	for i := range e.Packed {
+		at := int64(e.Packed[i].Time)
+		a.newest, a.block = max(a.newest, at), max(a.block, uint64(e.Packed[i].Block))
+		a.open = a.open || at == 0 || at > e.Block.Time.Unix()
+	}
 	a.note()
 	return a
 }

@@ -17,6 +17,9 @@ const (
 	causeRun   = 1
 )
 
+// MarksChannel is the channel of notifications of new marks. The payload is the id of the chain in decimal.
+const MarksChannel = "trust_marks"
+
 // MarkTokens is the ON CONFLICT clause of an insert into trust_stale. It gives the row a new mark and ends its claim,
 // so that a process that is scoring the agent does not delete the row when it saves.
 const MarkTokens = `
@@ -122,6 +125,9 @@ type StaleAgent struct {
 	// inMemory says that current and final were remembered: see Effects.
 	inMemory bool
 }
+
+// Remembered reports whether the scores in effect of an agent of a pass are known without reading them: see Effects.
+func (a *StaleAgent) Remembered() bool { return a.inMemory }
 
 // ClaimStale claims up to limit stale agents of a chain for ttl, the longest waiting first. With urgent it claims only
 // agents with events, otherwise only agents of a run that no pass will still reach. It claims none when run is not the

@@ -117,11 +117,23 @@ type SnapshotRating struct {
 	Time            int64 // of the block in Unix seconds, 0 when unknown
 }
 
-// Ratings reads the live ratings of agents, or of all when tokens is nil, in no particular order.
-func (s *Snapshot) Ratings(ctx context.Context, tokens []repute.TokenID, use func(*SnapshotRating) error) error {
+// Revoked returns the agents of which a rating was revoked after a block.
+func (s *Snapshot) Revoked(ctx context.Context, after uint64) (map[repute.TokenID]bool, error) {
+	rows, err := s.q.tx.Query(ctx, "select distinct token_id from feedback where chain_id = $1 and revoked_block > $2",
+		s.q.chain.ID, int64(after))
+	if err != nil {
+		return nil, err
+	}
+	return store.CollectTokens(rows)
+}
+
+// Ratings reads the live ratings of agents, or of all when tokens is nil, in no particular order. It leaves out those up
+// to block after, none for -1.
+func (s *Snapshot) Ratings(ctx context.Context, tokens []repute.TokenID, after int64,
+	use func(*SnapshotRating) error) error {
 	of, args := "", []any{s.q.chain.ID, s.q.block}
 	if tokens != nil {
-		of, args = "and f.token_id = any($3::numeric[])", append(args, store.TokenArray(tokens))
+		of, args = "and f.token_id = any($3::numeric[]) and f.block > $4", append(args, store.TokenArray(tokens), after)
 	}
 	var r SnapshotRating
 	return s.each(ctx, `

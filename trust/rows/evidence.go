@@ -62,10 +62,7 @@ func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *rating.Par
 	subject = s.subjectOf(a, s.chain)
 	subject.Block = block
 	e = EvidenceOf(subject, w, scales)
-	by := s.read
-	if by != nil && (by.params != p || by.graph != w.Graph()) {
-		by = nil
-	}
+	by := s.readingsOf(p, w)
 	if by != nil && !unpacked && by.packing.IsJudgedBy(scales) {
 		e.Packed, e.Packing = a.ratings, by.packing
 		return subject, e, true
