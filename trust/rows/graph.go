@@ -52,15 +52,17 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 
 // Collect frees memory that is not used any more when the store has very many ratings. Each step of an epoch then takes
 // some hundred megabytes, and the runtime by itself would free those of earlier steps only when the heap has doubled.
+// It does nothing while the store is being changed.
 func (s *Store) Collect() {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	s.collect()
+	if s.mu.TryRLock() {
+		defer s.mu.RUnlock()
+		s.collect()
+	}
 }
 
 // collect is Collect under the lock.
 func (s *Store) collect() {
-	const many = 1_000_000
+	const many = 500_000
 	if s.ratings >= many {
 		runtime.GC()
 	}
