@@ -26,8 +26,18 @@ func TestAccountGrows(t *testing.T) {
 	for i := range 6 {
 		b.Vouch(b.Add(address(i)), b.Add(address(i+1)), fixed.One)
 	}
-	w := b.Build().Walk([]flow.Root{{Address: address(0), Weight: fixed.One}, {Address: address(2), Weight: fixed.One}}, p.Walk)
+	for i := 7; i < 14; i++ {
+		b.Rates(b.Add(address(i))) // without weight
+	}
+	walked := b.Build().Walk([]flow.Root{{Address: address(0), Weight: fixed.One}, {Address: address(2), Weight: fixed.One}}, p.Walk)
+	credits := map[flow.Node][]flow.Credit{}
+	for i := 5; i < 10; i++ {
+		credits[walked.Graph().Node(address(i))] = []flow.Credit{{Source: i % 4, Weight: fixed.One / 2, Person: uint32(i / 8)}}
+	}
+	credited := walked.WithCredits(testRules, credits)
+	crowds := 0
 	rapid.Check(t, func(t *rapid.T) {
+		w := rapid.SampledFrom([]*flow.Weights{walked, credited}).Draw(t, "weights")
 		s := NewScorer(w, p)
 		all := Evidence{Owner: address(20), Weights: w, Since: rapid.Uint64Range(0, 3).Draw(t, "since")}
 		all.Named = append(all.Named, address(5))
@@ -66,5 +76,11 @@ func TestAccountGrows(t *testing.T) {
 		if account != nil && grown > 0 && account.Len() != grown {
 			t.Fatalf("%d rows, want %d", account.Len(), grown)
 		}
+		if account != nil && account.crowd.size > 0 && len(account.crowd.lone) > account.crowd.size {
+			crowds++ // a rater left it
+		}
 	})
+	if crowds == 0 {
+		t.Error("no rater of a crowd rated again")
+	}
 }

@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
@@ -20,11 +19,8 @@ func (l *accountBuilder) buildPacked(e *Evidence) account {
 			excluded++
 		}
 	}
-	byBurst := func(a, b statement) int {
-		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
-	}
-	if !slices.IsSortedFunc(l.statements, byBurst) {
-		slices.SortStableFunc(l.statements, byBurst)
+	if !slices.IsSortedFunc(l.statements, (statement).compare) {
+		slices.SortStableFunc(l.statements, (statement).compare)
 	}
 	l.records = slices.Grow(l.records[:0], len(l.statements))[:len(l.statements)]
 	for i := range l.statements {

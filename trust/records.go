@@ -32,7 +32,13 @@ type account struct {
 	owner    flow.Node
 	records  []rating.Record
 	excluded int
+	// crowd has more records, of raters without weight, and crowded is how many: see crowd. Only an Account sets them.
+	crowd   []crowdGroup
+	crowded int
 }
+
+// rows returns how many rows count.
+func (a *account) rows() int { return len(a.records) + a.crowded }
 
 // rater is an identity of the graph, or an address that the graph does not know.
 type rater struct {
@@ -112,9 +118,7 @@ func (l *accountBuilder) build(e *Evidence) account {
 			l.excluded = append(l.excluded, Excluded{i, reason})
 		}
 	}
-	slices.SortStableFunc(l.statements, func(a, b statement) int {
-		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
-	})
+	slices.SortStableFunc(l.statements, (statement).compare)
 	out := account{owner: l.w.Graph().Node(e.Owner), excluded: len(l.excluded),
 		records: make([]rating.Record, len(l.statements))}
 	for i := range l.statements {

@@ -222,11 +222,56 @@ func TestLargeAgentsWithoutTimes(t *testing.T) {
 	}
 }
 
+// largestAgent is how many ratings the agent with most has on a public chain.
+const largestAgent = 284_072
+
 // BenchmarkEventAtALargeAgent is the work for one more rating of an agent with 284,072 ratings, by
-// an engine that has scored it before.
+// an engine that has scored it before: of raters without weight, and of the parties of BenchmarkEpoch, which have some.
 func BenchmarkEventAtALargeAgent(b *testing.B) {
-	const ratings = 284_072
-	l, db := large(b, ratings)
+	b.Run("strangers", func(b *testing.B) {
+		l, db := large(b, largestAgent)
+		eventAtALargeAgent(b, db, func(n int) {
+			s := l.state()
+			l.mine(s, s.rate(0, person(n%people), 90))
+			l.store(b, db, 60)
+		})
+	})
+	b.Run("crowd", func(b *testing.B) {
+		db := crowd(b, benchRatings(b))
+		for _, sql := range []string{`
+			insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
+				endpoint, hash)
+			select 9, 0, ` + partyAt("i") + `, 1, 1 + i % 60, 1000000 + i, 11 + i % 89, 0, t.tag1, t.tag2, t.uri_id, '', ''
+			from generate_series(0, $1::bigint - 1) i, (select tag1, tag2, uri_id from feedback limit 1) t`,
+			"update agents set feedback = feedback + $1 where token_id = 0"} {
+			_, err := db.Pool().Exec(b.Context(), sql, largestAgent)
+			ok(b, err)
+		}
+		_, err := db.Pool().Exec(b.Context(), "analyze")
+		ok(b, err)
+		eventAtALargeAgent(b, db, func(n int) {
+			_, err := db.Pool().Exec(b.Context(), `
+				with block as (
+					insert into blocks (chain_id, number, hash, parent, time)
+					select 9, max(number) + 1, decode(lpad(to_hex(max(number) + 1), 64, '0'), 'hex'), '', max(time) + interval '1 minute'
+					from blocks returning number),
+				rated as (
+					insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
+						endpoint, hash)
+					select 9, 0, f.client, 2 + $1, b.number, 0, 90, 0, f.tag1, f.tag2, f.uri_id, '', ''
+					from (select * from feedback where token_id = 0 and log_index = 1000000 + $1) f, block b),
+				counted as (
+					update agents set feedback = feedback + 1, updated_block = (select number from block) where token_id = 0),
+				marked as (insert into trust_marks (chain_id, token_id) values (9, 0))
+				update chains set cursor_block = (select number from block)`, n)
+			ok(b, err)
+		})
+	})
+}
+
+// eventAtALargeAgent measures events at agent 0. rate stores the n-th one.
+func eventAtALargeAgent(b *testing.B, db *store.DB, rate func(n int)) {
+	b.Helper()
 	steps, err := engine.NewSteps(db, shortEpochs(b), 9)
 	ok(b, err)
 	ok(b, steps.Walk(b.Context()))
@@ -235,14 +280,14 @@ func BenchmarkEventAtALargeAgent(b *testing.B) {
 	var busy time.Duration
 	for n := 0; b.Loop(); n++ {
 		b.StopTimer()
-		s := l.state()
-		l.mine(s, s.rate(0, person(n%people), 90))
-		l.store(b, db, 60)
+		rate(n)
 		before, began := cpu(b), time.Now()
 		b.StartTimer()
-		_, err := steps.Follow(b.Context())
+		scored, err := steps.Follow(b.Context())
 		b.StopTimer()
-		ok(b, err)
+		if ok(b, err); scored != 1 {
+			b.Fatalf("%d agents were scored", scored)
+		}
 		if n == 0 {
 			first = time.Since(began)
 		} else {
