@@ -101,6 +101,58 @@ func (a *Account) Add(e *Evidence) {
 	a.note()
 }
 
+// Remove removes ratings that were revoked, and reports whether the account then is that of the others. When it is not,
+// because a rater has other ratings or counts together with others, the account MUST NOT be used any more. No other
+// rating in the block of a removed one may have the same value, tags and content. e is evidence that continues the
+// account.
+func (a *Account) Remove(e *Evidence, gone []rating.Row) bool {
+	for i := range gone {
+		if !a.remove(e, &gone[i]) {
+			return false
+		}
+	}
+	if len(gone) > 0 {
+		a.setCrowd()
+	}
+	return true
+}
+
+// remove is Remove for one rating.
+func (a *Account) remove(e *Evidence, row *rating.Row) bool {
+	rec, who, reason := a.l.read(e, row)
+	if reason != "" {
+		a.account.excluded--
+		return a.account.excluded >= 0
+	}
+	spoke := a.l.spoke(who)
+	if spoke == nil || spoke.burst == 0 {
+		return false
+	}
+	rec.Node = who.node
+	if was, found := a.crowd.take(spoke.burst); found {
+		a.l.forget(who)
+		return isSame(was.Record, rec)
+	}
+	at, _ := slices.BinarySearchFunc(a.l.statements, spoke.burst, func(s statement, burst uint32) int {
+		return cmp.Compare(s.burst, burst)
+	})
+	next := at + 1
+	if next > len(a.l.statements) || !isSame(a.l.statements[at].Record, rec) ||
+		next < len(a.l.statements) && a.l.statements[next].burst == spoke.burst {
+		return false
+	}
+	a.l.forget(who)
+	a.l.statements = slices.Delete(a.l.statements, at, next)
+	a.account.records = slices.Delete(a.account.records, at, next) // the next record opens a burst anyway
+	return true
+}
+
+// isSame reports whether records are equal, but for what they open.
+func isSame(a, b rating.Record) bool {
+	a.Opens = b.Opens
+	return a == b
+}
+
 // note updates newest, block and open after rows were added, and frees memory that later rows do not need.
 func (a *Account) note() {
 	for i := range a.l.rows {

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,9 +14,8 @@ import (
 	"repute/trust/rating"
 )
 
-// An account to which ratings are added block by block gives the same score as all of them
-// together, for raters of any weight, equal words in one block, praise before the owner and rows
-// that do not count.
+// An account to which ratings are added block by block, and from which some are removed, gives the same score as all of
+// them together, for raters of any weight, equal words in one block, praise before the owner and rows that do not count.
 func TestAccountGrows(t *testing.T) {
 	t.Parallel()
 	p, err := rating.DefaultParams()
@@ -35,7 +35,7 @@ func TestAccountGrows(t *testing.T) {
 		credits[walked.Graph().Node(address(i))] = []flow.Credit{{Source: i % 4, Weight: fixed.One / 2, Person: uint32(i / 8)}}
 	}
 	credited := walked.WithCredits(testRules, credits)
-	crowds := 0
+	crowds, removed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := rapid.SampledFrom([]*flow.Weights{walked, credited}).Draw(t, "weights")
 		s := NewScorer(w, p)
@@ -68,6 +68,16 @@ func TestAccountGrows(t *testing.T) {
 			default:
 				continue
 			}
+			if account != nil && rapid.IntRange(0, 2).Draw(t, "revoke") == 0 {
+				switch gone := revocable(t, all.Rows); {
+				case gone < 0:
+				case account.Remove(&view, all.Rows[gone:gone+1]):
+					all.Rows, removed = slices.Concat(all.Rows[:gone], all.Rows[gone+1:]), removed+1
+				default:
+					all.Rows = slices.Concat(all.Rows[:gone], all.Rows[gone+1:])
+					account = s.NewAccount(&all)
+				}
+			}
 			grown = len(all.Rows)
 			if got, want := s.ScoreAccount(account, view), s.Score(all); !reflect.DeepEqual(got, want) {
 				t.Fatalf("got %+v\nwant %+v", got, want)
@@ -80,7 +90,22 @@ func TestAccountGrows(t *testing.T) {
 			crowds++ // a rater left it
 		}
 	})
-	if crowds == 0 {
-		t.Error("no rater of a crowd rated again")
+	if crowds == 0 || removed == 0 {
+		t.Errorf("raters of %d crowds rated again, and %d ratings were removed: the test shows less than it should", crowds, removed)
 	}
+}
+
+// revocable draws a row that has other words than all others of its block, -1 for none.
+func revocable(t *rapid.T, rows []rating.Row) int {
+	if len(rows) == 0 {
+		return -1
+	}
+	at := rapid.IntRange(0, len(rows)-1).Draw(t, "gone")
+	for i, r := range rows {
+		one := &rows[at]
+		if i != at && r.Block == one.Block && r.Tag1 == one.Tag1 && r.Content == one.Content && r.Amount.Value.Cmp(one.Amount.Value) == 0 {
+			return -1
+		}
+	}
+	return at
 }

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -101,7 +102,7 @@ func TestPackedRowsScoreAsSingleOnes(t *testing.T) {
 func TestAccountOfPackedRowsGrows(t *testing.T) {
 	w := newWorld()
 	scorer := NewScorer(w.walk(), w.params)
-	grown := 0
+	grown, removed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		single, packed := crowded(t, w)
 		if rapid.IntRange(0, 3).Draw(t, "undated") > 0 { // with ratings of the future or without a time no account is continued
@@ -136,13 +137,20 @@ func TestAccountOfPackedRowsGrows(t *testing.T) {
 			}
 			account.Add(&one)
 			first.Rows = append(first.Rows[:len(first.Rows):len(first.Rows)], r)
+			if gone := revocable(t, first.Rows); gone >= 0 && rapid.Bool().Draw(t, "revoke") {
+				if !account.Remove(&one, first.Rows[gone:gone+1]) {
+					return
+				}
+				first.Rows = slices.Concat(first.Rows[:gone], first.Rows[gone+1:])
+				removed++
+			}
 			if got, want := scorer.ScoreAccount(account, later), scorer.Score(first); !reflect.DeepEqual(got, want) {
 				t.Fatalf("after a later rating: %+v\nwant %+v", got, want)
 			}
 		}
 	})
-	if grown == 0 {
-		t.Error("no account was continued")
+	if grown == 0 || removed == 0 {
+		t.Errorf("%d accounts were continued, %d ratings were removed", grown, removed)
 	}
 }
 

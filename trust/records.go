@@ -199,22 +199,53 @@ func (l *accountBuilder) raterOf(e *Evidence, row *rating.Row) rater {
 
 // addRow adds a row, or returns why it does not count.
 func (l *accountBuilder) addRow(e *Evidence, i int) rating.Reason {
-	row := &l.rows[i]
-	rec, reason := l.p.Read(row, e.Block.Time.Unix(), e.Scales)
+	rec, who, reason := l.read(e, &l.rows[i])
 	if reason != "" {
 		return reason
-	}
-	who := l.raterOf(e, row)
-	if own := l.self[who]; own == isSelf || own == isNamed && rec.Value >= 0 {
-		return rating.ReasonSelf
-	}
-	if rec.Value > 0 && row.Block < e.Since {
-		return rating.ReasonEarlier
 	}
 	rec.Node = who.node
 	l.statements = append(l.statements, statement{Record: rec, row: i, channel: l.p.ChannelOf(&rec),
 		raterBurst: l.burstOf(who, i)})
 	return ""
+}
+
+// read returns the record of a row and its rater, or why it does not count.
+func (l *accountBuilder) read(e *Evidence, row *rating.Row) (rec rating.Record, who rater, reason rating.Reason) {
+	if rec, reason = l.p.Read(row, e.Block.Time.Unix(), e.Scales); reason != "" {
+		return rec, who, reason
+	}
+	who = l.raterOf(e, row)
+	switch own := l.self[who]; {
+	case own == isSelf || own == isNamed && rec.Value >= 0:
+		reason = rating.ReasonSelf
+	case rec.Value > 0 && row.Block < e.Since:
+		reason = rating.ReasonEarlier
+	}
+	return rec, who, reason
+}
+
+// spoke returns the numbers of a rater that rated the agent, nil for another one. Both are 0 for one whose only rating
+// was removed.
+func (l *accountBuilder) spoke(who rater) *raterBurst {
+	if who.node == flow.NoNode {
+		if spoke, known := l.strangers[who.address]; known {
+			return &spoke
+		}
+		return nil
+	}
+	if h := l.hearings.find(uint64(who.node)); h.turn == l.hearings.turn {
+		return &h.raterBurst
+	}
+	return nil
+}
+
+// forget makes a rater new again, because its only rating was removed.
+func (l *accountBuilder) forget(who rater) {
+	if who.node == flow.NoNode {
+		delete(l.strangers, who.address)
+	} else if spoke := l.spoke(who); spoke != nil {
+		*spoke = raterBurst{} // the slot stays: others may have been put behind it
+	}
 }
 
 // burstOf returns the numbers of a rater and of its burst, which follows from its first row, the i-th for a new rater.
@@ -229,7 +260,7 @@ func (l *accountBuilder) burstOf(who rater, i int) raterBurst {
 		return spoke
 	}
 	spoke, known := l.hearings.at(uint64(who.node))
-	if !known {
+	if !known || spoke.burst == 0 {
 		*spoke = raterBurst{l.heard, l.join(l.burst(i), who.node, l.w.Weight(who.node))}
 		l.heard++
 	}
