@@ -117,14 +117,29 @@ type SnapshotRating struct {
 	Time            int64 // of the block in Unix seconds, 0 when unknown
 }
 
-// Revoked returns the agents of which a rating was revoked after a block.
-func (s *Snapshot) Revoked(ctx context.Context, after uint64) (map[repute.TokenID]bool, error) {
-	rows, err := s.q.tx.Query(ctx, "select distinct token_id from feedback where chain_id = $1 and revoked_block > $2",
-		s.q.chain.ID, int64(after))
+// LogOf is the place of an event in a chain.
+type LogOf struct {
+	Block    uint64
+	LogIndex uint32
+}
+
+// Revoked returns the ratings up to a block that were revoked after it, by their agents.
+func (s *Snapshot) Revoked(ctx context.Context, after uint64) (map[repute.TokenID][]LogOf, error) {
+	rows, err := s.q.tx.Query(ctx, `
+		select token_id, block, log_index from feedback
+		where chain_id = $1 and block <= $2 and revoked_block > $2 and revoked_block <= $3`,
+		s.q.chain.ID, int64(after), s.q.block)
 	if err != nil {
 		return nil, err
 	}
-	return store.CollectTokens(rows)
+	out := map[repute.TokenID][]LogOf{}
+	var token store.TokenNum
+	var at LogOf
+	_, err = pgx.ForEachRow(rows, []any{&token, &at.Block, &at.LogIndex}, func() error {
+		out[repute.TokenID(token)] = append(out[repute.TokenID(token)], at)
+		return nil
+	})
+	return out, err
 }
 
 // Ratings reads the live ratings of agents, or of all when tokens is nil, in no particular order. It leaves out those up

@@ -54,26 +54,42 @@ func (s *scoreRun) newest(ctx context.Context, stale []scoredb.StaleAgent, ids [
 	var grown []trustdb.Subject
 	ids = slices.Clone(ids)
 	for _, a := range stale {
-		kept := s.keptAccount(a)
-		if kept == nil {
-			continue
-		}
-		subject, grows, err := trustdb.ReadGrowth(ctx, s.db, s.basis.Run.ChainID, a.TokenID, kept.known,
-			s.basis.Validations)
+		subject, grows, err := s.growth(ctx, a)
 		if err != nil {
 			return nil, err
 		}
-		if grows && belonging(&subject) == kept.belongs && s.continues(kept, subject) {
+		if grows {
 			grown = append(grown, subject)
 			ids = slices.DeleteFunc(ids, func(id repute.TokenID) bool { return id == a.TokenID })
-			continue
 		}
-		s.large.Drop(a.TokenID)
 	}
 	if len(ids) > 0 {
 		out, err = trustdb.ReadSubjects(ctx, s.db, s.basis.Run.ChainID, ids, nil, s.basis.Validations)
 	}
 	return append(out, grown...), err
+}
+
+// growth returns the newest evidence about a large agent that the ratings of its cached account are left out of. grows is
+// false when the agent has no account that can be continued. When a reorganization removed blocks of the cached account,
+// another one takes its place, of the ratings in memory as of the run's block.
+func (s *scoreRun) growth(ctx context.Context, a scoredb.StaleAgent) (subject trustdb.Subject, grows bool, err error) {
+	for kept := s.keptAccount(a); kept != nil; {
+		subject, grows, err = trustdb.ReadGrowth(ctx, s.db, s.basis.Run.ChainID, a.TokenID, kept.known, s.basis.Validations)
+		if err != nil {
+			return subject, false, err
+		}
+		if grows && belonging(&subject) == kept.belongs && s.continues(kept, subject) {
+			return subject, true, nil
+		}
+		s.large.Drop(a.TokenID)
+		if kept.known.Block <= s.basis.Run.Block.Number {
+			break
+		}
+		if kept = s.accountInMemory(a.TokenID); kept != nil {
+			s.large.Keep(a.TokenID, kept)
+		}
+	}
+	return subject, false, nil
 }
 
 // keptAccount returns the cached account of a large agent. At the first event of the agent it caches the one that was

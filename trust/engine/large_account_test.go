@@ -49,7 +49,10 @@ func fill(t testing.TB, db *store.DB, ratings int) {
 			endpoint, hash)
 		select chain_id, token_id, decode(lpad(to_hex(n + (1::bigint << 40)), 40, '0'), 'hex'), 1, block, 10 + n, 11 + n % 89,
 			decimals, tag1, tag2, uri_id, endpoint, hash
-		from feedback, generate_series(1, $1) n where token_id = 0 and log_index = 0`,
+		from feedback, generate_series(1, $1) n where token_id = 0 and log_index = 0`, `
+		insert into sums (chain_id, token_id, client, tag1, tag2, decimals, n, sum)
+		select chain_id, token_id, client, tag1, tag2, decimals, 1, value from feedback
+		where token_id = 0 and log_index between 11 and 10 + $1`,
 		"update agents set feedback = feedback + $1 where token_id = 0"} {
 		_, err := db.Pool().Exec(t.Context(), sql, ratings)
 		ok(t, err)
@@ -104,6 +107,12 @@ func TestLargeAgentByItsAccount(t *testing.T) {
 	}
 	event("the first event", rate(3))
 	event("a root", rate(4))
+	event("before an early fork", rate(19))
+	l.fork(uint64(len(l.blocks) - 1))
+	before := grown
+	if event("an early fork", rate(20)); grown == before {
+		t.Error("all ratings were read after a fork")
+	}
 	event("several in a block", rate(5), rate(9), rate(10))
 	event("a rater again", rate(0))
 	event("a revocation", repute.FeedbackRevoked{TokenID: token(0), Client: person(4), Index: 1})

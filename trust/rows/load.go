@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -196,7 +197,7 @@ func (s *Store) update(ctx context.Context, from *trustdb.Snapshot, block repute
 	return s.counts(ctx, from, block)
 }
 
-// replace reads agents again. Of those whose earlier ratings all hold it reads only the ratings since.
+// replace reads agents again. Of those that it has it reads only the ratings since, and removes revoked ones.
 func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []repute.TokenID) error {
 	slices.SortFunc(tokens, func(a, b repute.TokenID) int { return compare(&a, &b) })
 	tokens = slices.Compact(tokens)
@@ -211,7 +212,7 @@ func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []re
 	}
 	anew, grown := []repute.TokenID{}, []repute.TokenID{}
 	for _, token := range tokens {
-		if was := s.find(token); was == nil || was.undated || revoked[token] {
+		if was := s.find(token); was == nil || was.undated || !was.has(revoked[token]) {
 			anew = append(anew, token)
 		} else {
 			grown = append(grown, token)
@@ -229,28 +230,67 @@ func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []re
 		return err
 	}
 	s.divide(part.agents, since)
-	s.prepend(part.agents, grown)
+	s.prepend(part.agents, grown, revoked)
 	s.divide(part.agents, all)
 	s.reread += len(all.rows)
 	s.merge(part.agents)
 	return nil
 }
 
-// prepend adds the ratings that the store has of some agents to their later ones. Nobody else may append to the memory
-// of an agent's ratings: readers may have the ratings of earlier blocks.
-func (s *Store) prepend(agents []agent, grown []repute.TokenID) {
+// prepend adds the ratings that the store has of some agents, but for revoked ones, to their later ones. Nobody else may
+// append to the memory of an agent's ratings: readers may have the ratings of earlier blocks.
+func (s *Store) prepend(agents []agent, grown []repute.TokenID, revoked map[repute.TokenID][]trustdb.LogOf) {
 	part := data{agents: agents}
 	for _, token := range grown {
 		was, now := s.find(token), part.find(token)
 		if now == nil {
 			continue
 		}
-		if !was.isMoved && len(now.ratings) > 0 {
+		gone := revoked[token]
+		moves := len(now.ratings)+len(gone) > 0
+		if !was.isMoved && moves {
 			s.reread += len(was.ratings)
 		}
-		now.isMoved = was.isMoved || len(now.ratings) > 0
-		now.ratings = append(was.ratings, now.ratings...)
+		now.isMoved = was.isMoved || moves
+		now.ratings = append(was.without(gone), now.ratings...)
 	}
+}
+
+// has reports whether the agent has ratings at these places.
+func (a *agent) has(ratings []trustdb.LogOf) bool {
+	for _, at := range ratings {
+		if _, found := a.search(at); !found {
+			return false
+		}
+	}
+	return true
+}
+
+// search returns the index of the rating at a place in the chain.
+func (a *agent) search(at trustdb.LogOf) (i int, found bool) {
+	return slices.BinarySearchFunc(a.ratings, at, func(r rating.PackedRow, at trustdb.LogOf) int {
+		return cmp.Or(cmp.Compare(uint64(r.Block), at.Block), cmp.Compare(r.Log, at.LogIndex))
+	})
+}
+
+// without returns the ratings of the agent but for those at some places, in memory of their own unless there are none.
+func (a *agent) without(gone []trustdb.LogOf) []rating.PackedRow {
+	if len(gone) == 0 {
+		return a.ratings
+	}
+	removed := make(map[int]bool, len(gone))
+	for _, at := range gone {
+		if i, found := a.search(at); found {
+			removed[i] = true
+		}
+	}
+	out := make([]rating.PackedRow, 0, len(a.ratings))
+	for i, r := range a.ratings {
+		if !removed[i] {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // merge replaces agents and adds those that are new. Both lists are in order.
