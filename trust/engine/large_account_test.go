@@ -259,9 +259,9 @@ func BenchmarkEventAtALargeAgent(b *testing.B) {
 		for _, sql := range []string{`
 			insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
 				endpoint, hash)
-			select 9, 0, ` + partyAt("i") + `, 1, 1 + i % 60, 1000000 + i, 11 + i % 89, 0, t.tag1, t.tag2, t.uri_id, '', ''
+			select 9, 1005, ` + partyAt("i") + `, 777, 1 + i % 60, 1000000 + i, 11 + i % 89, 0, t.tag1, t.tag2, t.uri_id, '', ''
 			from generate_series(0, $1::bigint - 1) i, (select tag1, tag2, uri_id from feedback limit 1) t`,
-			"update agents set feedback = feedback + $1 where token_id = 0"} {
+			"update agents set feedback = feedback + $1 where token_id = 1005"} {
 			_, err := db.Pool().Exec(b.Context(), sql, largestAgent)
 			ok(b, err)
 		}
@@ -276,18 +276,18 @@ func BenchmarkEventAtALargeAgent(b *testing.B) {
 				rated as (
 					insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
 						endpoint, hash)
-					select 9, 0, f.client, 2 + $1, b.number, 0, 90, 0, f.tag1, f.tag2, f.uri_id, '', ''
-					from (select * from feedback where token_id = 0 and log_index = 1000000 + $1) f, block b),
+					select 9, 1005, f.client, 1000 + $1, b.number, 0, 90, 0, f.tag1, f.tag2, f.uri_id, '', ''
+					from (select * from feedback where token_id = 1005 and log_index = 1000000 + $1) f, block b),
 				counted as (
-					update agents set feedback = feedback + 1, updated_block = (select number from block) where token_id = 0),
-				marked as (insert into trust_marks (chain_id, token_id) values (9, 0))
+					update agents set feedback = feedback + 1, updated_block = (select number from block) where token_id = 1005),
+				marked as (insert into trust_marks (chain_id, token_id) values (9, 1005))
 				update chains set cursor_block = (select number from block)`, n)
 			ok(b, err)
 		})
 	})
 }
 
-// eventAtALargeAgent measures events at agent 0. rate stores the n-th one.
+// eventAtALargeAgent measures events at a large agent. rate stores the n-th one.
 func eventAtALargeAgent(b *testing.B, db *store.DB, rate func(n int)) {
 	b.Helper()
 	steps, err := engine.NewSteps(db, shortEpochs(b), 9)
@@ -303,8 +303,8 @@ func eventAtALargeAgent(b *testing.B, db *store.DB, rate func(n int)) {
 		b.StartTimer()
 		scored, err := steps.Follow(b.Context())
 		b.StopTimer()
-		if ok(b, err); scored != 1 {
-			b.Fatalf("%d agents were scored", scored)
+		if ok(b, err); scored == 0 {
+			b.Fatal("nothing was scored")
 		}
 		if n == 0 {
 			first = time.Since(began)
