@@ -1811,6 +1811,16 @@ insert into cursors (job) values ('roots and links');
 create trigger changed after insert or update or delete or truncate on trust_roots execute function trust_lists_changed();
 create trigger changed after insert or update or delete or truncate on trust_links execute function trust_lists_changed();
 
+-- +goose StatementBegin
+create function trust_marks_added() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('trust_marks', chain_id::text) from (select distinct chain_id from added) a;
+    return null;
+end $$;
+-- +goose StatementEnd
+create trigger added after insert on trust_marks referencing new table as added
+    for each statement execute function trust_marks_added();
+
 -- +goose Down
 drop table cursors, leases, webhooks, api_keys, agent_memory, agent_receipts, agent_payments, treasury_events, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
@@ -1820,4 +1830,4 @@ drop table cursors, leases, webhooks, api_keys, agent_memory, agent_receipts, ag
     fetches, hosts, uris, changes, agent_votes, agent_sums, votes, sums, agents, validation_responses, validation_requests,
     responses, feedback, operators, metadata, agent_states, tags, events, endpoints, pending, gaps,
     block_proofs, blocks, chains;
-drop function trust_lists_changed, agent_receipts_unchanged, sums_changed, votes_changed;
+drop function trust_lists_changed, trust_marks_added, agent_receipts_unchanged, sums_changed, votes_changed;

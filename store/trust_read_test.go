@@ -78,7 +78,7 @@ func snapshotOf(t *testing.T, db *store.DB, chain *repute.Chain, block uint64) (
 		}
 		var list []rating
 		var keys []int64
-		err := s.Ratings(ctx, nil, func(r *trustdb.SnapshotRating) error {
+		err := s.Ratings(ctx, nil, -1, func(r *trustdb.SnapshotRating) error {
 			token, err := s.DecodeToken(r.Token)
 			ok(t, err)
 			value, err := s.DecodeValue(r.Value)

@@ -92,7 +92,7 @@ func TestRatersOfAView(t *testing.T) {
 		ok(t, err)
 		want := map[common.Address]bool{}
 		ok(t, trustdb.ReadSnapshot(t.Context(), db, 7, block, func(ctx context.Context, s *trustdb.Snapshot) error {
-			return s.Ratings(ctx, nil, func(r *trustdb.SnapshotRating) error {
+			return s.Ratings(ctx, nil, -1, func(r *trustdb.SnapshotRating) error {
 				want[r.Client] = true
 				return nil
 			})

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,9 +14,8 @@ import (
 	"repute/trust/rating"
 )
 
-// An account to which ratings are added block by block gives the same score as all of them
-// together, for raters of any weight, equal words in one block, praise before the owner and rows
-// that do not count.
+// An account to which ratings are added block by block, and from which some are removed, gives the same score as all of
+// them together, for raters of any weight, equal words in one block, praise before the owner and rows that do not count.
 func TestAccountGrows(t *testing.T) {
 	t.Parallel()
 	p, err := rating.DefaultParams()
@@ -26,8 +26,18 @@ func TestAccountGrows(t *testing.T) {
 	for i := range 6 {
 		b.Vouch(b.Add(address(i)), b.Add(address(i+1)), fixed.One)
 	}
-	w := b.Build().Walk([]flow.Root{{Address: address(0), Weight: fixed.One}, {Address: address(2), Weight: fixed.One}}, p.Walk)
+	for i := 7; i < 14; i++ {
+		b.Rates(b.Add(address(i))) // without weight
+	}
+	walked := b.Build().Walk([]flow.Root{{Address: address(0), Weight: fixed.One}, {Address: address(2), Weight: fixed.One}}, p.Walk)
+	credits := map[flow.Node][]flow.Credit{}
+	for i := 5; i < 10; i++ {
+		credits[walked.Graph().Node(address(i))] = []flow.Credit{{Source: i % 4, Weight: fixed.One / 2, Person: uint32(i / 8)}}
+	}
+	credited := walked.WithCredits(testRules, credits)
+	crowds, removed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
+		w := rapid.SampledFrom([]*flow.Weights{walked, credited}).Draw(t, "weights")
 		s := NewScorer(w, p)
 		all := Evidence{Owner: address(20), Weights: w, Since: rapid.Uint64Range(0, 3).Draw(t, "since")}
 		all.Named = append(all.Named, address(5))
@@ -58,6 +68,16 @@ func TestAccountGrows(t *testing.T) {
 			default:
 				continue
 			}
+			if account != nil && rapid.IntRange(0, 2).Draw(t, "revoke") == 0 {
+				switch gone := revocable(t, all.Rows); {
+				case gone < 0:
+				case account.Remove(&view, all.Rows[gone:gone+1]):
+					all.Rows, removed = slices.Concat(all.Rows[:gone], all.Rows[gone+1:]), removed+1
+				default:
+					all.Rows = slices.Concat(all.Rows[:gone], all.Rows[gone+1:])
+					account = s.NewAccount(&all)
+				}
+			}
 			grown = len(all.Rows)
 			if got, want := s.ScoreAccount(account, view), s.Score(all); !reflect.DeepEqual(got, want) {
 				t.Fatalf("got %+v\nwant %+v", got, want)
@@ -66,5 +86,26 @@ func TestAccountGrows(t *testing.T) {
 		if account != nil && grown > 0 && account.Len() != grown {
 			t.Fatalf("%d rows, want %d", account.Len(), grown)
 		}
+		if account != nil && account.crowd.size > 0 && len(account.crowd.lone) > account.crowd.size {
+			crowds++ // a rater left it
+		}
 	})
+	if crowds == 0 || removed == 0 {
+		t.Errorf("raters of %d crowds rated again, and %d ratings were removed: the test shows less than it should", crowds, removed)
+	}
+}
+
+// revocable draws a row that has other words than all others of its block, -1 for none.
+func revocable(t *rapid.T, rows []rating.Row) int {
+	if len(rows) == 0 {
+		return -1
+	}
+	at := rapid.IntRange(0, len(rows)-1).Draw(t, "gone")
+	for i, r := range rows {
+		one := &rows[at]
+		if i != at && r.Block == one.Block && r.Tag1 == one.Tag1 && r.Content == one.Content && r.Amount.Value.Cmp(one.Amount.Value) == 0 {
+			return -1
+		}
+	}
+	return at
 }

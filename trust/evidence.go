@@ -36,6 +36,8 @@ type Evidence struct {
 	// needs single rows: see Scorer.NeedsRows. Packing MUST be judged by Scales and have the nodes of the graph of Weights.
 	Packed  []rating.PackedRow
 	Packing *rating.Packing
+	// OwnerNumber saves looking up the owner: 1 more than its number among the raters of Packing, 0 when unknown.
+	OwnerNumber uint32
 	// Validations is the sha256 of that list of contracts, see EncodeValidations. The manifest
 	// names it unless it is zero; no score depends on it.
 	Validations common.Hash

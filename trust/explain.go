@@ -216,7 +216,7 @@ func (s *Scorer) contribution(v *opinion, points Points) Contribution {
 		Weight:   min(fixed.One, v.weight+v.granted),
 		Opinion:  v.value,
 		Evidence: v.vouched + v.sourced + v.pooled, Sourced: v.sourced, Sources: s.sourceNames(v.credited),
-		Unvouched: v.pooled, Count: v.last - v.first}
+		Unvouched: v.pooled, Count: int(v.last - v.first)}
 	if v.vouched+v.sourced == 0 {
 		c.Opinion = v.poolValue
 	}

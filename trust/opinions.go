@@ -13,12 +13,12 @@ import (
 type opinion struct {
 	channel     uint8
 	opensBurst  bool        // the first opinion of its burst
-	first, last int         // records of the account: from first to below last
-	from, to    int         // members: scoring.members from from to below to
-	newest      int64       // Unix seconds
+	newest      uint32      // Unix seconds
+	first, last uint32      // records of the account: from first to below last
+	from, to    uint32      // members: scoring.members from from to below to
+	credited    flow.Node   // the member to which sources give granted; NoNode where there is none
 	weight      fixed.Fixed // R of its strongest member, 0 to 1
 	granted     fixed.Fixed // what sources give the member credited beyond its weight
-	credited    flow.Node   // NoNode where there is none
 	strength    fixed.Fixed // evidence of its strongest member, had it full weight
 	// Values, -1 to 1, and their evidence: value with vouched by the members' weight and sourced by what sources
 	// grant, poolValue and pooled by what they lack of full weight.
@@ -26,15 +26,21 @@ type opinion struct {
 	poolValue, pooled       fixed.Fixed
 }
 
-// readAccount turns the records of an account into opinions.
+// readAccount turns the records of an account into opinions, bounded by rater.
 func (s *scoring) readAccount() {
+	s.praise, s.blame, s.unvouched = 0, 0, 0
 	s.opinions, s.members, s.shares = s.opinions[:0], s.members[:0], s.shares[:0]
 	for i := range s.a.records { // a loop of its own lets the processor overlap these scattered reads
 		s.shares = append(s.shares, s.w.Weight(s.a.records[i].Node))
 	}
 	for at := 0; at < len(s.a.records); {
-		at = s.readOpinion(at)
+		first := len(s.opinions)
+		for again := true; again; again = !s.opens(at, opensBurst) {
+			at = s.readOpinion(at)
+		}
+		s.boundRater(s.opinions[first:])
 	}
+	s.readCrowd()
 }
 
 // readOpinion reads one opinion from the records at and after at, and returns the next
@@ -43,7 +49,7 @@ func (s *scoring) readAccount() {
 // the others say.
 func (s *scoring) readOpinion(at int) int {
 	e := &s.a.records[at]
-	s.opinions = append(s.opinions, opinion{first: at, from: len(s.members), channel: s.p.ChannelOf(e),
+	s.opinions = append(s.opinions, opinion{first: uint32(at), from: uint32(len(s.members)), channel: s.p.ChannelOf(e),
 		opensBurst: e.Opens&opensBurst != 0, credited: flow.NoNode})
 	v := &s.opinions[len(s.opinions)-1]
 	if s.opens(at+1, opensOpinion) {
@@ -52,7 +58,7 @@ func (s *scoring) readOpinion(at int) int {
 	} else {
 		at = s.merged(v, at)
 	}
-	v.last, v.to = at, len(s.members)
+	v.last, v.to = uint32(at), uint32(len(s.members))
 	return at
 }
 
@@ -64,10 +70,10 @@ func (s *scoring) opens(at int, what opens) bool {
 
 // single is merged for an opinion of one record, as most are.
 func (s *scoring) single(v *opinion, at int) {
-	mean, _ := s.member(at)
-	value, strength := mean.Value()
-	weight, node := s.shares[at], s.a.records[at].Node
-	v.weight, v.strength, v.newest, v.vouched = weight, strength, mean.Last, weight.Mul(strength)
+	e := &s.a.records[at]
+	value, strength := rating.Single(s.p, e, s.block.Time.Unix())
+	weight, node := s.shares[at], e.Node
+	v.weight, v.strength, v.newest, v.vouched = weight, strength, e.Time, weight.Mul(strength)
 	rest := fixed.One - weight - s.grant(v, node, strength)
 	if v.vouched+v.sourced > 0 {
 		v.value = value
@@ -92,7 +98,7 @@ func (s *scoring) merged(v *opinion, at int) int {
 		v.vouched = max(v.vouched, weight.Mul(strength))
 		weighted.add(value, (weight + granted).Mul(strength))
 		v.pooled = max(v.pooled, unvouched.add(value, (fixed.One-weight-granted).Mul(strength)))
-		v.weight, v.strength, v.newest = max(v.weight, weight), max(v.strength, strength), max(v.newest, mean.Last)
+		v.weight, v.strength, v.newest = max(v.weight, weight), max(v.strength, strength), max(v.newest, uint32(mean.Last))
 		if node != flow.NoNode {
 			s.members = append(s.members, node)
 		}

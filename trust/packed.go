@@ -1,9 +1,10 @@
 package trust
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"repute/trust/flow"
 )
@@ -11,35 +12,29 @@ import (
 // buildPacked is build for evidence with packed rows, which are in chain order.
 func (l *accountBuilder) buildPacked(e *Evidence) account {
 	l.resetPacked(e)
+	l.readRaters(e)
 	excluded := 0
 	for i := range e.Packed {
 		if !l.addPacked(e, i) {
 			excluded++
 		}
 	}
-	byBurst := func(a, b statement) int {
-		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
-	}
-	if !slices.IsSortedFunc(l.statements, byBurst) {
-		slices.SortStableFunc(l.statements, byBurst)
+	if !slices.IsSortedFunc(l.statements, (statement).compare) {
+		slices.SortStableFunc(l.statements, (statement).compare)
 	}
 	l.records = slices.Grow(l.records[:0], len(l.statements))[:len(l.statements)]
 	for i := range l.statements {
 		l.records[i] = l.record(i)
 	}
-	return account{owner: l.w.Graph().Node(e.Owner), excluded: excluded, records: l.records}
+	return account{owner: l.related[0].node, excluded: excluded, records: l.records}
 }
 
 // resetPacked is reset for packed rows.
 func (l *accountBuilder) resetPacked(e *Evidence) {
 	l.count, l.statements, l.excluded, l.related = 0, l.statements[:0], l.excluded[:0], l.related[:0]
-	l.blockBursts, l.heard = l.blockBursts[:0], 0
-	clear(l.led)
-	if l.led == nil {
-		l.led = map[uint32]bool{}
-	}
+	l.blockBursts, l.heard, l.led = l.blockBursts[:0], 0, l.led[:0]
 	g := l.w.Graph()
-	l.related = append(l.related, relatedRater{raterOf(g, e.Owner), isSelf})
+	l.related = append(l.related, relatedRater{ownerOf(g, e), isSelf})
 	for _, a := range e.Self {
 		l.related = append(l.related, relatedRater{raterOf(g, a), isSelf})
 	}
@@ -47,6 +42,28 @@ func (l *accountBuilder) resetPacked(e *Evidence) {
 		l.related = append(l.related, relatedRater{raterOf(g, a), isNamed})
 	}
 	l.hearings.reset(len(e.Packed))
+}
+
+// ownerOf returns the identity of the owner.
+func ownerOf(g *flow.Graph, e *Evidence) rater {
+	if e.OwnerNumber > 0 {
+		if n := e.Packing.Nodes[e.OwnerNumber-1]; n != flow.NoNode {
+			return rater{node: n}
+		}
+	}
+	return raterOf(g, e.Owner)
+}
+
+// readRaters sets the nodes and weights of the raters of packed rows. Loops of their own let the processor overlap these
+// scattered reads.
+func (l *accountBuilder) readRaters(e *Evidence) {
+	l.nodes, l.weights = l.nodes[:0], l.weights[:0]
+	for i := range e.Packed {
+		l.nodes = append(l.nodes, e.Packing.Nodes[e.Packed[i].Writer])
+	}
+	for _, n := range l.nodes {
+		l.weights = append(l.weights, l.w.Weight(n))
+	}
 }
 
 // relatedRater is a rater that belongs to the agent.
@@ -76,7 +93,7 @@ func (l *accountBuilder) addPacked(e *Evidence, i int) bool {
 	if reason != "" {
 		return false
 	}
-	rec.Node = e.Packing.Nodes[row.Writer]
+	rec.Node = l.nodes[i]
 	if own := l.ownOf(e, rec.Node, row.Writer); own == isSelf || own == isNamed && rec.Value >= 0 {
 		return false
 	}
@@ -85,11 +102,11 @@ func (l *accountBuilder) addPacked(e *Evidence, i int) bool {
 	}
 	key := uint64(rec.Node)
 	if rec.Node == flow.NoNode {
-		key = 1<<32 | uint64(row.Writer)
+		key = strangerKey(row.Writer)
 	}
 	spoke, known := l.hearings.at(key)
 	if !known {
-		*spoke = raterBurst{l.heard, l.join(l.packedBurst(e, i), rec.Node)}
+		*spoke = raterBurst{l.heard, l.join(l.packedBurst(e, i), rec.Node, l.weights[i])}
 		l.heard++
 	}
 	l.statements = append(l.statements, statement{Record: rec, row: i, channel: l.p.ChannelOf(&rec),
@@ -119,11 +136,30 @@ func (l *accountBuilder) packedBurst(e *Evidence, i int) uint32 {
 	return l.count
 }
 
+// keepRaters lets later rows, which need not be packed, find the raters of packed ones.
+func (l *accountBuilder) keepRaters(e *Evidence) {
+	l.self, l.bursts, l.strangers = map[rater]own{}, map[burst]uint32{}, map[common.Address]raterBurst{}
+	l.setSelf(e)
+	for i := range e.Packed {
+		writer := e.Packed[i].Writer
+		if e.Packing.Nodes[writer] != flow.NoNode {
+			continue
+		}
+		if spoke := l.hearings.find(strangerKey(writer)); spoke.turn == l.hearings.turn {
+			l.strangers[e.Packing.Raters[writer]] = spoke.raterBurst
+		}
+	}
+}
+
+// strangerKey is the key in hearings of a rater that the graph does not know.
+func strangerKey(writer uint32) uint64 { return 1<<32 | uint64(writer) }
+
 // hearings finds the raters of one agent by number. Unlike a map it is emptied in no time.
 type hearings struct {
 	slots []hearing
 	turn  uint32
 	shift int // of a hash, to that of a slot
+	used  int
 }
 
 // hearing is a slot, which is free unless its turn is that of hearings.
@@ -139,21 +175,45 @@ func (h *hearings) reset(most int) {
 	if h.turn++; size > len(h.slots) || h.turn == 0 {
 		h.slots, h.turn = make([]hearing, max(size, len(h.slots))), 1
 	}
-	h.shift = 64 - bits.Len(uint(size-1))
+	h.shift, h.used = 64-bits.Len(uint(size-1)), 0
 }
 
 // at returns the burst of a rater, to be set by the caller when the rater was not known.
 func (h *hearings) at(key uint64) (of *raterBurst, known bool) {
+	s := h.find(key)
+	if s.turn == h.turn {
+		return &s.raterBurst, true
+	}
+	if h.used++; 4*h.used > 3*h.size() {
+		h.grow()
+		s = h.find(key)
+	}
+	s.turn, s.key = h.turn, key
+	return &s.raterBurst, false
+}
+
+// size returns how many slots are in use, which is a power of two.
+func (h *hearings) size() int { return 1 << (64 - h.shift) }
+
+// find returns the slot of a rater, or the free one where it would be.
+func (h *hearings) find(key uint64) *hearing {
 	const golden = 0x9e3779b97f4a7c15
 	mask := uint64(1)<<(64-h.shift) - 1
 	for i := key * golden >> h.shift; ; i = (i + 1) & mask {
-		s := &h.slots[i]
-		if s.turn != h.turn {
-			s.turn, s.key = h.turn, key
-			return &s.raterBurst, false
+		if s := &h.slots[i]; s.turn != h.turn || s.key == key {
+			return s
 		}
-		if s.key == key {
-			return &s.raterBurst, true
+	}
+}
+
+// grow doubles the slots.
+func (h *hearings) grow() {
+	old := h.slots[:h.size()]
+	h.shift--
+	h.slots = make([]hearing, h.size())
+	for i := range old {
+		if old[i].turn == h.turn {
+			*h.find(old[i].key) = old[i]
 		}
 	}
 }

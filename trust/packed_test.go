@@ -2,6 +2,7 @@ package trust
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -97,19 +98,82 @@ func TestPackedRowsScoreAsSingleOnes(t *testing.T) {
 	})
 }
 
+// An account of packed ratings, to which later ratings are added as single rows, gives the score of all of them.
+func TestAccountOfPackedRowsGrows(t *testing.T) {
+	w := newWorld()
+	scorer := NewScorer(w.walk(), w.params)
+	grown, removed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		single, packed := crowded(t, w)
+		if rapid.IntRange(0, 3).Draw(t, "undated") > 0 { // with ratings of the future or without a time no account is continued
+			for i := range packed.Packed {
+				if at := int64(packed.Packed[i].Time); at == 0 || at > testTime {
+					packed.Packed[i].Time, single.Rows[i].Time = testTime-1, testTime-1
+				}
+			}
+		}
+		cut := rapid.IntRange(1, len(packed.Packed)).Draw(t, "cut")
+		for cut < len(packed.Packed) && packed.Packed[cut].Block == packed.Packed[cut-1].Block {
+			cut++
+		}
+		first, later := single, single
+		first.Rows, later.Rows = single.Rows[:cut], single.Rows[cut:]
+		packed.Packed = packed.Packed[:cut]
+		want, account := scorer.NewAccount(&first), scorer.NewAccount(&packed)
+		if account.Len() != want.Len() || account.IsOpen() != want.IsOpen() || account.Continues(&later) != want.Continues(&later) {
+			t.Fatalf("%d rows, open %v, want %d, %v", account.Len(), account.IsOpen(), want.Len(), want.IsOpen())
+		}
+		if got, want := scorer.ScoreAccount(account, packed), scorer.Score(first); !reflect.DeepEqual(got, want) {
+			t.Fatalf("packed: %+v\nwant %+v", got, want)
+		}
+		if !account.Continues(&later) || len(later.Rows) == 0 {
+			return
+		}
+		grown++
+		for _, r := range later.Rows { // one block after the other
+			one := later
+			if one.Rows = []rating.Row{r}; !account.Continues(&one) {
+				return
+			}
+			account.Add(&one)
+			first.Rows = append(first.Rows[:len(first.Rows):len(first.Rows)], r)
+			if gone := revocable(t, first.Rows); gone >= 0 && rapid.Bool().Draw(t, "revoke") {
+				if !account.Remove(&one, first.Rows[gone:gone+1]) {
+					return
+				}
+				first.Rows = slices.Concat(first.Rows[:gone], first.Rows[gone+1:])
+				removed++
+			}
+			if got, want := scorer.ScoreAccount(account, later), scorer.Score(first); !reflect.DeepEqual(got, want) {
+				t.Fatalf("after a later rating: %+v\nwant %+v", got, want)
+			}
+		}
+	})
+	if grown == 0 || removed == 0 {
+		t.Errorf("%d accounts were continued, %d ratings were removed", grown, removed)
+	}
+}
+
 // Packed ratings make the graph, the scales and the coverage of the same ratings as single rows.
 func TestPackedRowsMakeTheGraphOfSingleOnes(t *testing.T) {
 	w := newWorld()
 	roots := []flow.Root{{Address: address(0), Weight: 1 << 32}, {Address: address(1), Weight: 1 << 32}}
 	rapid.Check(t, func(t *rapid.T) {
-		one, two := graph.NewReader(w.evidence().Block, roots, nil, w.params), graph.NewReader(w.evidence().Block, roots, nil, w.params)
-		var agents []graph.PackedAgent
 		single, packed := crowded(t, w)
+		var known flow.Addresses
+		for _, a := range packed.Packing.Raters {
+			known.Add(a)
+		}
+		owners := []uint32{known.Add(address(100)), known.Add(address(101))}
+		one := graph.NewReader(w.evidence().Block, roots, nil, w.params)
+		two := graph.NewReaderOf(&known, w.evidence().Block, roots, nil, w.params)
+		var agents []graph.PackedAgent
 		half := len(packed.Packed) / 2
 		for i, rows := range [][]rating.PackedRow{packed.Packed[:half], packed.Packed[half:]} {
 			token, owner := repute.TokenID{uint64(i)}, address(100+i)
 			one.Agent(token, 2, owner, owner)
-			agents = append(agents, graph.PackedAgent{Owner: two.Owner(owner), Since: 2, Rows: rows})
+			two.Owner(owners[i])
+			agents = append(agents, graph.PackedAgent{Owner: owners[i], Since: 2, Rows: rows})
 		}
 		for i, r := range single.Rows {
 			token := repute.TokenID{0}

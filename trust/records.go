@@ -7,6 +7,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"repute/trust/fixed"
 	"repute/trust/flow"
 	"repute/trust/rating"
 )
@@ -31,7 +32,13 @@ type account struct {
 	owner    flow.Node
 	records  []rating.Record
 	excluded int
+	// crowd has more records, of raters without weight, and crowded is how many: see crowd. Only an Account sets them.
+	crowd   []crowdGroup
+	crowded int
 }
+
+// rows returns how many rows count.
+func (a *account) rows() int { return len(a.records) + a.crowded }
 
 // rater is an identity of the graph, or an address that the graph does not know.
 type rater struct {
@@ -56,17 +63,19 @@ type accountBuilder struct {
 	statements []statement
 	excluded   []Excluded
 	self       map[rater]own
-	raters     map[rater]raterBurst
+	hearings   hearings
+	strangers  map[common.Address]raterBurst // raters that the graph does not know
+	heard      uint32                        // raters in both
 	bursts     map[burst]uint32
-	led        map[uint32]bool // bursts that a rater with weight is in
-	count      uint32          // of bursts
+	led        []bool // by burst: a rater with weight is in it; shorter where none follows
+	count      uint32 // of bursts
 
 	// For packed rows: see buildPacked.
 	related     []relatedRater
-	hearings    hearings
-	heard       uint32 // raters in hearings
 	blockBursts []blockBurst
 	records     []rating.Record
+	nodes       []flow.Node   // of the raters, by row
+	weights     []fixed.Fixed // of nodes
 }
 
 // own is how a rater belongs to the agent that it rates.
@@ -109,9 +118,7 @@ func (l *accountBuilder) build(e *Evidence) account {
 			l.excluded = append(l.excluded, Excluded{i, reason})
 		}
 	}
-	slices.SortStableFunc(l.statements, func(a, b statement) int {
-		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
-	})
+	slices.SortStableFunc(l.statements, (statement).compare)
 	out := account{owner: l.w.Graph().Node(e.Owner), excluded: len(l.excluded),
 		records: make([]rating.Record, len(l.statements))}
 	for i := range l.statements {
@@ -144,19 +151,24 @@ const manyRows = 1000
 
 // reset begins the account of another agent. Memory is used again.
 func (l *accountBuilder) reset(e *Evidence) {
-	if l.self == nil || len(l.raters) > manyRows {
-		l.self, l.raters, l.bursts = map[rater]own{}, map[rater]raterBurst{}, map[burst]uint32{}
-		l.led = map[uint32]bool{}
+	if l.self == nil || len(l.strangers) > manyRows || len(l.bursts) > manyRows {
+		l.self, l.strangers, l.bursts = map[rater]own{}, map[common.Address]raterBurst{}, map[burst]uint32{}
 	}
-	clear(l.self)
-	clear(l.raters)
+	clear(l.strangers)
 	clear(l.bursts)
-	clear(l.led)
-	l.count, l.statements, l.excluded = 0, l.statements[:0], l.excluded[:0]
+	l.hearings.reset(len(e.Rows))
+	l.count, l.heard, l.led = 0, 0, l.led[:0]
+	l.statements, l.excluded = l.statements[:0], l.excluded[:0]
 	l.rows = append(l.rows[:0], e.Rows...)
 	if !slices.IsSortedFunc(l.rows, inChain) {
 		slices.SortFunc(l.rows, inChain)
 	}
+	l.setSelf(e)
+}
+
+// setSelf sets the raters that belong to the agent.
+func (l *accountBuilder) setSelf(e *Evidence) {
+	clear(l.self)
 	for _, a := range e.Named {
 		l.self[raterOf(l.w.Graph(), a)] = isNamed
 	}
@@ -187,34 +199,82 @@ func (l *accountBuilder) raterOf(e *Evidence, row *rating.Row) rater {
 
 // addRow adds a row, or returns why it does not count.
 func (l *accountBuilder) addRow(e *Evidence, i int) rating.Reason {
-	row := &l.rows[i]
-	rec, reason := l.p.Read(row, e.Block.Time.Unix(), e.Scales)
+	rec, who, reason := l.read(e, &l.rows[i])
 	if reason != "" {
 		return reason
 	}
-	who := l.raterOf(e, row)
-	if own := l.self[who]; own == isSelf || own == isNamed && rec.Value >= 0 {
-		return rating.ReasonSelf
-	}
-	if rec.Value > 0 && row.Block < e.Since {
-		return rating.ReasonEarlier
-	}
 	rec.Node = who.node
-	spoke, known := l.raters[who]
-	if !known {
-		spoke = raterBurst{uint32(len(l.raters)), l.join(l.burst(i), who.node)}
-		l.raters[who] = spoke
-	}
 	l.statements = append(l.statements, statement{Record: rec, row: i, channel: l.p.ChannelOf(&rec),
-		raterBurst: spoke})
+		raterBurst: l.burstOf(who, i)})
 	return ""
 }
 
+// read returns the record of a row and its rater, or why it does not count.
+func (l *accountBuilder) read(e *Evidence, row *rating.Row) (rec rating.Record, who rater, reason rating.Reason) {
+	if rec, reason = l.p.Read(row, e.Block.Time.Unix(), e.Scales); reason != "" {
+		return rec, who, reason
+	}
+	who = l.raterOf(e, row)
+	switch own := l.self[who]; {
+	case own == isSelf || own == isNamed && rec.Value >= 0:
+		reason = rating.ReasonSelf
+	case rec.Value > 0 && row.Block < e.Since:
+		reason = rating.ReasonEarlier
+	}
+	return rec, who, reason
+}
+
+// spoke returns the numbers of a rater that rated the agent, nil for another one. Both are 0 for one whose only rating
+// was removed.
+func (l *accountBuilder) spoke(who rater) *raterBurst {
+	if who.node == flow.NoNode {
+		if spoke, known := l.strangers[who.address]; known {
+			return &spoke
+		}
+		return nil
+	}
+	if h := l.hearings.find(uint64(who.node)); h.turn == l.hearings.turn {
+		return &h.raterBurst
+	}
+	return nil
+}
+
+// forget makes a rater new again, because its only rating was removed.
+func (l *accountBuilder) forget(who rater) {
+	if who.node == flow.NoNode {
+		delete(l.strangers, who.address)
+	} else if spoke := l.spoke(who); spoke != nil {
+		*spoke = raterBurst{} // the slot stays: others may have been put behind it
+	}
+}
+
+// burstOf returns the numbers of a rater and of its burst, which follows from its first row, the i-th for a new rater.
+func (l *accountBuilder) burstOf(who rater, i int) raterBurst {
+	if who.node == flow.NoNode {
+		spoke, known := l.strangers[who.address]
+		if !known {
+			spoke = raterBurst{l.heard, l.burst(i)}
+			l.strangers[who.address] = spoke
+			l.heard++
+		}
+		return spoke
+	}
+	spoke, known := l.hearings.at(uint64(who.node))
+	if !known || spoke.burst == 0 {
+		*spoke = raterBurst{l.heard, l.join(l.burst(i), who.node, l.w.Weight(who.node))}
+		l.heard++
+	}
+	return *spoke
+}
+
 // join returns the burst of a rater whose first row is that of burst: that burst, or a new one when both the rater and
-// another rater in that burst have weight.
-func (l *accountBuilder) join(burst uint32, node flow.Node) uint32 {
-	if !l.w.Counts(node, l.p.Paths.MinWeight) {
+// another rater in that burst have weight. weight is that of the node by trust flow.
+func (l *accountBuilder) join(burst uint32, node flow.Node, weight fixed.Fixed) uint32 {
+	if least := l.p.Paths.MinWeight; weight <= least && l.w.Granted(node) <= least {
 		return burst
+	}
+	if more := int(burst) + 1 - len(l.led); more > 0 {
+		l.led = append(l.led, make([]bool, more)...)
 	}
 	if l.led[burst] {
 		l.count++

@@ -1,8 +1,6 @@
 package trust
 
 import (
-	"iter"
-
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
@@ -86,10 +84,10 @@ type scoring struct {
 	identity *Identity
 
 	opinions []opinion
+	crowd    []crowdOpinion
 	members  []flow.Node   // of opinions, as far as the graph knows them
 	shares   []fixed.Fixed // weight of the rater by record
 	flat     []flow.Node   // memory of raters
-	sums     []blend       // by channel
 	lacking  []Lacking
 
 	// An agent is evaluated without sources first (withoutSources), which sets hasSourced when a source gives weight to
@@ -101,6 +99,13 @@ type scoring struct {
 	grants                     []grant                // evidence by sources, in the order of opinions
 	persons                    map[uint32]fixed.Limit // evidence by sources of each person: see sharePersons
 	sourcedFor, sourcedAgainst sourcedSide
+
+	praise, blame, unvouched fixed.Fixed // evidence for and against the agent, and of all else, before its bounds
+
+	sums    []channelSum // by channel
+	square  fixed.Fixed  // sum of all evidence times the square of the opinion
+	trusted trustedRaters
+	against []opinionAgainst // in order
 
 	positive, negative, pool fixed.Fixed // evidence of each kind
 	flowFor, flowAgainst     fixed.Fixed // independent trust behind each side
@@ -170,28 +175,30 @@ func (s *scoring) evaluate(a account, at repute.Block, related []RelatedAgent) {
 	s.weighOpinions()
 }
 
-// weighOpinions reads the opinions of an account, bounds their evidence and averages them.
+// weighOpinions reads the opinions of an account, bounds their evidence and averages them. An agent may have hundreds of
+// thousands of opinions, which take longer to be read from memory than to be computed with: each step is one loop.
 func (s *scoring) weighOpinions() {
 	s.readAccount()
-	s.boundRaters()
-	s.boundPool()
 	s.boundSources()
 	s.boundPaths()
 	s.average()
 }
 
-// boundRaters limits the evidence of each burst over all channels to that of its strongest
-// opinion, so that saying the same in three channels counts once. Vouched and unvouched
-// evidence together are limited to the strongest opinion's at full weight, so that a stranger
-// who copies a trusted rater adds nothing.
-func (s *scoring) boundRaters() {
-	for at := 0; at < len(s.opinions); {
-		next := at + 1
-		for next < len(s.opinions) && !s.opinions[next].opensBurst {
-			next++
+// boundRater limits the evidence of a burst over all channels to that of its strongest opinion, so that saying the same
+// in three channels counts once. Vouched and unvouched evidence together are limited to the strongest opinion's at full
+// weight, so that a stranger who copies a trusted rater adds nothing. It adds what remains to praise, blame and unvouched.
+func (s *scoring) boundRater(opinions []opinion) {
+	if len(opinions) > 1 || opinions[0].last > opinions[0].first+1 { // a single rating has no more than that
+		boundRater(opinions)
+	}
+	for i := range opinions {
+		v := &opinions[i]
+		if isFor(v.value) {
+			s.praise += v.vouched
+		} else {
+			s.blame += v.vouched
 		}
-		boundRater(s.opinions[at:next])
-		at = next
+		s.unvouched += v.pooled
 	}
 }
 
@@ -213,22 +220,6 @@ func boundRater(opinions []opinion) {
 	}
 }
 
-// boundPool limits the sum of all unvouched evidence to the pool's size.
-func (s *scoring) boundPool() {
-	var total fixed.Fixed
-	for i := range s.opinions {
-		total += s.opinions[i].pooled
-	}
-	s.pool = 0
-	for i := range s.opinions {
-		v := &s.opinions[i]
-		if total > s.p.Evidence.Pool {
-			v.pooled = v.pooled.Scaled(int64(s.p.Evidence.Pool), int64(total))
-		}
-		s.pool += v.pooled
-	}
-}
-
 // isFor reports whether an opinion speaks for the agent.
 func isFor(v fixed.Fixed) bool { return v >= 0 }
 
@@ -239,32 +230,110 @@ func isAgainst(v fixed.Fixed) bool { return v < 0 }
 // are reached, and then multiplies the negative side once there is enough of it. What goes beyond a
 // side's evidence matters only to rules that ask for a number, so it is not measured further.
 func (s *scoring) boundPaths() {
-	subject, praise, blame := s.a.owner, s.weigh(isFor), s.weigh(isAgainst)
-	most := fixed.Int(s.p.Paths.Most)
+	subject, most := s.a.owner, fixed.Int(s.p.Paths.Most)
 	praised, blamed := s.p.CountedPaths()
-	s.flowFor = s.flow(isFor, subject, min(max(fixed.Int(praised), praise), most))
-	s.flowAgainst = s.flow(isAgainst, subject, min(max(fixed.Int(blamed), blame), most))
-	s.positive = s.boundSide(isFor, praise, s.flowFor)
-	blame = s.boundSide(isAgainst, blame, s.flowAgainst)
-	s.multiplyBlame(s.p.Evidence.Base + s.positive + blame)
+	s.flowFor = s.flow(isFor, subject, min(max(fixed.Int(praised), s.praise), most))
+	s.flowAgainst = s.flow(isAgainst, subject, min(max(fixed.Int(blamed), s.blame), most))
+	blame := s.boundOpinions()
+	s.sumUp(s.p.Evidence.Base + s.positive + blame)
 	s.positive += s.sourcedFor.evidence
 	s.flowFor, s.flowAgainst = s.flowFor+s.sourcedFor.flow, s.flowAgainst+s.sourcedAgainst.flow
 	s.vouching = s.w.Vouching(subject, s.p.Prior.Decades)
 	s.prior = s.p.Prior.Most.Mul(s.vouching)
 }
 
-// multiplyBlame multiplies the evidence against an agent with so much base and vouched evidence. What sources give
-// has a factor of its own, by its own paths: it MUST NOT make the blame of others weigh more.
-func (s *scoring) multiplyBlame(known fixed.Fixed) {
+// boundOpinions scales the vouched evidence of each side down to its flow, and all unvouched evidence to the pool's
+// size. It sets positive and pool to the sums, and returns that of the vouched evidence against the agent.
+func (s *scoring) boundOpinions() (blame fixed.Fixed) {
+	praised, blamed := fixed.Limit{Sum: s.praise, Most: s.flowFor}, fixed.Limit{Sum: s.blame, Most: s.flowAgainst}
+	unvouched := fixed.Limit{Sum: s.unvouched, Most: s.p.Evidence.Pool}
+	s.positive, s.pool = 0, 0
+	for i := range s.opinions {
+		v := &s.opinions[i]
+		v.pooled = unvouched.Of(v.pooled)
+		s.pool += v.pooled
+		if isFor(v.value) {
+			v.vouched = praised.Of(v.vouched)
+			s.positive += v.vouched
+		} else {
+			v.vouched = blamed.Of(v.vouched)
+			blame += v.vouched
+		}
+	}
+	for i := range s.crowd {
+		v := &s.crowd[i]
+		v.pooled = unvouched.Of(v.pooled)
+		s.pool += v.n * v.pooled
+	}
+	return blame
+}
+
+// sumUp multiplies the evidence against an agent with so much base and vouched evidence, and adds up all opinions. What
+// sources give has a factor of its own, by its own paths: it MUST NOT make the blame of others weigh more.
+func (s *scoring) sumUp(known fixed.Fixed) {
 	vouched := s.p.Negative.Factor(whole(s.flowAgainst), known)
 	sourced := s.p.Negative.Factor(whole(s.sourcedAgainst.flow), known+s.sourcedFor.evidence+s.sourcedAgainst.evidence)
 	s.negative, s.sourcedAgainst.evidence = 0, 0
-	for i := range s.opinions {
-		if v := &s.opinions[i]; isAgainst(v.value) {
-			v.vouched, v.sourced = v.vouched.Mul(vouched), v.sourced.Mul(sourced)
-			s.negative += v.vouched + v.sourced
-			s.sourcedAgainst.evidence += v.sourced
+	s.sums, s.square = append(s.sums[:0], make([]channelSum, len(s.p.Tags.Channels))...), 0
+	s.trusted, s.against = trustedRaters{}, s.against[:0]
+	for at := 0; at < len(s.opinions); {
+		first, strongest := at, &s.opinions[at]
+		for again := true; again; again = at < len(s.opinions) && !s.opinions[at].opensBurst {
+			v := &s.opinions[at]
+			if isAgainst(v.value) {
+				v.vouched, v.sourced = v.vouched.Mul(vouched), v.sourced.Mul(sourced)
+				s.negative += v.vouched + v.sourced
+				s.sourcedAgainst.evidence += v.sourced
+				s.against = append(s.against, opinionAgainst{first, at})
+			}
+			s.square += s.sums[v.channel].add(v.value, v.vouched+v.sourced, 1)
+			s.square += s.sums[v.channel].add(v.poolValue, v.pooled, 1)
+			if v.vouched+v.sourced > strongest.vouched+strongest.sourced {
+				strongest = v
+			}
+			at++
 		}
+		s.trusted.add(strongest, s.p.Paths.MinWeight)
+	}
+	for i := range s.crowd {
+		v := &s.crowd[i]
+		s.square += v.n * s.sums[v.channel].add(v.value, v.pooled, v.n)
+	}
+}
+
+// channelSum is the evidence of a channel, and the sum of its products with the opinions.
+type channelSum struct {
+	value, weight fixed.Fixed
+	isUsed        bool // there is an opinion, perhaps without evidence
+}
+
+// add takes in n equal opinions with the weight of each, and returns the product of this weight and the square of the
+// opinion. n is a count.
+func (c *channelSum) add(value, weight, n fixed.Fixed) (square fixed.Fixed) {
+	part := weight.Mul(value)
+	c.value, c.weight, c.isUsed = c.value+n*part, c.weight+n*weight, true
+	return part.Mul(value)
+}
+
+// opinionAgainst is the index of an opinion against the agent, and that of the first opinion of its burst.
+type opinionAgainst struct{ burst, at int }
+
+// trustedRaters counts the raters with weight for the agent and against it, each by its opinion in the channel in which
+// it has most evidence; and of both, those who have weight by sources alone.
+type trustedRaters struct{ praise, blame, sourced int }
+
+// add counts a rater by this opinion. Raters with a weight of at most least do not count.
+func (t *trustedRaters) add(v *opinion, least fixed.Fixed) {
+	switch {
+	case max(v.weight, v.granted) <= least:
+		return
+	case isAgainst(v.value):
+		t.blame++
+	default:
+		t.praise++
+	}
+	if v.weight <= least {
+		t.sourced++
 	}
 }
 
@@ -274,41 +343,9 @@ func whole(units fixed.Fixed) int {
 	return int((units + rounding) >> 32)
 }
 
-// boundSide scales one side's evidence down to most and returns the sum.
-func (s *scoring) boundSide(side func(fixed.Fixed) bool, total, most fixed.Fixed) (sum fixed.Fixed) {
-	if total <= most {
-		return total
-	}
-	for i := range s.opinions {
-		if v := &s.opinions[i]; side(v.value) {
-			v.vouched = v.vouched.Scaled(int64(most), int64(total))
-			sum += v.vouched
-		}
-	}
-	return sum
-}
-
-// weigh returns the sum of one side's evidence.
-func (s *scoring) weigh(side func(fixed.Fixed) bool) (sum fixed.Fixed) {
-	for i := range s.opinions {
-		if v := &s.opinions[i]; side(v.value) {
-			sum += v.vouched
-		}
-	}
-	return sum
-}
-
 // moments are sums over all opinions: of weights, and of weights times opinions and
 // their squares.
 type moments struct{ weight, value, square fixed.Fixed }
-
-// add takes in a value with its weight, for mean and deviation.
-func (m *moments) add(weight, value fixed.Fixed) {
-	part := weight.Mul(value)
-	m.weight += weight
-	m.value += part
-	m.square += part.Mul(value)
-}
 
 // average returns the weighted mean of prior and opinions, and its standard deviation.
 func (m *moments) average(p rating.EvidenceParams, prior fixed.Fixed) (mean, deviation fixed.Fixed) {
@@ -320,11 +357,9 @@ func (m *moments) average(p rating.EvidenceParams, prior fixed.Fixed) (mean, dev
 
 // average computes mean and deviation of all opinions.
 func (s *scoring) average() {
-	s.total = moments{}
-	for i := range s.opinions {
-		v := &s.opinions[i]
-		s.total.add(v.vouched+v.sourced, v.value)
-		s.total.add(v.pooled, v.poolValue)
+	s.total = moments{square: s.square}
+	for i := range s.sums {
+		s.total.weight, s.total.value = s.total.weight+s.sums[i].weight, s.total.value+s.sums[i].value
 	}
 	s.mean, s.deviation = s.total.average(s.p.Evidence, s.prior)
 }
@@ -346,9 +381,9 @@ func (s *scoring) result(r *Result) {
 		Positive: s.positive, Negative: s.negative, Pool: s.pool, Vouching: s.vouching, Prior: points(s.prior),
 		PathsFor: whole(s.flowFor), PathsAgainst: whole(s.flowAgainst),
 		Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
-		Rows: len(s.a.records), Excluded: s.a.excluded,
+		Rows: s.a.rows(), Excluded: s.a.excluded,
 	}
-	r.TrustedFor, r.TrustedAgainst = s.trusted()
+	r.TrustedFor, r.TrustedAgainst = s.trusted.praise, s.trusted.blame
 	r.Sourced = s.sourcedView()
 	r.Guard = s.guard(r.High)
 	r.Low, r.High = r.Guard.limit(r.Low), r.Guard.limit(r.High)
@@ -371,62 +406,14 @@ func (s *scoring) status() Status {
 	return Unrated
 }
 
-// trusted counts the raters with weight for the agent and against it, each by its opinion in the channel in which it
-// has most evidence.
-func (s *scoring) trusted() (praise, blame int) {
-	for strongest := range s.mainOpinions() {
-		switch {
-		case max(strongest.weight, strongest.granted) <= s.p.Paths.MinWeight:
-		case isAgainst(strongest.value):
-			blame++
-		default:
-			praise++
-		}
-	}
-	return praise, blame
-}
-
-// sourcedAlone counts those of trusted who have weight by sources alone.
-func (s *scoring) sourcedAlone() (n int) {
-	for strongest := range s.mainOpinions() {
-		if strongest.weight <= s.p.Paths.MinWeight && strongest.granted > s.p.Paths.MinWeight {
-			n++
-		}
-	}
-	return n
-}
-
-// mainOpinions yields the opinion of each burst with most evidence by vouched weight and sources.
-func (s *scoring) mainOpinions() iter.Seq[*opinion] {
-	return func(yield func(*opinion) bool) {
-		for at := 0; at < len(s.opinions); {
-			strongest := &s.opinions[at]
-			for at++; at < len(s.opinions) && !s.opinions[at].opensBurst; at++ {
-				if v := &s.opinions[at]; v.vouched+v.sourced > strongest.vouched+strongest.sourced {
-					strongest = v
-				}
-			}
-			if !yield(strongest) {
-				return
-			}
-		}
-	}
-}
-
-// channels adds up each channel that has evidence, in the memory of views.
+// channels returns each channel that has evidence, in the memory of views.
 func (s *scoring) channels(views []ChannelView) []ChannelView {
 	if views == nil {
 		views = []ChannelView{} // none is an empty list, in JSON too
 	}
-	s.sums = append(s.sums[:0], make([]blend, len(s.p.Tags.Channels))...)
-	for i := range s.opinions {
-		v := &s.opinions[i]
-		s.sums[v.channel].add(v.value, v.vouched+v.sourced)
-		s.sums[v.channel].add(v.poolValue, v.pooled)
-	}
 	for i, c := range s.p.Tags.Channels {
-		if s.sums[i].count > 0 {
-			views = append(views, ChannelView{c.Name, s.sums[i].weight, points(s.sums[i].mean())})
+		if sum := &s.sums[i]; sum.isUsed {
+			views = append(views, ChannelView{c.Name, sum.weight, points(meanOf(sum.value, sum.weight))})
 		}
 	}
 	return views

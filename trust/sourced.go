@@ -150,7 +150,7 @@ func (s *scoring) sourcedView() *SourcedView {
 	v := &s.vouched
 	view := &SourcedView{Praise: s.sourcedFor.evidence, Blame: s.sourcedAgainst.evidence, Low: v.low, High: v.high,
 		PathsFor: v.pathsFor, PathsAgainst: v.pathsAgainst}
-	view.Alone = s.sourcedAlone()
+	view.Alone = s.trusted.sourced
 	rules := s.w.SourceRules()
 	classes := make([]bool, len(rules.Classes))
 	last := flow.NoNode

@@ -37,13 +37,11 @@ func (s *scoring) isCondemned() bool { return s.hasSourced && s.vouched.own < gu
 func (s *scoring) standing(old standing) standing {
 	out := standing{status: s.status(), own: s.high(), confidence: s.confidence(), total: s.total,
 		pathsFor: whole(s.flowFor), pathsAgainst: whole(s.flowAgainst),
-		channels: append(old.channels[:0], make([]fixed.Fixed, len(s.p.Tags.Channels))...),
-		recent:   old.recent[:0]}
+		channels: old.channels[:0], recent: old.recent[:0]}
 	guard := s.guard(out.own)
 	out.low, out.high = guard.limit(s.low()), guard.limit(out.own)
-	for i := range s.opinions {
-		v := &s.opinions[i]
-		out.channels[v.channel] += v.vouched + v.sourced + v.pooled
+	for i := range s.sums {
+		out.channels = append(out.channels, s.sums[i].weight)
 	}
 	for i := range s.p.Gates {
 		out.recent = append(out.recent, s.recentAgainst(s.p.Gates[i].RecentDays))
@@ -59,13 +57,12 @@ func (s *scoring) recentAgainst(days int) (sum fixed.Fixed) {
 	}
 	const day = 24 * 60 * 60
 	since := s.block.Time.Unix() - int64(days)*day
-	for at := 0; at < len(s.opinions); {
+	for i := 0; i < len(s.against); {
 		var weight fixed.Fixed
-		for again := true; again; again = at < len(s.opinions) && !s.opinions[at].opensBurst {
-			if v := &s.opinions[at]; isAgainst(v.value) && v.newest >= since {
+		for burst := s.against[i].burst; i < len(s.against) && s.against[i].burst == burst; i++ {
+			if v := &s.opinions[s.against[i].at]; int64(v.newest) >= since {
 				weight = max(weight, v.weight)
 			}
-			at++
 		}
 		if weight > s.p.Paths.MinWeight {
 			sum += weight

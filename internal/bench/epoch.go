@@ -28,9 +28,8 @@ type TrustEpoch struct {
 	Agents  int `json:"agents"`
 	New     int `json:"new_ratings"` // in each later epoch
 	Large   int `json:"large_agent"` // ratings of the agent with most of them
-	// Events are how long the first rating after a later epoch took until its score was visible: of an agent with a usual
-	// number of ratings, and then of that with most. The engine looks for events several times a second, just after a
-	// score at the longest interval: that time is in both.
+	// Events are how long the first rating after a later epoch took from its commit until its score was visible: of an
+	// agent with a usual number of ratings, and then of that with most.
 	Events      []float64 `json:"event_ms"`
 	LargeEvents []float64 `json:"large_event_ms"`
 	// First is the epoch after a start, which reads and stores everything. Later are those that follow.
@@ -227,7 +226,7 @@ func (x *crowdChainBench) events(ctx context.Context, p *harness.Process, m *Tru
 	for i, event := range []struct {
 		token int
 		into  *[]float64
-	}{{x.ratings / 20, new([]float64)}, {x.ratings / 30, &m.Events}, {x.ratings / 10, &m.LargeEvents}} { // the first sets the pace
+	}{{x.ratings / 20, new([]float64)}, {x.ratings / 30, &m.Events}, {x.ratings / 10, &m.LargeEvents}} { // the first prepares statements
 		took, err := x.event(ctx, p, event.token, 10*n+i)
 		if err != nil {
 			return fmt.Errorf("rating of agent %d after epoch %d: %w", event.token, n, err)

@@ -247,12 +247,15 @@ func (f *Effects) read(ctx context.Context, p Pass, tokens []repute.TokenID) (li
 }
 
 // Saved remembers the scores of a batch that SavePass stored. inMemory reports whether all ratings of an agent are in
-// memory.
+// memory; it is not asked about agents that stay.
 func (f *Effects) Saved(agents []ScoredAgent, inMemory func(i int) bool, last bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range agents {
 		a := &agents[i]
+		if a.Stays && !a.deferred {
+			continue
+		}
 		e := effect{token: a.TokenID, rows: uint32(min(a.Rows, 1<<32-1)), known: !a.deferred && inMemory(i)}
 		e.known = e.known && f.current(&e, a) && f.final(&e, a)
 		if !f.warm {

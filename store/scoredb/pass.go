@@ -171,15 +171,15 @@ func SavePass(ctx context.Context, db *store.DB, l store.Lease, p Pass, agents [
 			if err := p.move(ctx, tx, to.After, last); err != nil {
 				return err
 			}
-			mine := make([]*ScoredAgent, 0, len(agents))
+			var mine []*ScoredAgent
 			for i := range agents {
 				a := &agents[i]
 				a.wroteCurrent, a.wroteLast = false, false
-				if a.deferred = stale[a.TokenID]; !a.deferred {
+				if a.deferred = stale[a.TokenID]; !a.deferred && !a.Stays {
 					mine = append(mine, a)
 				}
 			}
-			if err := p.untouched(ctx, tx, mine); err != nil {
+			if err := p.untouched(ctx, tx, agents); err != nil {
 				return err
 			}
 			return saveLocked(ctx, tx, p.ChainID, p.Run, mine, p.Number == 1, who)
@@ -191,14 +191,14 @@ func SavePass(ctx context.Context, db *store.DB, l store.Lease, p Pass, agents [
 // untouched makes sure that the remembered scores of agents are still those of the pass before: a transaction that
 // stored others may have been in progress when Effects looked. It ended before deferStale, which waits for it.
 // repute.ErrFenced means that it is not so; nothing MUST be remembered then.
-func (p Pass) untouched(ctx context.Context, tx pgx.Tx, agents []*ScoredAgent) error {
-	remembered := map[repute.TokenID]bool{}
-	for _, a := range agents {
-		if a.inMemory {
-			remembered[a.TokenID] = true
+func (p Pass) untouched(ctx context.Context, tx pgx.Tx, agents []ScoredAgent) error {
+	remembered := 0
+	for i := range agents {
+		if agents[i].isRemembered() {
+			remembered++
 		}
 	}
-	if len(remembered) == 0 {
+	if remembered == 0 {
 		return nil
 	}
 	rows, err := tx.Query(ctx, `
@@ -212,7 +212,8 @@ func (p Pass) untouched(ctx context.Context, tx pgx.Tx, agents []*ScoredAgent) e
 		return err
 	}
 	for token := range touched {
-		if remembered[token] {
+		i, found := slices.BinarySearchFunc(agents, token, func(a ScoredAgent, t repute.TokenID) int { return a.TokenID.Cmp(&t) })
+		if found && agents[i].isRemembered() {
 			return fmt.Errorf("scores of agent %s before run %d: %w", token.Dec(), p.Run, repute.ErrFenced)
 		}
 	}

@@ -47,19 +47,21 @@ func (who Identities) known(identity common.Address) []byte {
 	return h.Sum(nil)
 }
 
-// PenalizedIdentities returns the identities of a chain with penalties.
-func PenalizedIdentities(ctx context.Context, db *store.DB, chainID uint64) (map[common.Address]bool, error) {
-	rows, err := db.Pool().Query(ctx, "select distinct identity from trust_penalties where chain_id = $1", chainID)
+// Penalized returns the identities of a chain that have penalties, and the agents that brought them.
+func Penalized(ctx context.Context, db *store.DB, chainID uint64) (identities map[common.Address]bool,
+	agents map[repute.TokenID]bool, err error) {
+	rows, err := db.Pool().Query(ctx, "select distinct identity, token_id from trust_penalties where chain_id = $1", chainID)
 	if err != nil {
-		return nil, store.Failed("penalized identities", err)
+		return nil, nil, store.Failed("penalties", err)
 	}
-	out := map[common.Address]bool{}
+	identities, agents = map[common.Address]bool{}, map[repute.TokenID]bool{}
 	var identity []byte
-	_, err = pgx.ForEachRow(rows, []any{&identity}, func() error {
-		out[common.BytesToAddress(identity)] = true
+	var agent store.TokenNum
+	_, err = pgx.ForEachRow(rows, []any{&identity, &agent}, func() error {
+		identities[common.BytesToAddress(identity)], agents[repute.TokenID(agent)] = true, true
 		return nil
 	})
-	return out, store.Failed("penalized identities", err)
+	return identities, agents, store.Failed("penalties", err)
 }
 
 // WorstPenalties returns by agent, for each of its affiliations, the worst penalty of the identity by another

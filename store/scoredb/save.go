@@ -30,12 +30,18 @@ type ScoredAgent struct {
 	// is always written.
 	Shown common.Hash
 	Exact bool
-	// SameCurrent and SameLast say that the scores in effect stay: see Unchanged.
+	// SameCurrent and SameLast say that the scores in effect stay: see Kept.
 	SameCurrent, SameLast bool
+	// Stays says the same of both, and that the agent neither has nor had a penalty. Current and Last are then nil, and
+	// nothing is stored. Only a pass sets it, for agents with Remembered.
+	Stays bool
 
 	deferred                bool // the agent is stale, so that a pass left it out
 	wroteCurrent, wroteLast bool // a row was stored
 }
+
+// isRemembered reports whether a pass relies on the remembered scores of the agent.
+func (a *ScoredAgent) isRemembered() bool { return a.inMemory && !a.deferred }
 
 // AgentScore is a score with the penalties that it brings for related agents.
 type AgentScore struct {

@@ -17,12 +17,19 @@ const (
 	causeRun   = 1
 )
 
+// MarksChannel is the channel of notifications of new marks. The payload is the id of the chain in decimal.
+const MarksChannel = "trust_marks"
+
 // MarkTokens is the ON CONFLICT clause of an insert into trust_stale. It gives the row a new mark and ends its claim,
 // so that a process that is scoring the agent does not delete the row when it saves.
 const MarkTokens = `
 	on conflict (chain_id, token_id) do update set cause = least(trust_stale.cause, excluded.cause), final =
 		trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
+
+// unwaited is SQL that lets a transaction commit without waiting until it is on disk. A crash may lose it: then its
+// marks are still there, or its agents are not claimed.
+const unwaited = "set_config('synchronous_commit', 'off', true)"
 
 // ResolveMarks takes up to limit marks of a chain away and makes the agents stale whose scores they concern. It
 // returns how many there were: fewer than limit when there are no more. Any number of processes may call it. Before
@@ -39,7 +46,8 @@ func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 				delete from trust_marks where chain_id = $1 and not exists (select from trust_runs where chain_id = $1)
 				and id in (select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)
 				returning id, late)
-			select count(*), coalesce(max(id) filter (where late), 0) from m`, chainID, limit).Scan(&n, &late); err != nil {
+			select count(*), coalesce(max(id) filter (where late), 0), `+unwaited+` from m`, chainID, limit).Scan(
+			&n, &late, nil); err != nil {
 			return err
 		}
 		if late > 0 {
@@ -123,6 +131,9 @@ type StaleAgent struct {
 	inMemory bool
 }
 
+// Remembered reports whether the scores in effect of an agent of a pass are known without reading them: see Effects.
+func (a *StaleAgent) Remembered() bool { return a.inMemory }
+
 // ClaimStale claims up to limit stale agents of a chain for ttl, the longest waiting first. With urgent it claims only
 // agents with events, otherwise only agents of a run that no pass will still reach. It claims none when run is not the
 // chain's newest, because the caller would score with old weights.
@@ -147,13 +158,13 @@ func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent b
 			exists (select from trust_scores c where (c.chain_id, c.token_id) = (s.chain_id, s.token_id))
 				or coalesce((select guarded from trust_finals f
 					where (f.chain_id, f.token_id) = (s.chain_id, s.token_id) and f.run < $2
-					order by run desc limit 1), false)`,
+					order by run desc limit 1), false), `+unwaited,
 		chainID, int64(run), cause, limit, ttl, CauseEvent)
 	if err != nil {
 		return nil, store.Failed("claim stale agents", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a StaleAgent, err error) {
-		return a, row.Scan((*store.TokenNum)(&a.TokenID), &a.Mark, &a.Final, &a.Rows, &a.Scored)
+		return a, row.Scan((*store.TokenNum)(&a.TokenID), &a.Mark, &a.Final, &a.Rows, &a.Scored, nil)
 	})
 	return list, store.Failed("claim stale agents", err)
 }

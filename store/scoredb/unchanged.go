@@ -47,6 +47,9 @@ func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 	}
 	for i := range agents {
 		a := &agents[i]
+		if a.Stays {
+			continue
+		}
 		a.SameCurrent = a.Current != nil && !a.Exact && a.current != nil && k.current(a.current, a)
 	}
 	if !k.pass.Final {
@@ -71,7 +74,9 @@ func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 		}
 	}
 	for i := range agents {
-		agents[i].SameLast = k.last(&agents[i])
+		if a := &agents[i]; !a.Stays {
+			a.SameLast = k.last(a)
+		}
 	}
 	return nil
 }

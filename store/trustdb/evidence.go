@@ -70,23 +70,31 @@ type Known struct {
 	Hash  common.Hash // of that block
 	// Live and Revoked are how many ratings the agent had.
 	Live, Revoked int64
-	// AnyRevoked says that Revoked is unknown: Live is compared, and no rating may have been revoked after Block.
+	// AnyRevoked says that Revoked is unknown: Live alone is compared.
 	AnyRevoked bool
 }
 
-// ReadGrowth reads the newest state of an agent, but of its ratings only those after a block, on
-// one snapshot. grown is false when something else happened to the ratings: a reorganization, a
-// revocation, a late event; or when payments or answers of validation contracts count, which
-// this does not read.
+// ReadGrowth reads the newest state of an agent, but of its ratings only those after a block and those that were revoked
+// since, on one snapshot. grown is false when something else happened to the ratings: a reorganization, a late event, or
+// a revocation of one of several ratings with equal words in one block; or when payments or answers of validation
+// contracts count, which this does not read.
 func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.TokenID, known Known,
 	validations []common.Address) (s Subject, grown bool, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "read later evidence", func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `
-			select (a.revoked = $6 or $8 and not exists (
-					select from feedback where chain_id = $1 and revoked_block > $3 and token_id = $2))
+			with gone as materialized (
+				select client, idx, block, value, decimals, tag1, tag2, uri_id from feedback
+				where chain_id = $1 and token_id = $2 and revoked_block > $3)
+			select ($8 or a.revoked = $6 + (select count(*) from gone))
 				and exists (select from blocks where (chain_id, number, hash) = ($1, $3, $4))
-				and a.feedback = $5 + (select count(*) from feedback where chain_id = $1 and token_id = $2 and block > $3)
+				and a.feedback = $5 - (select count(*) from gone where block <= $3) + (
+					select count(*) from feedback where chain_id = $1 and token_id = $2 and block > $3 and revoked_block is null)
+				and not exists (
+					select from gone g join feedback f on (f.chain_id, f.token_id, f.block) = ($1, $2, g.block)
+					where g.block <= $3 and (f.client, f.idx) <> (g.client, g.idx)
+						and (f.tag1, f.tag2, f.uri_id) = (g.tag1, g.tag2, g.uri_id)
+						and f.value * 10::numeric ^ g.decimals = g.value * 10::numeric ^ f.decimals)
 				and `+ratingsAlone("$1", "$2", "$7")+`
 			from agents a where chain_id = $1 and token_id = $2`, chainID, store.TokenNum(token), int64(known.Block),
 			known.Hash[:], known.Live, known.Revoked, store.AddressColumn(validations),
@@ -156,7 +164,14 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subj
 			s.Rows = append(s.Rows, r)
 		}
 	}
-	q.ratings(&b, tokens, add)
+	q.ratings(&b, tokens, liveRatings, add)
+	if q.after >= 0 {
+		q.ratings(&b, tokens, goneRatings, func(id repute.TokenID, r Row) {
+			if s := found.at[id]; s != nil {
+				s.Gone = append(s.Gone, r)
+			}
+		})
+	}
 	if len(q.validations) > 0 {
 		q.answers(&b, tokens, add)
 	}
@@ -279,8 +294,15 @@ func tagHead(column string) string {
 	return fmt.Sprintf("case when length(%[1]s) <= %[2]d then %[1]s end", column, maxTrustTag)
 }
 
-// ratings reads the live ratings of agents.
-func (q evidence) ratings(b *pgx.Batch, tokens []repute.TokenID, use func(repute.TokenID, Row)) {
+// Conditions of SQL for the ratings f that evidence.ratings reads: those after block $4 that are live as of block $3, and
+// those that were revoked between these blocks.
+const (
+	liveRatings = "f.block <= $3 and f.block > $4 and (f.revoked_block is null or f.revoked_block > $3)"
+	goneRatings = "f.block <= $4 and f.revoked_block > $4 and f.revoked_block <= $3"
+)
+
+// ratings reads those ratings of agents for which a condition holds.
+func (q evidence) ratings(b *pgx.Batch, tokens []repute.TokenID, which string, use func(repute.TokenID, Row)) {
 	query := b.Queue(`
 		select f.token_id, f.client, f.payer, f.idx, f.value, f.decimals, `+tagHead("t1.value")+`, `+tagHead("t2.value")+`, u.hash, f.block, f.log_index, b.time
 		from feedback f
@@ -288,8 +310,7 @@ func (q evidence) ratings(b *pgx.Batch, tokens []repute.TokenID, use func(repute
 		join tags t2 on t2.id = f.tag2
 		join uris u on u.id = f.uri_id
 		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
-		where f.chain_id = $1 and f.token_id = any($2::numeric[]) and f.block <= $3 and f.block > $4 and (f.revoked_block
-			is null or f.revoked_block > $3)`,
+		where f.chain_id = $1 and f.token_id = any($2::numeric[]) and `+which,
 		q.chain.ID, store.TokenArray(tokens), q.block, q.after)
 	var token store.TokenNum
 	var r Row

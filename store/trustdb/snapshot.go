@@ -117,11 +117,38 @@ type SnapshotRating struct {
 	Time            int64 // of the block in Unix seconds, 0 when unknown
 }
 
-// Ratings reads the live ratings of agents, or of all when tokens is nil, in no particular order.
-func (s *Snapshot) Ratings(ctx context.Context, tokens []repute.TokenID, use func(*SnapshotRating) error) error {
+// LogOf is the place of an event in a chain.
+type LogOf struct {
+	Block    uint64
+	LogIndex uint32
+}
+
+// Revoked returns the ratings up to a block that were revoked after it, by their agents.
+func (s *Snapshot) Revoked(ctx context.Context, after uint64) (map[repute.TokenID][]LogOf, error) {
+	rows, err := s.q.tx.Query(ctx, `
+		select token_id, block, log_index from feedback
+		where chain_id = $1 and block <= $2 and revoked_block > $2 and revoked_block <= $3`,
+		s.q.chain.ID, int64(after), s.q.block)
+	if err != nil {
+		return nil, err
+	}
+	out := map[repute.TokenID][]LogOf{}
+	var token store.TokenNum
+	var at LogOf
+	_, err = pgx.ForEachRow(rows, []any{&token, &at.Block, &at.LogIndex}, func() error {
+		out[repute.TokenID(token)] = append(out[repute.TokenID(token)], at)
+		return nil
+	})
+	return out, err
+}
+
+// Ratings reads the live ratings of agents, or of all when tokens is nil, in no particular order. It leaves out those up
+// to block after, none for -1.
+func (s *Snapshot) Ratings(ctx context.Context, tokens []repute.TokenID, after int64,
+	use func(*SnapshotRating) error) error {
 	of, args := "", []any{s.q.chain.ID, s.q.block}
 	if tokens != nil {
-		of, args = "and f.token_id = any($3::numeric[])", append(args, store.TokenArray(tokens))
+		of, args = "and f.token_id = any($3::numeric[]) and f.block > $4", append(args, store.TokenArray(tokens), after)
 	}
 	var r SnapshotRating
 	return s.each(ctx, `

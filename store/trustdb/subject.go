@@ -32,6 +32,8 @@ type Subject struct {
 	// count.
 	Large bool
 	Rows  []Row
+	// Gone are ratings that were revoked since a block up to which the caller has them; only ReadGrowth sets it.
+	Gone []Row
 }
 
 // Holder is an owner of an agent from the end of a block on.

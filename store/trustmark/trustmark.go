@@ -1,6 +1,6 @@
 // Package trustmark marks agents whose scores may change. Packages that write events, documents, payments and denials
-// call Add in the transaction of the change. The trust engine polls scoredb.ResolveMarks, which deletes the marks and
-// makes the agents stale, so that they are scored again.
+// call Add in the transaction of the change. The trust engine calls scoredb.ResolveMarks, which deletes the marks and
+// makes the agents stale, so that they are scored again: when a trigger of the table notifies it, and at intervals.
 //
 // Add only inserts rows, so that writers neither wait for each other nor for the engine.
 //

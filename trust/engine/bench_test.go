@@ -61,9 +61,7 @@ func cpu(b *testing.B) time.Duration {
 // age changed since the epoch before: reading what changed, the walk, then the pass over all agents, which finds their
 // scores unchanged. The first epoch of the engine, which reads and stores everything, is not part of it.
 func BenchmarkEpoch(b *testing.B) {
-	ratings, err := strconv.Atoi(cmp.Or(os.Getenv("REPUTE_BENCH_RATINGS"), "100000"))
-	ok(b, err)
-	db := crowd(b, ratings)
+	db := crowd(b, benchRatings(b))
 	steps, err := engine.NewSteps(db, shortEpochs(b), 9)
 	ok(b, err)
 	epoch(b, db, steps, 0)
@@ -72,6 +70,19 @@ func BenchmarkEpoch(b *testing.B) {
 		n++
 		epoch(b, db, steps, n)
 	}
+}
+
+// benchRatings is REPUTE_BENCH_RATINGS.
+func benchRatings(b *testing.B) int {
+	b.Helper()
+	ratings, err := strconv.Atoi(cmp.Or(os.Getenv("REPUTE_BENCH_RATINGS"), "100000"))
+	ok(b, err)
+	return ratings
+}
+
+// partyAt is the SQL of the address of a party of crowd.
+func partyAt(n string) string {
+	return "decode(lpad(to_hex((1::bigint << 40) + " + n + "), 40, '0'), 'hex')"
 }
 
 // epoch lets the engine make the n-th epoch after block 70.
@@ -100,11 +111,10 @@ func crowd(b *testing.B, ratings int) *store.DB {
 	db, _ := l.fresh(b)
 	l.grow(60)
 	l.store(b, db, 60)
-	address := func(n string) string { return "decode(lpad(to_hex((1::bigint << 40) + " + n + "), 40, '0'), 'hex')" }
 	for _, sql := range []string{`
 		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log,
 			updated_block, updated_log)
-		select 9, 1000 + i, ` + address("i") + `, false, '', '', 1, 1, i, 60, i from generate_series(0, $1::bigint / 10 - 1) i`, `
+		select 9, 1000 + i, ` + partyAt("i") + `, false, '', '', 1, 1, i, 60, i from generate_series(0, $1::bigint / 10 - 1) i`, `
 		insert into agent_states (chain_id, token_id, from_block, owner, claimed, wallet, approved, uri_id)
 		select 9, token_id, 1, owner, false, '', '', 1 from agents where token_id >= 1000 and $1 > 0`, `
 		insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint,
@@ -112,7 +122,7 @@ func crowd(b *testing.B, ratings int) *store.DB {
 		select distinct on (token_id, client) 9, token_id, client, 1, block, i, case when i % 10 = 0 then 15 else 90 end, 0,
 			t.tag1, t.tag2, t.uri_id, '', ''
 		from (select 1000 + floor(power(random(), 2) * ($1::bigint / 10))::bigint token_id,
-			` + address("floor(random() * ($1::bigint / 10))::bigint") + ` client, 1 + i % 60 block, i
+			` + partyAt("floor(random() * ($1::bigint / 10))::bigint") + ` client, 1 + i % 60 block, i
 			from generate_series(0, $1::bigint - 1) i) g, (select tag1, tag2, uri_id from feedback limit 1) t`, `
 		update agents a set feedback = n from (select token_id, count(*) n from feedback
 			where token_id >= 1000 and $1 > 0 group by 1) f where f.token_id = a.token_id`, `

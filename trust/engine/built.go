@@ -94,7 +94,7 @@ func (k *keeper) build(ctx context.Context, b *Basis) error {
 // accountInMemory returns an account of an agent's ratings in memory, nil when they are not there.
 func (s *scoreRun) accountInMemory(id repute.TokenID) *large {
 	b := s.basis
-	agent, evidence, ok := s.rows.Evidence(b.Run.Block, id, b.Params, b.Weights, b.Scales, true)
+	agent, evidence, ok := s.rows.Evidence(b.Run.Block, id, b.Params, b.Weights, b.Scales, false)
 	if !ok {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (s *scoreRun) accountFor(agent *trustdb.Subject, evidence *trust.Evidence) 
 	if s.scorer.NeedsRows(evidence) {
 		return nil
 	}
-	block, live := s.basis.Run.Block, int64(len(evidence.Rows))
+	block, live := s.basis.Run.Block, int64(len(evidence.Rows)+len(evidence.Packed))
 	l := &large{account: s.scorer.NewAccount(evidence), belongs: belonging(agent), size: live,
 		known: trustdb.Known{Block: block.Number, Hash: block.Hash, Live: live, AnyRevoked: true}}
 	if l.account.IsOpen() {

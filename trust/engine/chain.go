@@ -31,6 +31,7 @@ type keeper struct {
 	scorers [reasons]*scoreRun // each is used by one loop only
 	lists   listed             // hashes of the roots and links that were read last
 	reads   int                // how often roots and links were read, for tests
+	stayed  int                // scores that passes left as they were without memory of their own, for tests
 	// rows are the agents and ratings as of the newest run that this engine has loaded.
 	rows   *rows.Store
 	reread passNumber // the pass that rows were read anew for
@@ -38,11 +39,14 @@ type keeper struct {
 	effects *scoredb.Effects
 	policy  *source.Policy // another engine's policy of sources that was read last
 	retry   sourceRetry
+	// marked wakes the loop of follow when there are new marks, and begun that of rescore when there is a new basis.
+	marked, begun chan struct{}
 }
 
 // newKeeper returns the keeper of a chain.
 func newKeeper(e *Engine, chain uint64) *keeper {
-	return &keeper{Engine: e, chain: chain, rows: rows.New(e.db, chain), effects: scoredb.NewEffects(e.db)}
+	return &keeper{Engine: e, chain: chain, rows: rows.New(e.db, chain), effects: scoredb.NewEffects(e.db),
+		marked: make(chan struct{}, 1), begun: make(chan struct{}, 1)}
 }
 
 // run keeps the scores of a chain up to date until ctx ends. Three loops run concurrently: walk begins a run at the end
@@ -50,9 +54,9 @@ func newKeeper(e *Engine, chain uint64) *keeper {
 func (k *keeper) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { k.loop(ctx, "walk", k.chain, max(k.poll, time.Second/2), k.walk) })
-	running.Go(func() { k.loop(ctx, "follow", k.chain, k.poll, k.follow) })
-	running.Go(func() { k.loop(ctx, "rescore", k.chain, k.poll, k.rescore) })
+	running.Go(func() { k.loop(ctx, "walk", max(k.poll, time.Second/2), nil, k.walk) })
+	running.Go(func() { k.loop(ctx, "follow", k.poll, k.marked, k.follow) })
+	running.Go(func() { k.loop(ctx, "rescore", k.poll, k.begun, k.rescore) })
 }
 
 // follow marks the agents stale whose data changed (see package trustmark), and scores them. more reports whether it
@@ -328,6 +332,7 @@ func (k *keeper) begin(ctx context.Context, run, last scoredb.Run, bodies inputs
 func (k *keeper) use(b *Basis) {
 	k.basis.Store(b)
 	k.graphs.Set(b)
+	wake(k.begun)
 }
 
 // walkWith walks the graph of a run by its roots, finds by these weights what payments say of raters, and returns the
@@ -338,6 +343,7 @@ func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scor
 	if err != nil {
 		return nil, err
 	}
+	k.freeWalk()
 	w, err := in.walk(ctx, k.rows, unnumbered, got != nil)
 	if err != nil {
 		return nil, err
@@ -346,7 +352,16 @@ func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scor
 	if err != nil {
 		return nil, err
 	}
+	defer k.rows.Collect()
 	return w.Credited(credits)
+}
+
+// freeWalk frees memory of the present basis that only walks by own roots of callers need, which take longer until the
+// next basis takes its place.
+func (k *keeper) freeWalk() {
+	if b := k.basis.Load(); b != nil {
+		b.Weights.Graph().FreeWalk()
+	}
 }
 
 // takeOver computes the weights of a run that another engine stored. When they cannot be computed again, because logs
@@ -354,6 +369,7 @@ func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scor
 func (k *keeper) takeOver(ctx context.Context, last, next scoredb.Run, bodies inputs) error {
 	read, cancel := context.WithTimeout(ctx, MaxGraphRead)
 	defer cancel()
+	k.freeWalk()
 	b, err := BasisOf(read, k.db, k.rows, last)
 	if err == nil {
 		if err := k.build(read, b); err != nil {

@@ -95,17 +95,19 @@ func New(db *store.DB, o EngineOptions) (*Engine, error) {
 func (e *Engine) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
+	var keepers sync.Map // *keeper by chain id in decimal
 	running.Go(func() { e.tidy(ctx) })
-	started := map[uint64]bool{}
+	running.Go(func() { e.listen(ctx, &keepers) })
 	for ctx.Err() == nil {
 		chains, err := scoredb.Chains(ctx, e.db)
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("scores wait for the database", "error", err)
 		}
 		for _, c := range chains {
-			if !started[c.ChainID] {
-				started[c.ChainID] = true
+			id := label(c.ChainID)
+			if _, started := keepers.Load(id); !started {
 				k := newKeeper(e, c.ChainID)
+				keepers.Store(id, k)
 				running.Go(func() { k.run(ctx) })
 			}
 		}
@@ -176,19 +178,55 @@ func (e *Engine) forget() {
 // maxKept bounds the memory of inputs that are known to be stored.
 const maxKept = 100_000
 
-// loop calls step until ctx ends: again at once while there is work, else after every.
-func (e *Engine) loop(ctx context.Context, what string, chain uint64, every time.Duration,
+// loop calls step until ctx ends: again at once while there is work, else after every or when it is woken.
+func (k *keeper) loop(ctx context.Context, what string, every time.Duration, woken <-chan struct{},
 	step func(context.Context) (bool, error)) {
 	for ctx.Err() == nil {
 		more, err := step(ctx)
-		wait := every
 		switch {
 		case err != nil && ctx.Err() == nil && !errors.Is(err, repute.ErrFenced):
-			e.log.Warn("scoring failed, trying again", "chain", chain, "step", what, "error", err)
-			wait = max(wait, time.Second)
-		case more:
-			continue
+			k.log.Warn("scoring failed, trying again", "chain", k.chain, "step", what, "error", err)
+			repute.Pause(ctx, max(every, time.Second))
+		case !more:
+			pause(ctx, every, woken)
 		}
-		repute.Pause(ctx, wait)
 	}
 }
+
+// pause waits for d, or until it is woken or ctx ends.
+func pause(ctx context.Context, d time.Duration, woken <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-woken:
+	}
+}
+
+// wake wakes the loop that waits for a channel, or ends its next pause.
+func wake(sleeper chan<- struct{}) {
+	select {
+	case sleeper <- struct{}{}:
+	default:
+	}
+}
+
+// listen wakes the loop of follow of a chain when it has new marks, until ctx ends. Without a connection that hears of
+// them the loops poll alone.
+func (e *Engine) listen(ctx context.Context, keepers *sync.Map) {
+	for ctx.Err() == nil {
+		err := e.db.Listen(ctx, scoredb.MarksChannel, func(chain string) {
+			if k, known := keepers.Load(chain); known {
+				wake(k.(*keeper).marked)
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			e.log.Debug("scores wait for the next poll", "error", err)
+		}
+		repute.Pause(ctx, listenAgain)
+	}
+}
+
+// listenAgain is the pause before listening again. Polling goes on meanwhile.
+const listenAgain = 10 * time.Second

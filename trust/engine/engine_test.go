@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -319,6 +320,20 @@ func startWith(t testing.TB, db *store.DB, o engine.EngineOptions) (stop func())
 	return stop
 }
 
+// patience is how long tests wait while nothing moves: far longer than a claim or a lease of an engine that was stopped,
+// which is a minute, on a machine that is busy otherwise.
+const patience = 5 * time.Minute
+
+// whenFree calls read again while no connection of the readers is free, as on a machine that is busy otherwise.
+func whenFree[T any](t testing.TB, read func() (T, error)) (out T, err error) {
+	t.Helper()
+	for began := time.Now(); ; {
+		if out, err = read(); !errors.Is(err, repute.ErrUnavailable) || time.Since(began) > patience {
+			return out, err
+		}
+	}
+}
+
 // settle waits until every score is of the newest state and the epoch's run is closed, as
 // long as anything moves.
 func settle(t testing.TB, db *store.DB, chain, boundary uint64) scoredb.Run {
@@ -333,7 +348,7 @@ func settle(t testing.TB, db *store.DB, chain, boundary uint64) scoredb.Run {
 				concat((select count(*) from trust_stale), ' ', (select max(mark) from trust_stale), ' ', (select max(run) from
 					trust_runs), ' ', (select max(scored_to) from trust_runs), ' ', (select count(*) from trust_marks), ' ',
 					(select count(*) from trust_finals))`).Scan(&quiet, &seen))
-		states, err := scoredb.ReadStates(t.Context(), db)
+		states, err := whenFree(t, func() ([]scoredb.State, error) { return scoredb.ReadStates(t.Context(), db) })
 		ok(t, err)
 		if quiet && len(states) == 1 && states[0].Boundary == boundary && !states[0].Closed.IsZero() {
 			return states[0].Run
@@ -341,7 +356,7 @@ func settle(t testing.TB, db *store.DB, chain, boundary uint64) scoredb.Run {
 		if seen != last {
 			moved, last = time.Now(), seen
 		}
-		if time.Since(moved) > time.Minute {
+		if time.Since(moved) > patience {
 			t.Fatalf("not settled: quiet %v, %+v, want boundary %d", quiet, states, boundary)
 		}
 		time.Sleep(5 * time.Millisecond)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -28,10 +27,12 @@ type epoch struct {
 	effects *scoredb.Effects
 	// unlike are the agents whose evidence is not that of rows.
 	unlike map[repute.TokenID]bool
-	// large are the large agents.
-	large map[repute.TokenID]bool
+	// large are the large agents, and penalizing those that brought penalties.
+	large, penalizing map[repute.TokenID]bool
 	// workers compute scores concurrently, one for each processor.
-	workers []*scoreRun
+	workers []*passWorker
+	stayed  int // agents with Stays
+	garbage int // scores that were computed in memory of their own since it was freed
 }
 
 // passAgents is the largest number of agents of a batch. maxRows also limits their ratings.
@@ -83,15 +84,13 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	e := &epoch{scoreRun: k.scorer(b, byRun), pass: p, lease: lease, effects: k.effects}
 	e.penalized = map[common.Address]bool{}
 	defer func() { e.penalized, e.documented = nil, nil }()
-	for range runtime.GOMAXPROCS(0) {
-		scorer := trust.NewScorer(b.Weights, b.Params)
-		e.workers = append(e.workers, &scoreRun{Engine: k.Engine, basis: b, scorer: scorer})
-	}
+	e.workers = newPassWorkers(k, b)
 	started := time.Now()
 	n, err := e.run(ctx)
 	if err != nil {
 		k.effects.Forget()
 	}
+	k.stayed += e.stayed
 	k.metrics.scored(k.chain, n, time.Since(started))
 	k.log.Info("scored all agents", "chain", k.chain, "run", p.Run, "agents", n,
 		"seconds", time.Since(started).Seconds())
@@ -156,7 +155,7 @@ func (e *epoch) run(ctx context.Context) (n int, err error) {
 	for _, id := range large {
 		e.large[id] = true
 	}
-	if e.penalized, err = scoredb.PenalizedIdentities(ctx, e.db, run.ChainID); err != nil {
+	if e.penalized, e.penalizing, err = scoredb.Penalized(ctx, e.db, run.ChainID); err != nil {
 		return 0, err
 	}
 	loaded, scored := make(chan batch), make(chan batch)
@@ -187,7 +186,7 @@ func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
 			return err
 		}
 		b := batch{pass: p}
-		if b.work, err = e.load(ctx, agents); err != nil {
+		if b.work, err = e.load(ctx, agents, true); err != nil {
 			return err
 		}
 		b.last = last && len(b.work.agents) == len(agents)
@@ -203,18 +202,22 @@ func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
 
 // warmBatches is how many times more agents a batch has when few scores are read from the database, because each batch
 // takes a transaction.
-const warmBatches = 2
+const warmBatches = 4
 
 // load returns the evidence about the first agents of a batch, as many as maxRows allows to read from the database: from
-// memory, or from the database where memory has not all of it.
-func (e *epoch) load(ctx context.Context, agents []scoredb.StaleAgent) (*work, error) {
+// memory, or from the database where memory has not all of it. With look it leaves out the agents that may stay.
+func (e *epoch) load(ctx context.Context, agents []scoredb.StaleAgent, look bool) (*work, error) {
 	w := &work{agents: agents, now: make([]*subject, len(agents)), last: make([]*subject, len(agents)),
-		found: make([]found, len(agents))}
+		found: make([]found, len(agents)), mayStay: make([]bool, len(agents))}
 	var now, last []*subject
 	var others []scoredb.StaleAgent
 	var at []int // indices of others
 	rows := int64(0)
 	for i, a := range agents {
+		if look && e.mayStay(&a) {
+			w.mayStay[i] = true
+			continue
+		}
 		one := e.remembered(a.TokenID)
 		if one == nil {
 			if rows += a.Rows; rows > maxRows && i > 0 {
@@ -306,17 +309,76 @@ func (e *epoch) scoreAll(ctx context.Context, from <-chan batch, to chan<- batch
 	return nil
 }
 
-// scoreBatch scores the agents of a batch on all processors.
+// scoreBatch scores the agents of a batch on all processors: first those that may stay or are loaded, then those that
+// do not stay.
 func (e *epoch) scoreBatch(ctx context.Context, b *batch) error {
-	b.out = make([]scoredb.ScoredAgent, len(b.work.agents))
+	w := b.work
+	b.out = make([]scoredb.ScoredAgent, len(w.agents))
+	err := e.each(ctx, len(b.out), func(worker *passWorker, i int) (err error) {
+		if w.mayStay[i] {
+			b.out[i].StaleAgent = w.agents[i]
+			b.out[i].Stays = e.stays(worker, &w.agents[i])
+			return nil
+		}
+		b.out[i], err = e.judge(ctx, worker, w, i)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var rest []int
+	for i := range b.out {
+		switch {
+		case b.out[i].Stays:
+			e.stayed++
+		case w.mayStay[i]:
+			rest = append(rest, i)
+		}
+	}
+	for len(rest) > 0 && err == nil {
+		rest, err = e.scoreRest(ctx, b, rest)
+	}
+	return err
+}
+
+// scoreRest loads and scores the first of some agents of a batch, and returns the others.
+func (e *epoch) scoreRest(ctx context.Context, b *batch, at []int) (rest []int, err error) {
+	agents := make([]scoredb.StaleAgent, len(at))
+	for i, n := range at {
+		agents[i] = b.work.agents[n]
+	}
+	part, err := e.load(ctx, agents, false)
+	if err != nil {
+		return nil, err
+	}
+	err = e.each(ctx, len(part.agents), func(worker *passWorker, i int) (err error) {
+		b.out[at[i]], err = e.judge(ctx, worker, part, i)
+		return err
+	})
+	for i, now := range part.now { // ratings that were read are not needed any more
+		b.work.found[at[i]] = part.found[i]
+		if now != nil {
+			b.work.now[at[i]] = &subject{remembered: now.remembered, built: now.built}
+		}
+	}
+	return at[len(part.agents):], err
+}
+
+// each calls use for the numbers from 0 to below n on all processors.
+func (e *epoch) each(ctx context.Context, n int, use func(worker *passWorker, i int) error) error {
 	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	for _, worker := range e.workers {
 		group.Go(func() error {
-			for i := int(next.Add(1)) - 1; i < len(b.out) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				var err error
-				if b.out[i], err = e.judge(ctx, worker, b.work, i); err != nil {
-					return err
+			for ctx.Err() == nil {
+				first := int(next.Add(passShare)) - passShare
+				if first >= n {
+					return nil
+				}
+				for i := first; i < min(first+passShare, n); i++ {
+					if err := use(worker, i); err != nil {
+						return err
+					}
 				}
 			}
 			return ctx.Err()
@@ -327,7 +389,7 @@ func (e *epoch) scoreBatch(ctx context.Context, b *batch) error {
 
 // judge is scoreRun.judge that drops the results of scores that stay as they are, which are most, and uses their memory
 // again.
-func (e *epoch) judge(ctx context.Context, worker *scoreRun, w *work, i int) (scoredb.ScoredAgent, error) {
+func (e *epoch) judge(ctx context.Context, worker *passWorker, w *work, i int) (scoredb.ScoredAgent, error) {
 	spare := worker.scratch
 	if spare == nil {
 		spare = &trust.Result{}
@@ -351,6 +413,9 @@ func (e *epoch) judge(ctx context.Context, worker *scoreRun, w *work, i int) (sc
 	return out, nil
 }
 
+// mostGarbage is after how many scores the pass frees their memory, some ten kilobytes each.
+const mostGarbage = 4 * passAgents
+
 // save stores a batch and advances the pass to its last agent.
 func (e *epoch) save(ctx context.Context, b batch) error {
 	if err := e.db.Renew(ctx, e.lease, scoredb.PassLeaseTTL); err != nil {
@@ -370,6 +435,15 @@ func (e *epoch) save(ctx context.Context, b batch) error {
 	}
 	if err != nil {
 		return err
+	}
+	for i := range b.out {
+		if !b.out[i].Stays {
+			e.garbage++
+		}
+	}
+	if e.garbage >= mostGarbage {
+		e.garbage = 0
+		e.rows.Collect()
 	}
 	e.effects.Saved(b.out, func(i int) bool { return b.work.now[i] != nil && b.work.now[i].remembered }, b.last)
 	for i, s := range b.work.now {

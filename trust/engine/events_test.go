@@ -39,7 +39,7 @@ func await(t *testing.T, what string, is func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for !is() {
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > patience {
 			t.Fatal(what + ": never")
 		}
 		time.Sleep(2 * time.Millisecond)
@@ -49,8 +49,11 @@ func await(t *testing.T, what string, is func() bool) time.Duration {
 
 func newest(t *testing.T, db *store.DB, agent uint64) repute.Score {
 	t.Helper()
-	s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(agent)},
-		repute.At{Finality: repute.Latest})
+	s, err := whenFree(t, func() (repute.Score, error) {
+		s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(agent)},
+			repute.At{Finality: repute.Latest})
+		return s, err
+	})
 	ok(t, err)
 	return s
 }

@@ -90,6 +90,9 @@ func (s *Steps) Pass(ctx context.Context) error {
 	return err
 }
 
+// Stayed is how many agents passes scored that needed no memory of their own.
+func (s *Steps) Stayed() int { return s.k.stayed }
+
 // IsWarm reports whether the last pass read only what changed.
 func (s *Steps) IsWarm() bool { return s.k.effects.IsWarm() }
 

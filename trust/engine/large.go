@@ -54,26 +54,42 @@ func (s *scoreRun) newest(ctx context.Context, stale []scoredb.StaleAgent, ids [
 	var grown []trustdb.Subject
 	ids = slices.Clone(ids)
 	for _, a := range stale {
-		kept := s.keptAccount(a)
-		if kept == nil {
-			continue
-		}
-		subject, grows, err := trustdb.ReadGrowth(ctx, s.db, s.basis.Run.ChainID, a.TokenID, kept.known,
-			s.basis.Validations)
+		subject, grows, err := s.growth(ctx, a)
 		if err != nil {
 			return nil, err
 		}
-		if grows && belonging(&subject) == kept.belongs && s.continues(kept, subject) {
+		if grows {
 			grown = append(grown, subject)
 			ids = slices.DeleteFunc(ids, func(id repute.TokenID) bool { return id == a.TokenID })
-			continue
 		}
-		s.large.Drop(a.TokenID)
 	}
 	if len(ids) > 0 {
 		out, err = trustdb.ReadSubjects(ctx, s.db, s.basis.Run.ChainID, ids, nil, s.basis.Validations)
 	}
 	return append(out, grown...), err
+}
+
+// growth returns the newest evidence about a large agent that the ratings of its cached account are left out of. grows is
+// false when the agent has no account that can be continued. When a reorganization removed blocks of the cached account,
+// another one takes its place, of the ratings in memory as of the run's block.
+func (s *scoreRun) growth(ctx context.Context, a scoredb.StaleAgent) (subject trustdb.Subject, grows bool, err error) {
+	for kept := s.keptAccount(a); kept != nil; {
+		subject, grows, err = trustdb.ReadGrowth(ctx, s.db, s.basis.Run.ChainID, a.TokenID, kept.known, s.basis.Validations)
+		if err != nil {
+			return subject, false, err
+		}
+		if grows && belonging(&subject) == kept.belongs && s.continues(kept, subject) {
+			return subject, true, nil
+		}
+		s.large.Drop(a.TokenID)
+		if kept.known.Block <= s.basis.Run.Block.Number {
+			break
+		}
+		if kept = s.accountInMemory(a.TokenID); kept != nil {
+			s.large.Keep(a.TokenID, kept)
+		}
+	}
+	return subject, false, nil
 }
 
 // keptAccount returns the cached account of a large agent. At the first event of the agent it caches the one that was
@@ -92,9 +108,15 @@ func (s *scoreRun) keptAccount(a scoredb.StaleAgent) *large {
 	return kept
 }
 
+// maxGone is the largest number of revoked ratings that are taken out of an account one by one, some milliseconds each.
+const maxGone = 100
+
 // continues reports whether the ratings read since can be added to the cached account of a large agent, and the
 // penalties of the agent need no single ratings.
 func (s *scoreRun) continues(kept *large, since trustdb.Subject) bool {
+	if len(since.Gone) > maxGone {
+		return false
+	}
 	since.Block = s.viewOf(&since)
 	e := rows.EvidenceOf(since, s.basis.Weights, s.basis.Scales)
 	return kept.account.Continues(&e) && !s.scorer.NeedsRows(&e)
@@ -110,15 +132,15 @@ func (s *scoreRun) viewOf(of *trustdb.Subject) repute.Block {
 
 // accountOf returns the account of a large agent's ratings: the cached one with the ratings of e added, or a new one of
 // all ratings. It returns nil when the agent is not large, or when its penalties need single ratings. repute.ErrGone
-// means that the ratings of e cannot be added to the cached account: it was dropped, and all ratings MUST be read
-// again.
+// means that the ratings of e cannot be added to the cached account, or revoked ones not be removed from it: it was
+// dropped, and all ratings MUST be read again.
 func (s *scoreRun) accountOf(from *trustdb.Subject, e *trust.Evidence) (*trust.Account, error) {
 	if s.large == nil {
 		return nil, nil
 	}
 	id := e.Agent.TokenID
 	kept, known := s.large.Peek(id)
-	if known && !kept.account.Continues(e) {
+	if known && !(kept.account.Continues(e) && kept.account.Remove(e, rows.GoneOf(from))) {
 		s.large.Drop(id)
 		return nil, fmt.Errorf("earlier ratings of agent %s: %w", e.Agent.Short(), repute.ErrGone)
 	}
@@ -137,6 +159,6 @@ func (s *scoreRun) accountOf(from *trustdb.Subject, e *trust.Evidence) (*trust.A
 		s.large.Keep(id, kept)
 	}
 	kept.known = trustdb.Known{Block: from.Updated.Number, Hash: from.Updated.Hash,
-		Live: kept.known.Live + int64(len(e.Rows)), Revoked: from.Revoked}
+		Live: kept.known.Live + int64(len(e.Rows)-len(from.Gone)), Revoked: from.Revoked}
 	return kept.account, nil
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"math/big"
 	"testing"
 	"time"
 
@@ -37,6 +38,9 @@ func largeTraced(t testing.TB, ratings int) (*ledger, *store.DB, *statements) {
 	return l, db, seen
 }
 
+// stranger is the n-th rater of fill.
+func stranger(n int64) common.Address { return common.BigToAddress(big.NewInt(n + 1<<40)) }
+
 // fill gives agent 0 that many ratings more, each of another rater.
 func fill(t testing.TB, db *store.DB, ratings int) {
 	t.Helper()
@@ -45,7 +49,10 @@ func fill(t testing.TB, db *store.DB, ratings int) {
 			endpoint, hash)
 		select chain_id, token_id, decode(lpad(to_hex(n + (1::bigint << 40)), 40, '0'), 'hex'), 1, block, 10 + n, 11 + n % 89,
 			decimals, tag1, tag2, uri_id, endpoint, hash
-		from feedback, generate_series(1, $1) n where token_id = 0 and log_index = 0`,
+		from feedback, generate_series(1, $1) n where token_id = 0 and log_index = 0`, `
+		insert into sums (chain_id, token_id, client, tag1, tag2, decimals, n, sum)
+		select chain_id, token_id, client, tag1, tag2, decimals, 1, value from feedback
+		where token_id = 0 and log_index between 11 and 10 + $1`,
 		"update agents set feedback = feedback + $1 where token_id = 0"} {
 		_, err := db.Pool().Exec(t.Context(), sql, ratings)
 		ok(t, err)
@@ -100,10 +107,21 @@ func TestLargeAgentByItsAccount(t *testing.T) {
 	}
 	event("the first event", rate(3))
 	event("a root", rate(4))
+	event("before an early fork", rate(19))
+	l.fork(uint64(len(l.blocks) - 1))
+	before := grown
+	if event("an early fork", rate(20)); grown == before {
+		t.Error("all ratings were read after a fork")
+	}
 	event("several in a block", rate(5), rate(9), rate(10))
 	event("a rater again", rate(0))
 	event("a revocation", repute.FeedbackRevoked{TokenID: token(0), Client: person(4), Index: 1})
 	event("after a revocation", rate(6))
+	event("a revocation by one of many", repute.FeedbackRevoked{TokenID: token(0), Client: stranger(17), Index: 1})
+	event("a revocation by a rater with two ratings", repute.FeedbackRevoked{TokenID: token(0), Client: person(0), Index: 1})
+	event("a rating and its revocation", rate(16), repute.FeedbackRevoked{TokenID: token(0), Client: person(16), Index: 1})
+	event("after it", rate(17))
+	event("a revocation and a rating", repute.FeedbackRevoked{TokenID: token(0), Client: person(6), Index: 1}, rate(18))
 	pay(t, db, 0, person(1), 100)
 	check("a payment")
 	pay(t, db, 0, person(1), 0)
@@ -116,7 +134,7 @@ func TestLargeAgentByItsAccount(t *testing.T) {
 	event("after an operator", rate(7))
 	event("a wallet", repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(3).Bytes()})
 	event("after a wallet", rate(15))
-	if grown < 5 {
+	if grown < 10 {
 		t.Errorf("the account was kept for %d events", grown)
 	}
 }
@@ -222,11 +240,56 @@ func TestLargeAgentsWithoutTimes(t *testing.T) {
 	}
 }
 
+// largestAgent is how many ratings the agent with most has on a public chain.
+const largestAgent = 284_072
+
 // BenchmarkEventAtALargeAgent is the work for one more rating of an agent with 284,072 ratings, by
-// an engine that has scored it before.
+// an engine that has scored it before: of raters without weight, and of the parties of BenchmarkEpoch, which have some.
 func BenchmarkEventAtALargeAgent(b *testing.B) {
-	const ratings = 284_072
-	l, db := large(b, ratings)
+	b.Run("strangers", func(b *testing.B) {
+		l, db := large(b, largestAgent)
+		eventAtALargeAgent(b, db, func(n int) {
+			s := l.state()
+			l.mine(s, s.rate(0, person(n%people), 90))
+			l.store(b, db, 60)
+		})
+	})
+	b.Run("crowd", func(b *testing.B) {
+		db := crowd(b, benchRatings(b))
+		for _, sql := range []string{`
+			insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
+				endpoint, hash)
+			select 9, 1005, ` + partyAt("i") + `, 777, 1 + i % 60, 1000000 + i, 11 + i % 89, 0, t.tag1, t.tag2, t.uri_id, '', ''
+			from generate_series(0, $1::bigint - 1) i, (select tag1, tag2, uri_id from feedback limit 1) t`,
+			"update agents set feedback = feedback + $1 where token_id = 1005"} {
+			_, err := db.Pool().Exec(b.Context(), sql, largestAgent)
+			ok(b, err)
+		}
+		_, err := db.Pool().Exec(b.Context(), "analyze")
+		ok(b, err)
+		eventAtALargeAgent(b, db, func(n int) {
+			_, err := db.Pool().Exec(b.Context(), `
+				with block as (
+					insert into blocks (chain_id, number, hash, parent, time)
+					select 9, max(number) + 1, decode(lpad(to_hex(max(number) + 1), 64, '0'), 'hex'), '', max(time) + interval '1 minute'
+					from blocks returning number),
+				rated as (
+					insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
+						endpoint, hash)
+					select 9, 1005, f.client, 1000 + $1, b.number, 0, 90, 0, f.tag1, f.tag2, f.uri_id, '', ''
+					from (select * from feedback where token_id = 1005 and log_index = 1000000 + $1) f, block b),
+				counted as (
+					update agents set feedback = feedback + 1, updated_block = (select number from block) where token_id = 1005),
+				marked as (insert into trust_marks (chain_id, token_id) values (9, 1005))
+				update chains set cursor_block = (select number from block)`, n)
+			ok(b, err)
+		})
+	})
+}
+
+// eventAtALargeAgent measures events at a large agent. rate stores the n-th one.
+func eventAtALargeAgent(b *testing.B, db *store.DB, rate func(n int)) {
+	b.Helper()
 	steps, err := engine.NewSteps(db, shortEpochs(b), 9)
 	ok(b, err)
 	ok(b, steps.Walk(b.Context()))
@@ -235,14 +298,14 @@ func BenchmarkEventAtALargeAgent(b *testing.B) {
 	var busy time.Duration
 	for n := 0; b.Loop(); n++ {
 		b.StopTimer()
-		s := l.state()
-		l.mine(s, s.rate(0, person(n%people), 90))
-		l.store(b, db, 60)
+		rate(n)
 		before, began := cpu(b), time.Now()
 		b.StartTimer()
-		_, err := steps.Follow(b.Context())
+		scored, err := steps.Follow(b.Context())
 		b.StopTimer()
-		ok(b, err)
+		if ok(b, err); scored == 0 {
+			b.Fatal("nothing was scored")
+		}
 		if n == 0 {
 			first = time.Since(began)
 		} else {

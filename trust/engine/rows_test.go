@@ -90,7 +90,7 @@ func TestRowsFollowTheChain(t *testing.T) {
 	for i := range rooted {
 		roots = append(roots, flow.Root{Address: person(i), Weight: fixed.One})
 	}
-	loads, compared := 0, 0
+	loads, compared, plain := 0, 0, 0
 	for seed := range histories(t) {
 		l := newLedger(500 + seed)
 		db, _ := l.fresh(t)
@@ -128,12 +128,14 @@ func TestRowsFollowTheChain(t *testing.T) {
 			}
 			for _, s := range list {
 				compared += sameEvidence(t, kept, s, at, p, weights)
+				plain += samePlain(t, kept, s.Agent.TokenID, at, p, weights, reader.Scales())
 			}
 		}
 		loads += kept.Loads()
 	}
-	if n := int(histories(t)); loads < 2*n || loads > 4*n || compared < 50 {
-		t.Errorf("everything was read %d times in %d histories of 8 epochs; %d agents were compared", loads, n, compared)
+	if n := int(histories(t)); loads < 2*n || loads > 4*n || compared < 50 || plain < 50 {
+		t.Errorf("everything was read %d times in %d histories of 8 epochs; %d agents were compared, %d plain ones", loads, n,
+			compared, plain)
 	}
 }
 
@@ -171,6 +173,23 @@ func sameEvidence(t *testing.T, kept *rows.Store, s trustdb.Subject, at repute.B
 	got.Rows, want.Rows, got.Nodes = nil, nil, nil
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("agent %s: evidence\n%+v, want\n%+v", s.Agent.Short(), got, want)
+	}
+	return 1
+}
+
+// samePlain compares the evidence about an agent in the memory of a PlainReader with that in memory of its own, and
+// returns 1 when the agent is plain.
+func samePlain(t *testing.T, kept *rows.Store, token repute.TokenID, at repute.Block, p *rating.Params, w *flow.Weights,
+	scales *rating.Scales) int {
+	t.Helper()
+	got := kept.Plain(at, p, w, scales).Evidence(token)
+	if got == nil {
+		return 0
+	}
+	_, want, found := kept.Evidence(at, token, p, w, scales, false)
+	want.Rows, want.OwnerNumber = nil, got.OwnerNumber
+	if !found || !reflect.DeepEqual(*got, want) {
+		t.Fatalf("agent %s: in memory %v, plain evidence\n%+v, want\n%+v", token.Dec(), found, *got, want)
 	}
 	return 1
 }

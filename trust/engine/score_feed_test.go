@@ -45,7 +45,7 @@ func (c *consumer) follow(t *testing.T, db *store.DB, page int) {
 		if c.filter.Final && next == c.since { // the rest is not final yet
 			return
 		}
-		if c.since = next; time.Since(began) > time.Minute {
+		if c.since = next; time.Since(began) > patience {
 			t.Fatalf("the feed stays at %s, before %s", c.since, newest)
 		}
 	}

@@ -141,6 +141,8 @@ type work struct {
 	agents    []scoredb.StaleAgent
 	now, last []*subject // provisional and final evidence by index in agents; nil when there is none
 	found     []found    // by index in agents
+	// mayStay are the agents of a pass without evidence here, because their scores are likely to stay: see epoch.stays.
+	mayStay []bool
 }
 
 // found has the provisional (now) and the final (last) score of an agent, nil when it has none.

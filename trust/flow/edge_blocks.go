@@ -3,6 +3,7 @@ package flow
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // edgeBlocks holds a graph's edges as the walk reads them. The walk looks up what the giver
@@ -25,6 +26,26 @@ const (
 	giverShift = 32
 	stepShift  = giverShift + giverBits
 )
+
+// walkEdges has the edges of a graph as the walk reads them, which take as much memory as the edges. Graphs of Personal
+// share it with theirs.
+type walkEdges struct{ atomic.Pointer[edgeBlocks] }
+
+// FreeWalk frees memory that only Walk and Personal need. They take longer afterwards.
+func (g *Graph) FreeWalk() { g.blocks.Store(nil) }
+
+// edgeBlocks returns the edges as the walk reads them. They are made by the first walk, when the memory that Build took
+// may have been freed.
+func (g *Graph) edgeBlocks() *edgeBlocks {
+	if kept := g.blocks.Load(); kept != nil {
+		return kept
+	}
+	f := newEdgeBlocks(g)
+	if g.extra == nil {
+		g.blocks.Store(f)
+	}
+	return f
+}
 
 // newEdgeBlocks orders the edges of a graph by blocks of their givers, so that a step reads memory in
 // order.

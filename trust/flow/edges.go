@@ -53,130 +53,179 @@ func Parallel(n int, work func(low, high int)) {
 	group.Wait()
 }
 
+// EdgeList has edges in order of their receivers. It takes eight bytes an edge: there may be ten million.
+type EdgeList struct {
+	edges []inEdge
+	runs  []edgeRun
+}
+
+// inEdge is an edge to the receiver of its run.
+type inEdge struct{ from, weight uint32 }
+
+// edgeRun has the edges of one receiver: n of them from first on.
+type edgeRun struct{ to, first, n uint32 }
+
+// NewEdgeList returns an empty list with room for so many edges.
+func NewEdgeList(room int) EdgeList { return EdgeList{edges: make([]inEdge, 0, room)} }
+
+// Add adds an edge to the receiver that the next End names. weight is the result of EdgeWeight, not 0.
+func (l *EdgeList) Add(from, weight uint32) { l.edges = append(l.edges, inEdge{from, weight}) }
+
+// End ends the edges to a receiver.
+func (l *EdgeList) End(to uint32) {
+	first := 0
+	if n := len(l.runs); n > 0 {
+		first = int(l.runs[n-1].first + l.runs[n-1].n)
+	}
+	if n := len(l.edges) - first; n > 0 {
+		l.runs = append(l.runs, edgeRun{to, uint32(first), uint32(n)})
+	}
+}
+
+// eachList calls work with the lists on all processors.
+func eachList(lists []EdgeList, work func(*EdgeList)) {
+	Parallel(len(lists), func(low, high int) {
+		for i := low; i < high; i++ {
+			work(&lists[i])
+		}
+	})
+}
+
 // sortEdges replaces numbers of Add by nodes, orders edges by receiver and giver, and keeps the heaviest of each pair.
-func sortEdges(lists [][]Edge, nodes []uint32, count int) [][]Edge {
-	for _, list := range lists {
-		Parallel(len(list), func(low, high int) {
-			for i := low; i < high; i++ {
-				list[i].From, list[i].To = nodes[list[i].From], nodes[list[i].To]
-			}
-		})
+func sortEdges(lists []EdgeList, single []Edge, nodes []Node, count int) []EdgeList {
+	eachList(lists, func(l *EdgeList) {
+		for i := range l.edges {
+			l.edges[i].from = uint32(nodes[l.edges[i].from])
+		}
+		for i := range l.runs {
+			l.runs[i].to = uint32(nodes[l.runs[i].to])
+		}
+	})
+	if len(single) > 0 || !byReceiver(lists) {
+		for i := range single {
+			single[i].From, single[i].To = uint32(nodes[single[i].From]), uint32(nodes[single[i].To])
+		}
+		lists = counted(lists, single, count)
 	}
-	lists = slices.DeleteFunc(lists, func(list []Edge) bool { return len(list) == 0 })
-	if !byReceiver(lists) {
-		lists = [][]Edge{counted(slices.Concat(lists...), count)}
-	}
-	for i, list := range lists {
-		lists[i] = heaviest(list)
-	}
+	eachList(lists, (*EdgeList).tidy)
 	return lists
 }
 
 // byReceiver reports whether edges are in order of their receivers, one list after the other without a receiver in
 // common.
-func byReceiver(lists [][]Edge) bool {
+func byReceiver(lists []EdgeList) bool {
 	last := -1
-	for _, list := range lists {
-		if int(list[0].To) <= last {
-			return false
+	for i := range lists {
+		for _, run := range lists[i].runs {
+			if int(run.to) <= last {
+				return false
+			}
+			last = int(run.to)
 		}
-		if !slices.IsSortedFunc(list, func(a, b Edge) int { return cmp.Compare(a.To, b.To) }) {
-			return false
-		}
-		last = int(list[len(list)-1].To)
 	}
 	return true
 }
 
-// counted orders edges by receiver with a counting sort: comparing ten million edges takes ten times longer.
-func counted(edges []Edge, nodes int) []Edge {
-	next, out := make([]uint32, nodes+1), make([]Edge, len(edges))
-	for _, e := range edges {
+// counted orders edges by receiver with a counting sort: comparing ten million edges takes ten times longer. It returns
+// a list for each processor.
+func counted(lists []EdgeList, single []Edge, nodes int) []EdgeList {
+	next := make([]uint32, nodes+1)
+	for i := range lists {
+		for _, run := range lists[i].runs {
+			next[run.to+1] += run.n
+		}
+	}
+	for _, e := range single {
 		next[e.To+1]++
 	}
+	var runs []edgeRun
 	for n := range nodes {
+		if size := next[n+1]; size > 0 {
+			runs = append(runs, edgeRun{uint32(n), next[n], size})
+		}
 		next[n+1] += next[n]
 	}
-	for _, e := range edges {
-		out[next[e.To]] = e
+	edges := make([]inEdge, next[nodes])
+	for i := range lists {
+		for _, run := range lists[i].runs {
+			copy(edges[next[run.to]:], lists[i].edges[run.first:run.first+run.n])
+			next[run.to] += run.n
+		}
+	}
+	for _, e := range single {
+		edges[next[e.To]] = inEdge{e.From, e.Weight}
 		next[e.To]++
 	}
-	return out
-}
-
-// heaviest orders the edges to each receiver by giver, keeps the heaviest of each pair, and drops edges of an identity
-// to itself. Edges are in order of their receivers.
-func heaviest(edges []Edge) []Edge {
-	sortReceivers(edges)
-	out := edges[:0]
-	for _, e := range edges {
-		n := len(out)
-		switch {
-		case e.From == e.To:
-		case n > 0 && out[n-1].From == e.From && out[n-1].To == e.To:
-			out[n-1].Weight = max(out[n-1].Weight, e.Weight)
-		default:
-			out = append(out, e)
-		}
+	out := make([]EdgeList, runtime.GOMAXPROCS(0))
+	for i := range out {
+		out[i] = EdgeList{edges, runs[len(runs)*i/len(out) : len(runs)*(i+1)/len(out)]}
 	}
 	return out
 }
 
-// sortReceivers orders the edges to each receiver by giver, on all processors.
-func sortReceivers(edges []Edge) {
-	parts := atReceivers(edges, runtime.GOMAXPROCS(0))
-	Parallel(len(parts)-1, func(low, high int) {
-		for first, end := parts[low], parts[high]; first < end; {
-			next := first + 1
-			for next < end && edges[next].To == edges[first].To {
-				next++
+// tidy orders the edges to each receiver by giver, keeps the heaviest of each pair, and drops edges of an identity to
+// itself.
+func (l *EdgeList) tidy() {
+	for i := range l.runs {
+		run := &l.runs[i]
+		edges := l.edges[run.first : run.first+run.n]
+		slices.SortFunc(edges, func(a, b inEdge) int { return cmp.Compare(a.from, b.from) })
+		out := edges[:0]
+		for _, e := range edges {
+			n := len(out)
+			switch {
+			case e.from == run.to:
+			case n > 0 && out[n-1].from == e.from:
+				out[n-1].weight = max(out[n-1].weight, e.weight)
+			default:
+				out = append(out, e)
 			}
-			slices.SortFunc(edges[first:next], func(a, b Edge) int { return cmp.Compare(a.From, b.From) })
-			first = next
 		}
-	})
-}
-
-// atReceivers returns where parts of about the same size begin, and the end of the last one. No receiver has edges in
-// two of them.
-func atReceivers(edges []Edge, parts int) []int {
-	begins := make([]int, parts+1)
-	for part := range begins {
-		i := len(edges) * part / parts
-		for i > 0 && i < len(edges) && edges[i].To == edges[i-1].To {
-			i++
-		}
-		begins[part] = i
+		run.n = uint32(len(out))
 	}
-	return begins
 }
 
 // connect fills the in-edges: a giver's trust is divided among those it vouches for.
-func (g *Graph) connect(lists [][]Edge) {
-	total := 0
-	for _, list := range lists {
-		total += len(list)
-	}
-	g.given, g.start = make([]uint64, g.Len()), make([]uint32, g.Len()+1)
-	g.from, g.share = make([]Node, 0, total), make([]uint32, total)
-	for _, list := range lists {
-		for _, e := range list {
-			g.given[e.From] += uint64(e.Weight)
-			g.start[e.To+1]++
-			g.from = append(g.from, Node(e.From))
+func (g *Graph) connect(lists []EdgeList) {
+	g.given, g.start = g.sumGiven(lists), make([]uint32, g.Len()+1)
+	for i := range lists {
+		for _, run := range lists[i].runs {
+			g.start[run.to+1] = run.n
 		}
 	}
 	for n := range g.Len() {
 		g.start[n+1] += g.start[n]
 	}
-	first := 0
-	for _, list := range lists {
-		share := g.share[first : first+len(list)]
-		Parallel(len(list), func(low, high int) {
-			for i := low; i < high; i++ {
-				share[i] = uint32(min(uint64(list[i].Weight)<<32/g.given[list[i].From], 1<<32-1))
+	g.from, g.share = make([]Node, g.start[g.Len()]), make([]uint32, g.start[g.Len()])
+	eachList(lists, func(l *EdgeList) {
+		for _, run := range l.runs {
+			at := g.start[run.to]
+			for i, e := range l.edges[run.first : run.first+run.n] {
+				g.from[int(at)+i] = Node(e.from)
+				g.share[int(at)+i] = uint32(min(uint64(e.weight)<<32/g.given[e.from], 1<<32-1))
 			}
-		})
-		first += len(list)
-	}
+		}
+	})
+}
+
+// sumGiven returns by node the sum of the weights of its praise.
+func (g *Graph) sumGiven(lists []EdgeList) []uint64 {
+	given := make([]uint64, g.Len())
+	var mu sync.Mutex
+	Parallel(len(lists), func(low, high int) {
+		part := make([]uint64, g.Len())
+		for i := low; i < high; i++ {
+			for _, run := range lists[i].runs {
+				for _, e := range lists[i].edges[run.first : run.first+run.n] {
+					part[e.from] += uint64(e.weight)
+				}
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for n, sum := range part {
+			given[n] += sum
+		}
+	})
+	return given
 }

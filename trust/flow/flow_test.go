@@ -39,7 +39,7 @@ func TestFlowIsThePlainSum(t *testing.T) {
 	for _, g := range []*Graph{bigGraph(100_000, 400_000), bigGraph(50, 400), graphOf(300_000, far), graphOf(1, nil),
 		graphOf(0, nil)} {
 		rng := rand.New(rand.NewPCG(3, 4))
-		given, got, want := g.blocks.givers(g.Len()), make([]uint64, g.Len()), make([]uint64, g.Len())
+		given, got, want := g.edgeBlocks().givers(g.Len()), make([]uint64, g.Len()), make([]uint64, g.Len())
 		var sum uint64
 		for n := range got {
 			given[n], got[n] = rng.Uint64N(1<<40), 77
@@ -50,7 +50,7 @@ func TestFlowIsThePlainSum(t *testing.T) {
 			}
 			sum += want[n]
 		}
-		if s := g.blocks.run(given, got); s != sum || !slices.Equal(got, want) {
+		if s := g.edgeBlocks().run(given, got); s != sum || !slices.Equal(got, want) {
 			t.Errorf("%d nodes: the sum is %d, want %d", g.Len(), s, sum)
 		}
 	}
@@ -77,11 +77,43 @@ func TestPersonalIsTheWalkOfTheWholeGraph(t *testing.T) {
 		roots = append(roots, Root{addressOf(i), fixed.One})
 	}
 	p := walkParams
-	got, want := b.Build().Personal(roots, p), whole.Build().Walk(roots, p)
-	for i := range nodes + unknown {
-		if _, w := got.Rater(addressOf(i)); w != weightOf(want.Rater(addressOf(i))) {
-			t.Fatalf("node %d weighs %s, want %s", i, w.Decimal(9), weightOf(want.Rater(addressOf(i))).Decimal(9))
+	graph, want := b.Build(), whole.Build().Walk(roots, p)
+	for _, isFreed := range []bool{false, true} {
+		if isFreed {
+			graph.FreeWalk()
 		}
+		got := graph.Personal(roots, p)
+		for i := range nodes + unknown {
+			if _, w := got.Rater(addressOf(i)); w != weightOf(want.Rater(addressOf(i))) {
+				t.Fatalf("node %d weighs %s, want %s", i, w.Decimal(9), weightOf(want.Rater(addressOf(i))).Decimal(9))
+			}
+		}
+	}
+}
+
+// Addresses that a builder knows are part of the graph only where they are used, and have their nodes by number.
+func TestGraphOfKnownAddresses(t *testing.T) {
+	var known Addresses
+	for i := range 6 {
+		known.Add(addressOf(5 - i))
+	}
+	b, plain := NewGraphBuilderOf(&known), NewGraphBuilder()
+	from, _ := known.Find(addressOf(3))
+	b.Rates(from)
+	b.Vouch(from, b.Add(addressOf(9)), fixed.One)
+	plain.Rates(plain.Add(addressOf(3)))
+	plain.Vouch(plain.Add(addressOf(3)), plain.Add(addressOf(9)), fixed.One)
+	got, want := b.Build(), plain.Build()
+	if got.Len() != 2 || got.Node(addressOf(1)) != NoNode || got.Walk(nil, walkParams).Sum() != want.Walk(nil, walkParams).Sum() {
+		t.Errorf("%d nodes, or another graph", got.Len())
+	}
+	for i := range known.Len() {
+		if a := known.At(uint32(i)); got.Nodes()[i] != want.Node(a) {
+			t.Errorf("%s is node %d, want %d", a, got.Nodes()[i], want.Node(a))
+		}
+	}
+	if _, isKnown := known.Find(addressOf(9)); isKnown || !got.Spoke(got.Node(addressOf(3))) {
+		t.Error("the graph changed the addresses, or nobody spoke")
 	}
 }
 

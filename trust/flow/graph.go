@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
@@ -19,10 +18,12 @@ const NoNode = ^Node(0)
 // Graph holds who vouches for whom on one chain. It does not change once built and is
 // safe for concurrent use.
 type Graph struct {
-	nodes map[common.Address]Node
-	extra map[common.Address]Node // beside those of nodes, which graphs share
-	names []common.Address        // by node, its lowest address
-	spoke []bool                  // by node: it rated somebody; shorter where extra ones follow
+	addresses Addresses
+	nodes     []Node                  // by number of the address, NoNode for one that is no part of the graph
+	extra     map[common.Address]Node // in addition to those of nodes, which graphs share
+	tops      []uint32                // by node, the number of its lowest address
+	extras    []common.Address        // addresses of the nodes after those of tops
+	spoke     []bool                  // by node: it rated somebody; shorter where extra ones follow
 	// The other addresses of those nodes that have any, in no particular order.
 	aliases map[Node][]common.Address
 	// In-edges of node v are from[start[v]:start[v+1]], with the part of the giver's
@@ -30,20 +31,20 @@ type Graph struct {
 	start  []uint32
 	from   []Node
 	share  []uint32
-	given  []uint64    // by node: the sum of the weights of its praise, units of 2^-16
-	blocks *edgeBlocks // the same edges, as the walk reads them
+	given  []uint64   // by node: the sum of the weights of its praise, units of 2^-16
+	blocks *walkEdges // the same edges, as the walk reads them
 }
 
 // Len returns the number of identities.
-func (g *Graph) Len() int { return len(g.names) }
+func (g *Graph) Len() int { return len(g.tops) + len(g.extras) }
 
 // Edges returns the number of pairs of which one vouches for the other.
 func (g *Graph) Edges() int { return len(g.from) }
 
 // Node returns the identity of an address; NoNode when the graph does not know it.
 func (g *Graph) Node(a common.Address) Node {
-	if n, ok := g.nodes[a]; ok {
-		return n
+	if n, known := g.addresses.Find(a); known && g.nodes[n] != NoNode {
+		return g.nodes[n]
 	}
 	if n, ok := g.extra[a]; ok {
 		return n
@@ -51,17 +52,26 @@ func (g *Graph) Node(a common.Address) Node {
 	return NoNode
 }
 
+// Nodes returns the identities of the addresses that the builder knew from the start, by their numbers, and then those
+// of others. The caller MUST NOT change them.
+func (g *Graph) Nodes() []Node { return g.nodes }
+
 // Spoke reports whether an identity rated anybody, well or badly, in terms that count.
 func (g *Graph) Spoke(n Node) bool { return int(n) < len(g.spoke) && g.spoke[n] }
 
 // Name returns the lowest address of an identity, by which it is shown.
-func (g *Graph) Name(n Node) common.Address { return g.names[n] }
+func (g *Graph) Name(n Node) common.Address {
+	if int(n) < len(g.tops) {
+		return g.addresses.At(g.tops[n])
+	}
+	return g.extras[int(n)-len(g.tops)]
+}
 
 // Identity returns the name of an address's identity: the address itself when the graph
 // does not know it.
 func (g *Graph) Identity(a common.Address) common.Address {
 	if n := g.Node(a); n != NoNode {
-		return g.names[n]
+		return g.Name(n)
 	}
 	return a
 }
@@ -72,7 +82,7 @@ func (g *Graph) Members(a common.Address) []common.Address {
 	if n == NoNode {
 		return []common.Address{a}
 	}
-	return append([]common.Address{g.names[n]}, g.aliases[n]...)
+	return append([]common.Address{g.Name(n)}, g.aliases[n]...)
 }
 
 // givers are the nodes with an edge to n.
@@ -81,12 +91,20 @@ func (g *Graph) givers(n Node) []Node { return g.from[g.start[n]:g.start[n+1]] }
 // GraphBuilder collects identities and edges in any order; the graph does not depend
 // on it. It is not safe for concurrent use.
 type GraphBuilder struct {
-	ids   map[common.Address]Node // numbers of Add; Build turns them into nodes, because a second map would be as large
-	names []common.Address
+	ids   Addresses
 	up    []uint32 // union-find: the parent, itself at the top
-	spoke []bool
-	edges [][]Edge // lists of edges, none of which is copied: there may be ten million
+	uses  []use    // by number
+	edges []Edge
+	lists []EdgeList // more edges, none of which is copied: there may be ten million
 }
+
+// use is what an address is to a graph; 0 for one that is no part of it.
+type use uint8
+
+const (
+	isPart use = 1 << iota
+	isRater
+)
 
 // Edge is one identity's trust in another: From and To are numbers of Add, Weight is in units of 2^-16: see EdgeWeight.
 type Edge struct{ From, To, Weight uint32 }
@@ -97,34 +115,39 @@ func EdgeWeight(weight fixed.Fixed) uint32 {
 }
 
 // NewGraphBuilder returns an empty builder.
-func NewGraphBuilder() *GraphBuilder {
-	return &GraphBuilder{ids: map[common.Address]Node{}, edges: make([][]Edge, 1)}
-}
+func NewGraphBuilder() *GraphBuilder { return NewGraphBuilderOf(&Addresses{}) }
 
-// Add makes an address known and returns its number for Rates, Link and Vouch.
-func (b *GraphBuilder) Add(a common.Address) uint32 {
-	id, ok := b.ids[a]
-	if !ok {
-		id = Node(len(b.names))
-		b.ids[a] = id
-		b.names = append(b.names, a)
-		b.up = append(b.up, uint32(id))
-		b.spoke = append(b.spoke, false)
+// NewGraphBuilderOf returns a builder that knows some addresses by their numbers, so that millions need not be looked
+// up. They become part of the graph by Use or Add.
+func NewGraphBuilderOf(known *Addresses) *GraphBuilder {
+	b := &GraphBuilder{ids: known.Clone(), up: make([]uint32, known.Len()), uses: make([]use, known.Len())}
+	for n := range b.up {
+		b.up[n] = uint32(n)
 	}
-	return uint32(id)
+	return b
 }
 
-// Name returns the address with a number.
-func (b *GraphBuilder) Name(id uint32) common.Address { return b.names[id] }
+// Add makes an address part of the graph and returns its number for Rates, Link and Vouch.
+func (b *GraphBuilder) Add(a common.Address) uint32 {
+	id := b.ids.Add(a)
+	if int(id) == len(b.up) {
+		b.up, b.uses = append(b.up, id), append(b.uses, 0)
+	}
+	b.Use(id)
+	return id
+}
+
+// Use is Add for an address that is known by its number.
+func (b *GraphBuilder) Use(id uint32) { b.uses[id] |= isPart }
 
 // Rates records that an address rated somebody, so that Spoke reports it even when no edge follows.
-func (b *GraphBuilder) Rates(id uint32) { b.spoke[id] = true }
+func (b *GraphBuilder) Rates(id uint32) { b.uses[id] |= isPart | isRater }
 
 // Link makes two addresses one identity. Both must have agreed to it on chain, or
 // an operator vouches for it: an address that could link itself to another would take its weight.
 func (b *GraphBuilder) Link(x, y uint32) {
 	x, y = b.top(x), b.top(y)
-	if bytes.Compare(b.names[x][:], b.names[y][:]) > 0 {
+	if b.ids.At(x).Cmp(b.ids.At(y)) > 0 {
 		x, y = y, x
 	}
 	b.up[y] = x // the lowest address stays on top
@@ -133,9 +156,9 @@ func (b *GraphBuilder) Link(x, y uint32) {
 // Linked reports whether two addresses are one identity so far. An address that the builder does not know is one by
 // itself.
 func (b *GraphBuilder) Linked(x, y common.Address) bool {
-	i, known := b.ids[x]
-	j, others := b.ids[y]
-	return x == y || known && others && b.top(uint32(i)) == b.top(uint32(j))
+	i, known := b.ids.Find(x)
+	j, others := b.ids.Find(y)
+	return x == y || known && others && b.top(i) == b.top(j)
 }
 
 // top is the representative of an identity in the union-find forest.
@@ -151,13 +174,13 @@ func (b *GraphBuilder) top(x uint32) uint32 {
 // edges between two identities the heaviest counts; an identity's edge to itself does not.
 func (b *GraphBuilder) Vouch(from, to uint32, weight fixed.Fixed) {
 	if w := EdgeWeight(weight); w > 0 {
-		b.edges[0] = append(b.edges[0], Edge{from, to, w})
+		b.edges = append(b.edges, Edge{from, to, w})
 	}
 }
 
 // VouchAll is Vouch for a list of edges, which the builder keeps and changes. Lists that are in order of the names of
 // the receivers, one list after the other, are built without a copy.
-func (b *GraphBuilder) VouchAll(edges []Edge) { b.edges = append(b.edges, edges) }
+func (b *GraphBuilder) VouchAll(list EdgeList) { b.lists = append(b.lists, list) }
 
 // Build returns the graph and empties the builder. Numbers that Add returned before MUST not be used
 // afterwards.
@@ -165,49 +188,48 @@ func (b *GraphBuilder) Build() *Graph {
 	defer func() { *b = *NewGraphBuilder() }()
 	tops := b.tops()
 	nodes := b.number(tops)
-	g := &Graph{nodes: b.ids, aliases: map[Node][]common.Address{}, spoke: make([]bool, len(tops)),
-		names: make([]common.Address, len(tops))}
-	for i, id := range tops {
-		g.names[i] = b.names[id]
-	}
-	for id, a := range b.names {
-		n := Node(nodes[id])
-		g.nodes[a], g.spoke[n] = n, g.spoke[n] || b.spoke[id]
-		if g.names[n] != a {
-			g.aliases[n] = append(g.aliases[n], a)
+	g := &Graph{addresses: b.ids, nodes: nodes, tops: tops, aliases: map[Node][]common.Address{},
+		spoke: make([]bool, len(tops))}
+	for id, n := range nodes {
+		if n == NoNode {
+			continue
+		}
+		g.spoke[n] = g.spoke[n] || b.uses[id]&isRater != 0
+		if tops[n] != uint32(id) {
+			g.aliases[n] = append(g.aliases[n], b.ids.At(uint32(id)))
 		}
 	}
-	edges := b.edges
-	b.names, b.up, b.spoke, b.edges = nil, nil, nil, nil
-	g.connect(sortEdges(edges, nodes, len(g.names)))
-	g.blocks = newEdgeBlocks(g)
+	single, lists := b.edges, b.lists
+	b.up, b.uses, b.edges, b.lists = nil, nil, nil, nil
+	g.connect(sortEdges(lists, single, nodes, len(tops)))
+	g.blocks = &walkEdges{}
 	return g
 }
 
-// number gives the node of each id, of the tops in order.
-func (b *GraphBuilder) number(tops []uint32) []uint32 {
-	nodes := make([]uint32, len(b.up))
+// number gives the node of each number, of the tops in order.
+func (b *GraphBuilder) number(tops []uint32) []Node {
+	nodes := make([]Node, len(b.up))
+	for id := range nodes {
+		nodes[id] = NoNode
+	}
 	for n, id := range tops {
-		nodes[id] = uint32(n)
+		nodes[id] = Node(n)
 	}
 	for id := range nodes {
-		nodes[id] = nodes[b.top(uint32(id))]
+		if b.uses[id] != 0 {
+			nodes[id] = nodes[b.top(uint32(id))]
+		}
 	}
 	return nodes
 }
 
 // tops returns the top of each identity by address.
 func (b *GraphBuilder) tops() []uint32 {
-	keys := make([]AddressKey, 0, len(b.up))
-	for id := range b.up {
-		if b.top(uint32(id)) == uint32(id) {
-			keys = append(keys, KeyOf(b.names[id], uint32(id)))
+	tops := make([]uint32, 0, len(b.up))
+	for _, id := range b.ids.Order() {
+		if b.uses[id] != 0 && b.top(id) == id {
+			tops = append(tops, id)
 		}
-	}
-	slices.SortFunc(keys, AddressKey.Compare)
-	tops := make([]uint32, len(keys))
-	for i := range keys {
-		tops[i] = keys[i].Index
 	}
 	return tops
 }
@@ -283,8 +305,8 @@ func (g *Graph) with(addresses []common.Address) *Graph {
 		if out.Node(a) != NoNode {
 			continue
 		}
-		out.extra[a] = Node(len(out.names))
-		out.names = append(out.names[:len(out.names):len(out.names)], a)
+		out.extra[a] = Node(out.Len())
+		out.extras = append(slices.Clip(out.extras), a)
 		out.start = append(out.start[:len(out.start):len(out.start)], out.start[len(out.start)-1])
 		out.given = append(out.given[:len(out.given):len(out.given)], 0)
 	}
@@ -293,7 +315,7 @@ func (g *Graph) with(addresses []common.Address) *Graph {
 
 // Size returns about how many bytes of memory the graph takes.
 func (g *Graph) Size() int64 {
-	return int64(len(g.nodes))*64 + int64(len(g.aliases))*96 + int64(g.Len())*33 + int64(g.Edges())*8
+	return g.addresses.Size() + int64(len(g.nodes))*4 + int64(len(g.aliases))*96 + int64(g.Len())*17 + int64(g.Edges())*16
 }
 
 // Personal is Walk for roots that the graph need not know: a caller may trust addresses that never

@@ -15,10 +15,13 @@ import (
 func (w *Weights) Sum() (out common.Hash) {
 	h := sha256.New()
 	g := w.graph
-	sumOf(h, len(g.names), func(i int) []byte { return g.names[i][:] })
+	sumParts(h, g.Len(), func(b []byte, i int) []byte {
+		name := g.Name(Node(i))
+		return append(b, name[:]...)
+	})
 	others := g.others()
 	sumOf(h, len(others),
-		func(i int) []byte { return binary.BigEndian.AppendUint32(others[i][:], uint32(g.nodes[others[i]])) })
+		func(i int) []byte { return binary.BigEndian.AppendUint32(others[i][:], uint32(g.Node(others[i]))) })
 	sum32(h, g.start)
 	sum32(h, g.from)
 	sum32(h, g.share)

@@ -94,25 +94,26 @@ func (g *Graph) Walk(roots []Root, p Params) *Weights {
 		return w
 	}
 	w.restart(w.mass, whole)
-	given, next := g.blocks.givers(g.Len()), make([]uint64, g.Len())
+	blocks := g.edgeBlocks()
+	given, next := blocks.givers(g.Len()), make([]uint64, g.Len())
 	keep := uint64(fixed.One - p.Restart)
 	for range p.Iterations {
-		passed := w.step(given, next, func(n int) uint64 { return times(w.mass[n], keep) })
+		passed := w.step(blocks, given, next, func(n int) uint64 { return times(w.mass[n], keep) })
 		w.restart(next, whole-passed)
 		w.mass, next = next, w.mass
 	}
 	w.tau = max(1, times(w.medianRoot(), uint64(p.FullShare)))
 	w.logTau, w.logTen = fixed.Log2Whole(w.tau), fixed.Int(10).Log2()
-	w.spreadWeight(p, given, next)
+	w.spreadWeight(p, blocks, given, next)
 	return w
 }
 
 // spreadWeight fills received and the weights of nodes. No round takes anything away from the one
 // before, and it ends when nothing changes.
-func (w *Weights) spreadWeight(p Params, given, next []uint64) {
+func (w *Weights) spreadWeight(p Params, blocks *edgeBlocks, given, next []uint64) {
 	own, gives := w.rootWeights(p)
 	for range p.Iterations {
-		w.step(given, next, func(n int) uint64 {
+		w.step(blocks, given, next, func(n int) uint64 {
 			total := w.graph.given[n] << (unitBits - weightBits)
 			if w.ranks[n] == 0 {
 				return min(gives[Node(n)], times(total, uint64(p.RootVouch)))
@@ -166,7 +167,7 @@ func (w *Weights) restart(mass []uint64, rest uint64) {
 }
 
 // step fills next with what each identity receives when each gives what gives says, and returns the sum.
-func (w *Weights) step(given, next []uint64, gives func(node int) uint64) uint64 {
+func (w *Weights) step(blocks *edgeBlocks, given, next []uint64, gives func(node int) uint64) uint64 {
 	var group sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for i := range workers {
@@ -178,7 +179,7 @@ func (w *Weights) step(given, next []uint64, gives func(node int) uint64) uint64
 		})
 	}
 	group.Wait()
-	return w.graph.blocks.run(given, next)
+	return blocks.run(given, next)
 }
 
 // parts cuts the nodes into runs of about the same number of edges.

@@ -17,31 +17,43 @@ import (
 
 // tally has a short form of each record that was added to a Reader. Coverage and Credited read it.
 type tally struct {
-	records []tallied
-	raters  map[common.Address]uint32 // number of each rater
-	agents  map[repute.TokenID]uint32 // number of each agent; of packed ones, only of those that had other owners
-	// Ratings of packed agents are in parts, and their raters are numbered as in their Packing, which has packed of them.
+	single []singleRecord            // until sort, those that are not of packed agents
+	raters map[common.Address]uint32 // number of each rater
+	agents map[repute.TokenID]uint32 // number of each agent; of packed ones, only of those that had other owners
+	// Ratings are in parts. Those of packed agents have raters that are numbered as in their Packing, which has packed of
+	// them.
 	parts  []tallyPart
 	packed int
-	owners []common.Address        // by number of the agent
+	owners []uint32                // numbers in the builder, by number of the agent
 	codes  map[rating.Reason]uint8 // 1 more than the index in Reasons
 	// lastAgent is the number of last, the agent of the newest record.
 	last      repute.TokenID
 	lastAgent uint32
 }
 
-// tallyPart has the records of some agents, ordered by agent and rater. The agents are numbered from first on.
+// tallyPart has the records of some agents, ordered by agent and rater. The agents are numbered from first on, and the
+// records of each end at ends.
 type tallyPart struct {
 	first   uint32
 	records []tallied
+	ends    []uint32
 }
 
-// tallied is one record in 12 bytes, so that ten million fit into memory.
+// tallied is one record in 8 bytes, so that ten million fit into memory.
 type tallied struct {
-	rater, agent uint32 // numbers in tally.raters and tally.agents
+	rater uint32 // number in tally.raters
 	// ageAndReason is the age in minutes in the upper 24 bits, and in the lower eight the code of the reason for which
 	// the record does not count, 0 when it can be read.
 	ageAndReason uint32
+}
+
+// compare orders the records of an agent by rater.
+func (r tallied) compare(other tallied) int { return cmp.Compare(r.rater, other.rater) }
+
+// singleRecord is a record with the number of its agent.
+type singleRecord struct {
+	tallied
+	agent uint32
 }
 
 // maxMinutes is the largest age that is stored, 31 years.
@@ -66,9 +78,9 @@ func number[K comparable](of map[K]uint32, key K) (n uint32, isNew bool) {
 	return n, !known
 }
 
-// add adds a record with an age in seconds and returns its index, which is valid until sort.
-// known is 1 more than the rater's number, or 0: then add sets it.
-func (t *tally) add(token repute.TokenID, owner, rater common.Address, known *uint32, age int64) int {
+// add adds a record with an age in seconds and returns its index, which is valid until sort. owner is a number in the
+// builder. known is 1 more than the rater's number, or 0: then add sets it.
+func (t *tally) add(token repute.TokenID, owner uint32, rater common.Address, known *uint32, age int64) int {
 	t.nameReasons()
 	if len(t.owners) == 0 || t.last != token {
 		agent, isNew := number(t.agents, token)
@@ -81,8 +93,8 @@ func (t *tally) add(token repute.TokenID, owner, rater common.Address, known *ui
 		by, _ := number(t.raters, rater)
 		*known = uint32(t.packed) + by + 1
 	}
-	t.records = append(t.records, tallied{rater: *known - 1, agent: t.lastAgent, ageAndReason: uint32(ageMinutes(age)) << 8})
-	return len(t.records) - 1
+	t.single = append(t.single, singleRecord{tallied{*known - 1, uint32(ageMinutes(age)) << 8}, t.lastAgent})
+	return len(t.single) - 1
 }
 
 // nameReasons makes the maps of a new tally.
@@ -99,21 +111,33 @@ func (t *tally) nameReasons() {
 
 // leave sets the reason for which a record does not count.
 func (t *tally) leave(record int, reason rating.Reason) {
-	r := &t.records[record]
+	r := &t.single[record]
 	r.ageAndReason = r.ageAndReason&^0xff | uint32(t.codes[reason])
 }
 
-// sort orders the records by agent and rater. Build calls it once, after the last add: byAgent relies on the order, and
-// indices of records are invalid afterwards.
+// sort makes a part of the single records. Build calls it once, after the last add: indices of records are invalid
+// afterwards.
 func (t *tally) sort() {
-	byRater := func(a, b tallied) int { return cmp.Compare(a.rater, b.rater) }
-	if slices.IsSortedFunc(t.records, func(a, b tallied) int { return cmp.Compare(a.agent, b.agent) }) {
-		for _, records := range byAgent(t.records) {
-			slices.SortFunc(records, byRater)
-		}
-		return
+	if len(t.single) > 0 {
+		t.parts, t.single = t.all(), nil
 	}
-	slices.SortFunc(t.records, func(a, b tallied) int { return cmp.Or(cmp.Compare(a.agent, b.agent), byRater(a, b)) })
+}
+
+// all returns the parts, with one of the single records.
+func (t *tally) all() []tallyPart {
+	if len(t.single) == 0 {
+		return t.parts
+	}
+	single := slices.Clone(t.single)
+	slices.SortFunc(single, func(a, b singleRecord) int { return cmp.Or(cmp.Compare(a.agent, b.agent), a.compare(b.tallied)) })
+	var part tallyPart
+	for i, r := range single {
+		part.records = append(part.records, r.tallied)
+		if i+1 == len(single) || single[i+1].agent != r.agent {
+			part.ends = append(part.ends, uint32(i+1))
+		}
+	}
+	return append(slices.Clip(t.parts), part)
 }
 
 // Coverage counts the added records by whether they count with these weights of the graph of Build. It leaves the
@@ -133,12 +157,11 @@ func (r *Reader) Coverage(w *flow.Weights) (out repute.Coverage, known *KnownAge
 	for _, reason := range rating.Reasons() {
 		by.reasons = append(by.reasons, string(reason))
 	}
-	parts := append(slices.Clip(t.parts), tallyPart{0, t.records})
-	counts := make([]covering, len(parts))
-	flow.Parallel(len(parts), func(low, high int) {
+	counts := make([]covering, len(t.parts))
+	flow.Parallel(len(t.parts), func(low, high int) {
 		for i := low; i < high; i++ {
 			counts[i] = by
-			counts[i].part(parts[i])
+			counts[i].part(t.parts[i])
 		}
 	})
 	all := by
@@ -258,13 +281,12 @@ func (c *covering) begin() {
 func (c *covering) part(part tallyPart) {
 	c.begin()
 	c.out.Records.All = int64(len(part.records))
-	t, g, enough := &c.reader.tally, c.w.Graph(), c.reader.p.Guard.Known
-	for of, records := range byAgent(part.records) {
+	t, nodes, enough := &c.reader.tally, c.w.Graph().Nodes(), c.reader.p.Guard.Known
+	for of, records := range part.byAgent() {
 		agent := part.first + of
-		owner := t.owners[agent]
-		node := g.Node(owner)
+		node := nodes[t.owners[agent]]
 		if c.agent(node, records) >= enough {
-			c.add(owner, node)
+			c.known.byNode[node].Add(1)
 		}
 		for _, f := range c.former[agent] {
 			if c.during(&f, records, t.codes[rating.ReasonEarlier]) >= enough {
@@ -348,18 +370,15 @@ func (c *covering) count(rater uint32, node flow.Node) {
 	c.counted[rater/64] |= 1 << (rater % 64)
 }
 
-// byAgent iterates over the records of each agent with its number. The records MUST be sorted by agent.
-func byAgent(all []tallied) iter.Seq2[uint32, []tallied] {
+// byAgent iterates over the records of each agent with its number, from 0 on in each part.
+func (t *tallyPart) byAgent() iter.Seq2[uint32, []tallied] {
 	return func(use func(uint32, []tallied) bool) {
-		for first := 0; first < len(all); {
-			next := first
-			for next < len(all) && all[next].agent == all[first].agent {
-				next++
-			}
-			if !use(all[first].agent, all[first:next]) {
+		first := uint32(0)
+		for agent, end := range t.ends {
+			if !use(uint32(agent), t.records[first:end]) {
 				return
 			}
-			first = next
+			first = end
 		}
 	}
 }

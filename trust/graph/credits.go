@@ -135,8 +135,8 @@ func (r *Reader) recentAgents(g *flow.Graph, days int) map[flow.Node]int {
 	const minutes = 24 * 60
 	t := &r.tally
 	counts := make([]int, t.packed+len(t.raters))
-	for _, part := range append(slices.Clip(t.parts), tallyPart{0, t.records}) {
-		for _, records := range byAgent(part.records) {
+	for _, part := range t.all() {
+		for _, records := range part.byAgent() {
 			last := -1
 			for _, s := range records {
 				if s.minutes() < days*minutes && s.reason() == 0 && int(s.rater) != last {

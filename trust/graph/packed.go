@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"cmp"
 	"maps"
 	"math/bits"
 	"runtime"
@@ -17,7 +16,7 @@ import (
 
 // PackedAgent is an agent with packed ratings.
 type PackedAgent struct {
-	Owner uint32 // result of Owner
+	Owner uint32 // number of the owner in the addresses of NewReaderOf
 	Since uint64 // first block whose ratings are about the owner's identity
 	Moved []common.Address
 	Rows  []rating.PackedRow
@@ -28,15 +27,16 @@ type PackedAgent struct {
 }
 
 // Pack tells the reader what packed rows consist of. All ratings are then added by PackedOwners; those of Survey and
-// Measure have a Writer. The packing need not be judged or have nodes yet.
+// Measure have a Writer. The packing need not be judged or have nodes yet. The reader MUST be made by NewReaderOf with
+// addresses that begin with the raters of the packing.
 func (r *Reader) Pack(p *rating.Packing) {
 	r.packing, r.tally.packed = p, len(p.Raters)
 	r.writers = make([]graphWriter, len(p.Raters))
 }
 
-// Owner adds the owner of an agent that had no other one, and returns its number. It is Agent for agents whose ratings
-// are packed.
-func (r *Reader) Owner(owner common.Address) uint32 { return r.b.Add(owner) }
+// Owner adds the owner of an agent that had no other one, by its number in the addresses of NewReaderOf. It is Agent for
+// agents whose ratings are packed.
+func (r *Reader) Owner(number uint32) { r.b.Use(number) }
 
 // Packed returns an agent that was added by Agent, and perhaps by Former. It is called when all agents were added.
 func (r *Reader) Packed(token *repute.TokenID) PackedAgent {
@@ -82,8 +82,8 @@ type packedPart struct {
 	slots   *pairSlots
 	means   []rating.Mean // of the owner that is being read
 	raters  []uint32      // of means
-	edges   []flow.Edge
-	records []tallied
+	edges   flow.EdgeList
+	tally   tallyPart
 	owners  []uint32 // of agents with records, in their order
 	former  map[repute.TokenID]uint32
 	counted []uint64 // by rater, a bit each: a rating of it counts
@@ -106,7 +106,7 @@ func (r *Reader) readPart(slots *pairSlots, first, end int, of func(i int, use f
 	for i := first; i < end; i++ {
 		of(i, func(a *PackedAgent) { rows += len(a.Rows) + len(a.Answers) })
 	}
-	part.records, part.edges = make([]tallied, 0, rows), make([]flow.Edge, 0, rows)
+	part.tally.records, part.edges = make([]tallied, 0, rows), flow.NewEdgeList(rows)
 	for i := first; i < end; i++ {
 		if slots.turn++; slots.turn == 0 {
 			clear(slots.of)
@@ -127,7 +127,7 @@ func (t *packedPart) agent(a *PackedAgent) {
 	if len(a.Rows)+len(a.Answers) == 0 {
 		return
 	}
-	r, first := t.r, len(t.records)
+	r, first := t.r, len(t.tally.records)
 	if a.Former != nil {
 		t.former[*a.Former] = uint32(len(t.owners))
 	}
@@ -154,7 +154,8 @@ func (t *packedPart) agent(a *PackedAgent) {
 		}
 		t.record(row.Writer-1, &e, row.Time, row.Block < a.Since, reason)
 	}
-	slices.SortFunc(t.records[first:], func(a, b tallied) int { return cmp.Compare(a.rater, b.rater) })
+	slices.SortFunc(t.tally.records[first:], tallied.compare)
+	t.tally.ends = append(t.tally.ends, uint32(len(t.tally.records)))
 }
 
 // begins reports whether Params.begin gives no reason for which a row does not count, when read gives reason.
@@ -184,8 +185,7 @@ func (t *packedPart) record(rater uint32, e *rating.Record, at int64, late bool,
 	if reason != "" {
 		code = uint32(t.r.tally.codes[reason])
 	}
-	t.records = append(t.records, tallied{rater: rater, agent: uint32(len(t.owners) - 1),
-		ageAndReason: uint32(ageMinutes(t.r.at-at))<<8 | code})
+	t.tally.records = append(t.tally.records, tallied{rater, uint32(ageMinutes(t.r.at-at))<<8 | code})
 	if reason == "" && !late {
 		t.add(rater, e)
 	}
@@ -207,10 +207,11 @@ func (t *packedPart) vouch(owner uint32) {
 	for i := range t.means {
 		if value, strength := t.means[i].Value(); value > 0 {
 			if w := flow.EdgeWeight(t.r.p.Walk.Edge(value, strength)); w > 0 {
-				t.edges = append(t.edges, flow.Edge{From: t.raters[i], To: owner, Weight: w})
+				t.edges.Add(t.raters[i], w)
 			}
 		}
 	}
+	t.edges.End(owner)
 	t.means, t.raters = t.means[:0], t.raters[:0]
 }
 
@@ -218,29 +219,17 @@ func (t *packedPart) vouch(owner uint32) {
 func (r *Reader) takePart(t *packedPart) {
 	for word, set := range t.counted {
 		for ; set != 0; set &= set - 1 {
-			rater := word*64 + bits.TrailingZeros64(set)
-			w := &r.writers[rater]
-			if w.id == 0 {
-				w.id = r.b.Add(r.packing.Raters[rater]) + 1
-			}
-			r.b.Rates(w.id - 1)
+			r.b.Rates(uint32(word*64 + bits.TrailingZeros64(set)))
 		}
 	}
-	flow.Parallel(len(t.edges), func(low, high int) {
-		for i := low; i < high; i++ {
-			t.edges[i].From = r.writers[t.edges[i].From].id - 1
-		}
-	})
 	r.b.VouchAll(t.edges)
 	for _, key := range slices.SortedFunc(maps.Keys(t.unread), unreadTag.compare) { // there may be too many for unreadTags
 		r.unread.addMany(key.tag, key.reason, t.unread[key])
 	}
-	first := uint32(len(r.tally.owners))
+	t.tally.first = uint32(len(r.tally.owners))
 	for token, n := range t.former {
-		r.tally.agents[token] = first + n
+		r.tally.agents[token] = t.tally.first + n
 	}
-	for _, id := range t.owners {
-		r.tally.owners = append(r.tally.owners, r.b.Name(id))
-	}
-	r.tally.parts = append(r.tally.parts, tallyPart{first, t.records})
+	r.tally.owners = append(r.tally.owners, t.owners...)
+	r.tally.parts = append(r.tally.parts, t.tally)
 }

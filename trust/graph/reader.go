@@ -59,7 +59,13 @@ type agentOwner struct {
 
 // NewReader returns a reader of the state at a block.
 func NewReader(at repute.Block, roots []flow.Root, links []Link, p *rating.Params) *Reader {
-	r := &Reader{b: flow.NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
+	return NewReaderOf(&flow.Addresses{}, at, roots, links, p)
+}
+
+// NewReaderOf is NewReader with numbers of addresses, by which packed agents name their owners and packed ratings their
+// raters.
+func NewReaderOf(known *flow.Addresses, at repute.Block, roots []flow.Root, links []Link, p *rating.Params) *Reader {
+	r := &Reader{b: flow.NewGraphBuilderOf(known), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
 		pairs: map[[2]uint32]int{}, habits: rating.Habits{}, former: map[repute.TokenID][]rating.Tenure{}}
 	for _, root := range roots {
 		r.b.Add(root.Address)
@@ -205,7 +211,7 @@ func (r *Reader) Rating(token repute.TokenID, row rating.Row) {
 		return
 	}
 	by := r.writer(&row)
-	index := r.tally.add(token, of.owner, row.Rater, &by.number, r.at-row.Time)
+	index := r.tally.add(token, of.id, row.Rater, &by.number, r.at-row.Time)
 	e, w, value, reason := r.p.Begin(&row, r.at)
 	if reason == "" && slices.Contains(of.moved, row.Rater) {
 		reason = rating.ReasonSelf

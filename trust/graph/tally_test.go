@@ -15,8 +15,9 @@ import (
 func TestRecordAges(t *testing.T) {
 	for age, want := range map[int64]int{-5: 0, 59: 0, 60: 1, 90 * 24 * 60 * 60: 90 * 24 * 60, math.MaxInt64: maxMinutes} {
 		var records tally
-		records.leave(records.add(repute.TokenID{}, common.Address{1}, common.Address{2}, new(uint32), age), rating.ReasonRange)
-		if got := records.records[0]; got.minutes() != want || got.reason() != records.codes[rating.ReasonRange] {
+		records.leave(records.add(repute.TokenID{}, 0, common.Address{2}, new(uint32), age), rating.ReasonRange)
+		records.sort()
+		if got := records.parts[0].records[0]; got.minutes() != want || got.reason() != records.codes[rating.ReasonRange] {
 			t.Errorf("%d seconds: %d minutes, reason %d", age, got.minutes(), got.reason())
 		}
 	}

@@ -32,6 +32,15 @@ func (m *Mean) Add(p *Params, e *Record, at int64) {
 	m.Last = max(m.Last, int64(e.Time))
 }
 
+// Single returns what Value of a Mean with this record alone returns.
+func Single(p *Params, e *Record, at int64) (value, strength fixed.Fixed) {
+	decay := p.decay(at - int64(e.Time))
+	if decay == 0 {
+		return 0, 0
+	}
+	return e.Opinion(), p.rules[e.Rule].weight.Mul(e.PaymentFactor()).Mul(decay)
+}
+
 // Value returns the value and the evidence it gives at full weight.
 func (m *Mean) Value() (value, strength fixed.Fixed) {
 	if m.decay == 0 {

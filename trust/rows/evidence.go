@@ -42,6 +42,15 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *rating.Scales) trust
 	return e
 }
 
+// GoneOf converts the ratings that were revoked since the caller read them.
+func GoneOf(s *trustdb.Subject) []rating.Row {
+	out := make([]rating.Row, len(s.Gone))
+	for i, r := range s.Gone {
+		out[i] = rowOf(r)
+	}
+	return out
+}
+
 // Evidence returns an agent as of the store's block without its ratings, and the evidence about it without Related and
 // Validations. The ratings are packed where the store has the graph of the weights and these scales; unpacked asks for
 // single rows instead. ok is false when the store is that of another block or is being changed to one, which may take
@@ -62,10 +71,7 @@ func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *rating.Par
 	subject = s.subjectOf(a, s.chain)
 	subject.Block = block
 	e = EvidenceOf(subject, w, scales)
-	by := s.read
-	if by != nil && (by.params != p || by.graph != w.Graph()) {
-		by = nil
-	}
+	by := s.readingsOf(p, w)
 	if by != nil && !unpacked && by.packing.IsJudgedBy(scales) {
 		e.Packed, e.Packing = a.ratings, by.packing
 		return subject, e, true

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"runtime"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -31,32 +32,54 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 	if err := s.moveTo(ctx, of.Block, of.Validations, of.Anew); err != nil {
 		return nil, nil, err
 	}
-	r := graph.NewReader(of.Block, of.Roots, of.Links, p)
+	s.collect()
+	known := &s.numbers.addresses
+	known.Order() // once for this graph and the next ones
+	r := graph.NewReaderOf(known, of.Block, of.Roots, of.Links, p)
 	r.StateScales(of.Scales)
-	owners := make([]uint32, len(s.agents))
 	for i := range s.agents {
-		owners[i] = s.addAgent(r, &s.agents[i], of.Owners)
+		s.addAgent(r, &s.agents[i], of.Owners)
 	}
 	s.read = newReadings(&s.numbers, p)
 	r.Pack(s.read.packing)
 	s.scale(r)
-	s.addRatings(r, owners)
+	s.addRatings(r)
 	g := r.Build()
 	s.read.find(g)
+	s.collect()
 	return g, r, ctx.Err()
 }
 
-// addAgent adds the owners of an agent to a graph, and returns the number of the present one.
-func (s *Store) addAgent(r *graph.Reader, a *agent, all bool) uint32 {
-	wallet := common.Address{}
-	if a.isOwn {
-		wallet = a.owner
+// Collect frees memory that is not used any more when the store has very many ratings. Each step of an epoch then takes
+// some hundred megabytes, and the runtime by itself would free those of earlier steps only when the heap has doubled.
+// It does nothing while the store is being changed.
+func (s *Store) Collect() {
+	if s.mu.TryRLock() {
+		defer s.mu.RUnlock()
+		s.collect()
 	}
+}
+
+// collect is Collect under the lock.
+func (s *Store) collect() {
+	const many = 500_000
+	if s.ratings >= many {
+		runtime.GC()
+	}
+}
+
+// addAgent adds the owners of an agent to a graph.
+func (s *Store) addAgent(r *graph.Reader, a *agent, all bool) {
 	if a.subject == nil {
 		if all {
-			r.Agent(a.token, a.from, a.owner, wallet)
+			owner, wallet := s.numbers.addresses.At(a.owner), common.Address{}
+			if a.isOwn {
+				wallet = owner
+			}
+			r.Agent(a.token, a.from, owner, wallet)
 		}
-		return r.Owner(a.owner)
+		r.Owner(a.owner)
+		return
 	}
 	holders := a.subject.Holders
 	since := holders[0].From
@@ -70,11 +93,10 @@ func (s *Store) addAgent(r *graph.Reader, a *agent, all bool) uint32 {
 	for tenures := tenuresOf(holders); len(tenures) > 1; tenures = tenures[1:] {
 		r.Former(a.token, tenures[0])
 	}
-	return r.Owner(last.Owner)
 }
 
-// addRatings adds all ratings and answers, owner by owner. owners are the numbers of the agents' owners.
-func (s *Store) addRatings(r *graph.Reader, owners []uint32) {
+// addRatings adds all ratings and answers, owner by owner.
+func (s *Store) addRatings(r *graph.Reader) {
 	odd := map[uint32]*graph.PackedAgent{}
 	for i := range s.agents {
 		if a := &s.agents[i]; a.subject != nil {
@@ -85,7 +107,7 @@ func (s *Store) addRatings(r *graph.Reader, owners []uint32) {
 	order, first := s.byOwner()
 	r.PackedOwners(len(first)-1, func(owner int, use func(*graph.PackedAgent)) {
 		for _, i := range order[first[owner]:first[owner+1]] {
-			a, packed := &s.agents[i], graph.PackedAgent{Owner: owners[i]}
+			a, packed := &s.agents[i], graph.PackedAgent{Owner: s.agents[i].owner}
 			if known := odd[i]; known != nil {
 				packed = *known
 			} else {
@@ -99,19 +121,26 @@ func (s *Store) addRatings(r *graph.Reader, owners []uint32) {
 
 // byOwner returns the indices of the agents in order of their present owners, and where those of each owner begin.
 func (s *Store) byOwner() (order, first []uint32) {
-	keys := make([]flow.AddressKey, len(s.agents))
+	addresses := &s.numbers.addresses
+	next := make([]uint32, addresses.Len()+1) // by owner
+	owners := make([]uint32, len(s.agents))
 	for i := range s.agents {
-		keys[i] = flow.KeyOf(s.agents[i].present(), uint32(i))
+		owners[i] = s.agents[i].present(addresses)
+		next[owners[i]]++
 	}
-	slices.SortFunc(keys, flow.AddressKey.Compare)
-	order = make([]uint32, len(keys))
-	for i, k := range keys {
-		order[i] = k.Index
-		if i == 0 || !k.Same(keys[i-1]) {
-			first = append(first, uint32(i))
+	sum := uint32(0)
+	for _, owner := range addresses.Order() {
+		if n := next[owner]; n > 0 {
+			first = append(first, sum)
+			next[owner], sum = sum, sum+n
 		}
 	}
-	return order, append(first, uint32(len(keys)))
+	order = make([]uint32, len(s.agents))
+	for i, owner := range owners {
+		order[next[owner]] = uint32(i)
+		next[owner]++
+	}
+	return order, append(first, sum)
 }
 
 // scale lets a reader find the scales of all raters.
@@ -148,10 +177,11 @@ func (s *Store) eachRow(want func(*rating.PackedRow) bool, use func(repute.Token
 	}
 }
 
-// present returns the agent's present owner.
-func (a *agent) present() common.Address {
+// present returns the number of the agent's present owner, who is among the addresses.
+func (a *agent) present(addresses *flow.Addresses) uint32 {
 	if a.subject != nil {
-		return a.subject.Owner
+		owner, _ := addresses.Find(a.subject.Owner)
+		return owner
 	}
 	return a.owner
 }

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,7 +31,7 @@ func (s *Store) load(ctx context.Context, from *trustdb.Snapshot) error {
 		return err
 	}
 	all := loaded{make([]rating.PackedRow, 0, ratings), make([]uint32, 0, ratings)}
-	if err = r.readRatings(ctx, nil, &all); err != nil {
+	if err = r.readRatings(ctx, nil, -1, &all); err != nil {
 		return err
 	}
 	s.unsorted, s.ratings = all, len(all.rows)
@@ -87,6 +88,7 @@ type reading struct {
 func (r *reading) readAgents(ctx context.Context, tokens []repute.TokenID) error {
 	begin := len(r.agents)
 	var raw []byte
+	var owner common.Address // the first one of the last agent
 	isOdd := false
 	end := func() {
 		if isOdd {
@@ -103,13 +105,14 @@ func (r *reading) readAgents(ctx context.Context, tokens []repute.TokenID) error
 				return fmt.Errorf("token id: %w", err)
 			}
 			r.index[string(raw)] = uint32(len(r.agents))
-			r.agents = append(r.agents, agent{token: token, owner: state.Owner, isOwn: state.Wallet == state.Owner,
-				from: state.From, began: state.Time, undated: state.Time == 0})
+			r.agents = append(r.agents, agent{token: token, owner: r.numbers.addresses.Add(state.Owner),
+				isOwn: state.Wallet == state.Owner, from: state.From, began: state.Time, undated: state.Time == 0})
+			owner = state.Owner
 		}
 		a := &r.agents[len(r.agents)-1]
 		a.undated = a.undated || state.Time == 0
-		isOdd = isOdd || state.Owner != a.owner || state.Approved != (common.Address{}) ||
-			state.Wallet != (common.Address{}) && !a.isOwn || a.isOwn && state.Wallet != a.owner
+		isOdd = isOdd || state.Owner != owner || state.Approved != (common.Address{}) ||
+			state.Wallet != (common.Address{}) && !a.isOwn || a.isOwn && state.Wallet != owner
 		return nil
 	})
 	if err != nil {
@@ -139,15 +142,16 @@ func (r *reading) readSubjects(ctx context.Context, tokens []repute.TokenID) err
 			if a := r.find(list[i].Agent.TokenID); a != nil {
 				a.subject = &list[i]
 				a.subject.Operators = nil
+				r.numbers.addresses.Add(a.subject.Owner)
 			}
 		}
 	}
 	return nil
 }
 
-// readRatings appends the ratings of agents that are in index to all.
-func (r *reading) readRatings(ctx context.Context, tokens []repute.TokenID, all *loaded) error {
-	err := r.from.Ratings(ctx, tokens, func(row *trustdb.SnapshotRating) error {
+// readRatings appends the ratings after a block, all for -1, of agents that are in index to all.
+func (r *reading) readRatings(ctx context.Context, tokens []repute.TokenID, after int64, all *loaded) error {
+	err := r.from.Ratings(ctx, tokens, after, func(row *trustdb.SnapshotRating) error {
 		i, known := r.index[string(row.Token)]
 		if !known {
 			return nil // nobody registered the agent
@@ -193,7 +197,7 @@ func (s *Store) update(ctx context.Context, from *trustdb.Snapshot, block repute
 	return s.counts(ctx, from, block)
 }
 
-// replace reads agents again.
+// replace reads agents again. Of those that it has it reads only the ratings since, and removes revoked ones.
 func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []repute.TokenID) error {
 	slices.SortFunc(tokens, func(a, b repute.TokenID) int { return compare(&a, &b) })
 	tokens = slices.Compact(tokens)
@@ -202,18 +206,91 @@ func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []re
 	if err := r.readAgents(ctx, tokens); err != nil {
 		return err
 	}
-	var all loaded
-	if err := r.readRatings(ctx, tokens, &all); err != nil {
+	revoked, err := from.Revoked(ctx, s.at.Number)
+	if err != nil {
+		return fmt.Errorf("revoked ratings: %w", err)
+	}
+	anew, grown := []repute.TokenID{}, []repute.TokenID{}
+	for _, token := range tokens {
+		if was := s.find(token); was == nil || was.undated || !was.has(revoked[token]) {
+			anew = append(anew, token)
+		} else {
+			grown = append(grown, token)
+		}
+	}
+	var all, since loaded
+	if err := r.readRatings(ctx, anew, -1, &all); err != nil {
+		return err
+	}
+	if err := r.readRatings(ctx, grown, int64(s.at.Number), &since); err != nil {
 		return err
 	}
 	s.numbers = part.numbers
 	if err := s.numbers.readTags(ctx, from); err != nil {
 		return err
 	}
+	s.divide(part.agents, since)
+	s.prepend(part.agents, grown, revoked)
 	s.divide(part.agents, all)
 	s.reread += len(all.rows)
 	s.merge(part.agents)
 	return nil
+}
+
+// prepend adds the ratings that the store has of some agents, but for revoked ones, to their later ones. Nobody else may
+// append to the memory of an agent's ratings: readers may have the ratings of earlier blocks.
+func (s *Store) prepend(agents []agent, grown []repute.TokenID, revoked map[repute.TokenID][]trustdb.LogOf) {
+	part := data{agents: agents}
+	for _, token := range grown {
+		was, now := s.find(token), part.find(token)
+		if now == nil {
+			continue
+		}
+		gone := revoked[token]
+		moves := len(now.ratings)+len(gone) > 0
+		if !was.isMoved && moves {
+			s.reread += len(was.ratings)
+		}
+		now.isMoved = was.isMoved || moves
+		now.ratings = append(was.without(gone), now.ratings...)
+	}
+}
+
+// has reports whether the agent has ratings at these places.
+func (a *agent) has(ratings []trustdb.LogOf) bool {
+	for _, at := range ratings {
+		if _, found := a.search(at); !found {
+			return false
+		}
+	}
+	return true
+}
+
+// search returns the index of the rating at a place in the chain.
+func (a *agent) search(at trustdb.LogOf) (i int, found bool) {
+	return slices.BinarySearchFunc(a.ratings, at, func(r rating.PackedRow, at trustdb.LogOf) int {
+		return cmp.Or(cmp.Compare(uint64(r.Block), at.Block), cmp.Compare(r.Log, at.LogIndex))
+	})
+}
+
+// without returns the ratings of the agent but for those at some places, in memory of their own unless there are none.
+func (a *agent) without(gone []trustdb.LogOf) []rating.PackedRow {
+	if len(gone) == 0 {
+		return a.ratings
+	}
+	removed := make(map[int]bool, len(gone))
+	for _, at := range gone {
+		if i, found := a.search(at); found {
+			removed[i] = true
+		}
+	}
+	out := make([]rating.PackedRow, 0, len(a.ratings))
+	for i, r := range a.ratings {
+		if !removed[i] {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // merge replaces agents and adds those that are new. Both lists are in order.

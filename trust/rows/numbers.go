@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -16,8 +15,7 @@ import (
 
 // numbers numbers what many ratings have in common.
 type numbers struct {
-	writers   []common.Address
-	writer    map[common.Address]uint32
+	addresses flow.Addresses // raters, gateways and owners
 	kinds     []kind
 	kind      map[kindKey]uint32
 	values    []repute.Amount
@@ -35,18 +33,7 @@ type kindKey struct{ value, tag1, tag2, via uint32 }
 
 // newNumbers returns empty numbers.
 func newNumbers() numbers {
-	return numbers{writer: map[common.Address]uint32{}, kind: map[kindKey]uint32{}, value: map[string]uint32{},
-		tag: map[int64]uint32{}}
-}
-
-// writerOf returns the number of an address.
-func (n *numbers) writerOf(a common.Address) uint32 {
-	i, known := n.writer[a]
-	if !known {
-		i = uint32(len(n.writers))
-		n.writer[a], n.writers = i, append(n.writers, a)
-	}
-	return i
+	return numbers{kind: map[kindKey]uint32{}, value: map[string]uint32{}, tag: map[int64]uint32{}}
 }
 
 // tagOf returns the number of a tag by its key in the table of tags.
@@ -71,12 +58,12 @@ func (n *numbers) ratingOf(from *trustdb.Snapshot, r *trustdb.SnapshotRating) (o
 	key := kindKey{tag1: n.tagOf(r.Tag1), tag2: n.tagOf(r.Tag2)}
 	rater := r.Client
 	if r.Payer != nil {
-		key.via = n.writerOf(r.Client) + 1
+		key.via = n.addresses.Add(r.Client) + 1
 		if len(r.Payer) > 0 {
 			rater = common.BytesToAddress(r.Payer)
 		}
 	}
-	out.Writer = n.writerOf(rater)
+	out.Writer = n.addresses.Add(rater)
 	if key.value, err = n.valueOf(from, r); err != nil {
 		return out, err
 	}
@@ -145,7 +132,7 @@ const mostKinds = 1 << 20
 
 // newReadings reads all kinds.
 func newReadings(n *numbers, p *rating.Params) *readings {
-	out := &readings{params: p, packing: &rating.Packing{Raters: slices.Clip(n.writers), Expand: n.row}}
+	out := &readings{params: p, packing: &rating.Packing{Raters: n.addresses.List(), Expand: n.row}}
 	if len(n.kinds) > mostKinds {
 		return out
 	}
@@ -167,14 +154,9 @@ func newReadings(n *numbers, p *rating.Params) *readings {
 	return out
 }
 
-// find sets the nodes of all raters in a graph.
+// find sets the nodes of all raters in a graph that was built of the same numbers of addresses.
 func (r *readings) find(g *flow.Graph) {
-	r.graph, r.packing.Nodes = g, make([]flow.Node, len(r.packing.Raters))
-	flow.Parallel(len(r.packing.Raters), func(low, high int) {
-		for i := low; i < high; i++ {
-			r.packing.Nodes[i] = g.Node(r.packing.Raters[i])
-		}
-	})
+	r.graph, r.packing.Nodes = g, g.Nodes()[:len(r.packing.Raters)]
 }
 
 // said returns what a kind means, nil when it is unknown.
@@ -188,13 +170,13 @@ func (r *readings) said(kind uint32) *rating.Said {
 // row sets a row of evidence to a rating.
 func (n *numbers) row(r *rating.PackedRow, to *rating.Row) {
 	k := &n.kinds[r.Kind]
-	*to = rating.Row{Block: uint64(r.Block), LogIndex: r.Log, Time: int64(r.Time), Rater: n.writers[r.Writer],
+	*to = rating.Row{Block: uint64(r.Block), LogIndex: r.Log, Time: int64(r.Time), Rater: n.addresses.At(r.Writer),
 		Amount: n.values[k.value], Tag1: n.tags[k.tag1].Text, Tag2: n.tags[k.tag2].Text, Writer: r.Writer + 1}
 	if n.tags[k.tag1].Other {
 		to.Tag1 = rating.UnreadTag
 	}
 	if k.via != 0 {
-		to.Via = n.writers[k.via-1]
+		to.Via = n.addresses.At(k.via - 1)
 	}
 	to.Content = common.Hash{0: 1, 28: byte(r.Content >> 24), 29: byte(r.Content >> 16), 30: byte(r.Content >> 8),
 		31: byte(r.Content)}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -47,9 +46,10 @@ type data struct {
 // agent is an agent with its ratings in chain order.
 type agent struct {
 	token   repute.TokenID
-	owner   common.Address
-	isOwn   bool // the owner is the verified wallet too; otherwise there is none, unless subject says so
-	undated bool // the time of some block is unknown, and may become known
+	owner   uint32 // number in numbers
+	isOwn   bool   // the owner is the verified wallet too; otherwise there is none, unless subject says so
+	undated bool   // the time of some block is unknown, and may become known
+	isMoved bool   // ratings has memory of its own instead of a part of a list of all
 	from    uint64
 	began   int64 // time of block from in Unix seconds, 0 when unknown
 	ratings []rating.PackedRow
@@ -129,18 +129,32 @@ func (s *Store) readShared(ctx context.Context, from *trustdb.Snapshot, validati
 	}
 	return from.Answers(ctx, validations, func(token repute.TokenID, r trustdb.Row) {
 		row := rowOf(r)
-		row.Writer = s.numbers.writerOf(row.Rater) + 1
+		row.Writer = s.numbers.addresses.Add(row.Rater) + 1
 		s.answers[token] = append(s.answers[token], row)
 	})
 }
 
 // find returns the agent with a token id, nil when there is none.
 func (d *data) find(token repute.TokenID) *agent {
-	i, found := slices.BinarySearchFunc(d.agents, token, func(a agent, t repute.TokenID) int { return compare(&a.token, &t) })
+	i, found := d.search(token)
 	if !found {
 		return nil
 	}
 	return &d.agents[i]
+}
+
+// search returns the index of the first agent whose token id is at least token, and whether it has this token id.
+func (d *data) search(token repute.TokenID) (at int, found bool) {
+	low, high := 0, len(d.agents)
+	for low < high { // slices.BinarySearchFunc would copy an agent for each comparison
+		middle := int(uint(low+high) / 2)
+		if compare(&d.agents[middle].token, &token) < 0 {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, low < len(d.agents) && d.agents[low].token == token
 }
 
 // compare orders token ids by number.
@@ -153,12 +167,13 @@ func (d *data) subjectOf(a *agent, chain uint64) trustdb.Subject {
 		out.Operators = d.operators[out.Owner]
 		return out
 	}
-	out := trustdb.Subject{Agent: repute.AgentID{ChainID: chain, Registry: d.registry, TokenID: a.token}, Owner: a.owner,
-		Operators: d.operators[a.owner]}
+	owner := d.numbers.addresses.At(a.owner)
+	out := trustdb.Subject{Agent: repute.AgentID{ChainID: chain, Registry: d.registry, TokenID: a.token}, Owner: owner,
+		Operators: d.operators[owner]}
 	if a.isOwn {
-		out.Wallet = a.owner
+		out.Wallet = owner
 	}
-	out.Holders = []trustdb.Holder{{From: a.from, Owner: a.owner, Wallet: out.Wallet}}
+	out.Holders = []trustdb.Holder{{From: a.from, Owner: owner, Wallet: out.Wallet}}
 	if a.began != 0 {
 		out.Holders[0].Time = time.Unix(a.began, 0).UTC()
 	}
