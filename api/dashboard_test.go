@@ -135,7 +135,7 @@ func TestDashboard(t *testing.T) {
 			t.Parallel()
 			w := made(t)
 			seen, kinds := map[string]bool{}, map[string]int{}
-			for next := []string{"/", "/docs", "/graphiql", "/ui/compare?id=31337:1+31337:2", "/ui/offers?q=flight", "/ui/explore?q=agent"}; len(next) > 0; {
+			for next := []string{"/", "/docs", "/graphiql", "/ui/compare?id=31337:1+31337:2", "/ui/offers?q=flight", "/ui/explore?q=agent", "/ui/explore?q=wheather"}; len(next) > 0; {
 				path := next[0]
 				next = next[1:]
 				kind := kindOfPage(path)

@@ -47,7 +47,7 @@ func (a *API) facets(ctx context.Context, q *answers.FacetsQuery, chains []uint6
 	if err != nil {
 		return nil, err
 	}
-	facets, err := searchdb.SearchFacets(ctx, a.DB, f)
+	facets, err := searchdb.SearchFacets(ctx, a.DB, f, "")
 	if err != nil {
 		return nil, answers.SearchError(err, "q")
 	}

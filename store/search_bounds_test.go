@@ -37,7 +37,7 @@ func TestSearchOfFrequentWords(t *testing.T) {
 			t.Fatalf("found %q of %+v", got, found.Total)
 		}
 	}
-	facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{Text: "bargain"})
+	facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{Text: "bargain"}, "")
 	if err != nil || !facets.Total.AtLeast || facets.Total.Value < 1 {
 		t.Errorf("facets %+v, %v", facets.Total, err)
 	}

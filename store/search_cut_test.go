@@ -45,7 +45,7 @@ func TestFrequentWordsOfFewAgents(t *testing.T) {
 	for _, f := range []searchdb.AgentFilter{{Text: "cheap", ChainIDs: []uint64{7}},
 		{Text: "cheap bargain", ChainIDs: []uint64{7}}, {Text: "cheap", ChainIDs: []uint64{7}, MinFeedback: 1}} {
 		found, got := search(t, db, f)
-		facets, err := searchdb.SearchFacets(t.Context(), db, f)
+		facets, err := searchdb.SearchFacets(t.Context(), db, f, "")
 		ok(t, err)
 		if found.Match != searchdb.MatchAll || found.Total.Value != 2 || facets.Total.Value != 2 || got == "" {
 			t.Errorf("%+v: found %q by %q, %+v and %+v", f, got, found.Match, found.Total, facets.Total)
@@ -66,7 +66,7 @@ func TestRareWordOfAnotherAgent(t *testing.T) {
 	catalogue(t, db, 7, []int{0, 2}, agentDoc("stripes", "a zebra"), agentDoc("plain", "a cheap bargain"))
 	f := searchdb.AgentFilter{Text: "zebra cheap bargain"}
 	found, got := search(t, db, f)
-	facets, err := searchdb.SearchFacets(t.Context(), db, f)
+	facets, err := searchdb.SearchFacets(t.Context(), db, f, "")
 	ok(t, err)
 	if fmt.Sprint(got) != "7:1" || found.Match != searchdb.MatchMost || facets.Total.Value != 1 {
 		t.Errorf("found %q by %q, %+v and %+v", got, found.Match, found.Total, facets.Total)

@@ -26,7 +26,7 @@ func TestSearchNarrowsByRareWords(t *testing.T) {
 	for text, want := range map[string]string{"bargain zebra": "7:0", "zebra cheap bargain": "", "cheap bargain": "7:1",
 		"absent bargain": "7:1"} {
 		found, got := search(t, db, searchdb.AgentFilter{Text: text})
-		facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{Text: text})
+		facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{Text: text}, "")
 		ok(t, err)
 		got, _, _ = strings.Cut(got, " ")
 		// a slow count says less

@@ -155,7 +155,7 @@ func TestSearchLists(t *testing.T) {
 		{searchdb.AgentFilter{Domain: "finance"}, ""}, {searchdb.AgentFilter{Domain: "Finance/Markets"}, "7:1 7:0"},
 	} {
 		found, got := search(t, db, c.f)
-		facets, err := searchdb.SearchFacets(t.Context(), db, c.f)
+		facets, err := searchdb.SearchFacets(t.Context(), db, c.f, "")
 		ok(t, err)
 		if got != c.want || facets.Total != found.Total {
 			t.Errorf("%+v: found %q of %+v, want %q", c.f, got, facets.Total, c.want)
@@ -332,7 +332,7 @@ func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick 
 	for _, m := range want {
 		expected = append(expected, m.id.Short())
 	}
-	facets, err := searchdb.SearchFacets(context.Background(), db, f)
+	facets, err := searchdb.SearchFacets(context.Background(), db, f, "")
 	ok(t, err)
 	for {
 		found, ids := search(t, db, f)
@@ -396,7 +396,7 @@ func TestSearchFacets(t *testing.T) {
 	paid.X402, paid.Active = new(bool), &no
 	*paid.X402 = true
 	catalogue(t, db, 7, []int{0}, doc("robot", "MCP", "sing"), doc("robot", "mcp", "Sing", "dance"), paid, nil)
-	got, err := searchdb.SearchFacets(context.Background(), db, searchdb.AgentFilter{})
+	got, err := searchdb.SearchFacets(context.Background(), db, searchdb.AgentFilter{}, "")
 	ok(t, err)
 	want := searchdb.Facets{
 		Total: searchdb.Count{Value: 4}, Services: []searchdb.Facet{{Value: "mcp", Count: 2}, {Value: "a2a", Count: 1}},
@@ -472,7 +472,7 @@ func TestSearchHidesDenied(t *testing.T) {
 			t.Errorf("%+v: found %q, want %q", c.f, got, c.want)
 		}
 	}
-	facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{})
+	facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{}, "")
 	ok(t, err)
 	if !slices.Equal(facets.Services, []searchdb.Facet{{Value: "a2a", Count: 1}}) ||
 		!slices.Equal(facets.Status, []searchdb.Facet{{Value: "denied", Count: 1}, {Value: "ok", Count: 1}}) {

@@ -62,6 +62,7 @@ type agentConnection struct {
 
 	index  *answers.Index
 	filter searchdb.AgentFilter
+	found  searchdb.Found
 }
 
 // Agents lists agents. Everything below them is read once per page, not once
@@ -102,7 +103,7 @@ func (q *queryResolver) agents(ctx context.Context, args agentsArgs, search bool
 		Nodes: nodes, PageInfo: pageInfo{found.Next != "", wire.OrNull(found.Next)},
 		Total: wire.EncodeTotal(found.Total), Match: wire.OrNull(string(found.Match)),
 		AsOf: wire.Each(found.AsOf, wire.EncodeAsOf), index: q.index,
-		filter: f,
+		filter: f, found: found,
 	}, nil
 }
 
@@ -114,7 +115,12 @@ func (c *agentConnection) Facets(ctx context.Context) (*stats.Facets, error) {
 	if err := charge(ctx, searchCost); err != nil {
 		return nil, err
 	}
-	facets, err := searchdb.SearchFacets(ctx, c.index.DB, c.filter)
+	facets := searchdb.Facets{AsOf: c.found.AsOf}
+	if c.filter.Text != "" && c.found.Match == "" && c.found.Total == (searchdb.Count{}) {
+		w := stats.EncodeFacets(facets) // nothing matches, in any way
+		return &w, nil
+	}
+	facets, err := searchdb.SearchFacets(ctx, c.index.DB, c.filter, c.found.Match)
 	if err != nil {
 		return nil, answers.SearchError(err, "query")
 	}

@@ -33,17 +33,22 @@ type Facets struct {
 const maxFacets = 30
 
 // SearchFacets counts the agents that a search finds by what they offer. Cursor and limit of the
-// filter are ignored, and near-identical agents count one by one. It fails as Agents does.
-func SearchFacets(ctx context.Context, db *store.DB, f AgentFilter) (out Facets, err error) {
+// filter are ignored, and near-identical agents count one by one. as is how a page of the same search was matched;
+// with "" the ways to match are tried as for a page. It fails as Agents does.
+func SearchFacets(ctx context.Context, db *store.DB, f AgentFilter, as Match) (out Facets, err error) {
 	if err := f.check(); err != nil {
 		return out, err
+	}
+	modes := matches(f.Text)
+	if as != "" {
+		modes = []Match{as}
 	}
 	err = searching(ctx, db, f, func(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView) error {
 		asOf := chaindb.LatestOf(chains)
 		deadline := time.Now().Add(timeouts(db).Search)
 		ctx, cancel := context.WithDeadline(ctx, deadline.Add(searchGrace))
 		defer cancel()
-		for _, mode := range matches(f.Text) {
+		for _, mode := range modes {
 			if err := boundStatements(ctx, tx, time.Until(deadline)); err != nil {
 				return err
 			}
