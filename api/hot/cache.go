@@ -21,6 +21,8 @@ const (
 	// maxAge bounds the age of values that depend on the clock and not on the database, such as lagSeconds. It is less
 	// than the age that Cache-Control allows.
 	maxAge = time.Second
+	// patience is how long a caller waits for the answer that another caller has made: the other one may read it slowly.
+	patience = 100 * time.Millisecond
 )
 
 // answer is an answer that may be sent again.
@@ -80,12 +82,13 @@ func (c *Cache) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		select {
 		case <-made:
+		case <-time.After(patience):
 		case <-e.Request().Context().Done():
 		}
 		if a := c.get(key, state); a != nil {
 			return a.Send(e)
 		}
-		return c.make(e, next, key, state) // the other one failed, or read another state
+		return c.make(e, next, key, state) // the other one is slow, failed, or read another state
 	}
 }
 

@@ -132,6 +132,37 @@ func TestAnswersAreMadeOnce(t *testing.T) {
 	<-made
 }
 
+// A caller who is answered slowly does not hold up others.
+func TestSlowCallerHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	e, c := echo.New(), New(db, nil, "/kept")
+	c.states = &states{ask: func(context.Context) (string, error) { return "same", nil }}
+	var asked atomic.Int64
+	first, end := make(chan struct{}), make(chan struct{})
+	e.Use(c.Middleware)
+	e.GET("/kept", func(c echo.Context) error {
+		if asked.Add(1) == 1 {
+			close(first)
+			<-end
+		}
+		c.Response().Header().Set("ETag", `"e"`)
+		return c.String(http.StatusOK, "answer")
+	})
+	var slow sync.WaitGroup
+	slow.Go(func() { ask(e, "/kept") })
+	<-first
+	if w := ask(e, "/kept"); w.Code != http.StatusOK || asked.Load() != 2 { // hangs until the test's end otherwise
+		t.Errorf("%d, asked %d times", w.Code, asked.Load())
+	}
+	close(end)
+	slow.Wait()
+}
+
 // A state that is asked for is never that of a question sent before, however the calls interleave.
 func TestStateIsNeverOlderThanItsCall(t *testing.T) {
 	t.Parallel()
