@@ -117,7 +117,7 @@ func static(name, title string, scripts ...string) show {
 func (s *site) page(f show) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		p := s.newPage(c)
-		status, name := http.StatusOK, ""
+		status := http.StatusOK
 		name, err := f(c.Request().Context(), p)
 		if err != nil {
 			status, name = s.failed(c, p, err), "error"

@@ -139,6 +139,11 @@ func (o *options) handler(t *testing.T) http.Handler {
 	server, err := httpapi.NewServer(o.on)
 	ok(t, err)
 	o.Server = server
+	if o.DB == nil {
+		o.DB, err = store.Open(t.Context(), "postgres://nobody@127.0.0.1:1/none", store.Options{}) // nothing connects
+		ok(t, err)
+		t.Cleanup(o.DB.Close)
+	}
 	_, err = api.New(api.Options{Server: server, DB: o.DB, Tools: o.served})
 	ok(t, err)
 	_, err = control.New(o.Options)
