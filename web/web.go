@@ -101,7 +101,7 @@ func (s *site) mount() {
 		e.GET(path, s.page(f))
 	}
 	e.GET(prefix+"/latest", s.latest)
-	s.o.Server.Raw("/assets/:name") // compressed when the process starts
+	s.o.Server.Raw("/assets/:name")
 	e.GET("/assets/:name", s.assets.serve)
 }
 

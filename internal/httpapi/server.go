@@ -145,9 +145,8 @@ func (s *Server) Handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Echo.GET(documentPath, func(c echo.Context) error {
-		return c.Blob(http.StatusOK, "application/openapi+json", doc)
-	})
+	s.Raw(documentPath)
+	s.Echo.GET(documentPath, NewFixed("application/openapi+json", doc).Send)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The copy keeps HEAD in the original request, by which the server omits the body.
 		in, u := *r, *r.URL
