@@ -110,6 +110,9 @@ func (r *rankings) log(t *testing.T, n int) {
 
 // TestQuality searches all queries once and judges ranks and decisions.
 func TestQuality(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long")
+	}
 	q := readQuality(t)
 	index := newIndex(t, q.items()...)
 	var results []intent.Result

@@ -84,6 +84,9 @@ func TestPieces(t *testing.T) {
 
 // TestReference compares vectors of int8 weights to those of the original weights.
 func TestReference(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long")
+	}
 	e := encoder(t)
 	least := 1.0
 	for _, r := range references(t) {
@@ -106,6 +109,9 @@ func TestReference(t *testing.T) {
 
 // TestDigest pins every bit of the vectors. `make test-arm64` runs it on another processor.
 func TestDigest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long")
+	}
 	const golden = "5a220f7d304b9f3d4b64c2e438e6a456176b3944b1ff8788b7a85fb677bf59af"
 	e := encoder(t)
 	sum := sha256.New()

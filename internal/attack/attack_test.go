@@ -54,6 +54,9 @@ func params(t testing.TB) *rating.Params {
 
 // The targets that the engine is built for, on both worlds.
 func TestAttacks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long")
+	}
 	for w, p := range worlds(t) {
 		b := NewBench(w, p, 1)
 		for _, n := range []int{1, 10, 100, 1000, 10000} {
@@ -96,6 +99,9 @@ func check(t *testing.T, o Outcome, most float64) {
 }
 
 func TestDetection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long")
+	}
 	w := alpha(t)
 	if w == nil {
 		t.Skip("test data absent: trust/soc-sign-bitcoinalpha.csv")
@@ -112,6 +118,9 @@ func TestDetection(t *testing.T) {
 
 // One compromised party and many that weigh next to nothing are worth one party.
 func TestDust(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long")
+	}
 	for w, p := range worlds(t) {
 		b := NewBench(w, p, 1)
 		if len(b.dust(100)) == 0 {

@@ -17,6 +17,9 @@ func policy(t testing.TB) *source.Policy {
 
 // Credentials, however many and with whomever they are mixed, give tier 2 at most and open no gate of value.
 func TestBoughtCredentials(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long")
+	}
 	for w, p := range worlds(t) {
 		b, s := NewBench(w, p, 1), NewSources(policy(t))
 		var outcomes []Outcome
@@ -64,6 +67,9 @@ func TestCredentialsAreCounted(t *testing.T) {
 
 // No issuer moves an agent by more than is promised, and no trial breaks a rule.
 func TestSourceBounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long")
+	}
 	for w, p := range worlds(t) {
 		b, s := NewBench(w, p, 1), NewSources(policy(t))
 		if x := b.SourceBounds(s, 150); x.Opened+x.Kept+x.Raised > 0 || x.Drop > 26 || x.Drop < 10 || x.Moved < 30 {

@@ -56,7 +56,11 @@ func TestNumberOfCalls(t *testing.T) {
 	w, s := chip(t)
 	w.MineEmpty(3)
 	r := w.reader(42220)
-	for raters, most := range map[int]int{10_000: 20, 100_000: 199} {
+	sizes := map[int]int{10_000: 20, 100_000: 199}
+	if testing.Short() {
+		delete(sizes, 100_000)
+	}
+	for raters, most := range sizes {
 		before, all := w.Calls("eth_call"), w.requests()
 		got := one(t, r, 42220, at(w.Head()), s, addresses(raters), source.Past{})
 		want(t, got, source.StatusOK)
