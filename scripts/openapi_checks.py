@@ -4,6 +4,7 @@ import schemathesis
 
 # Fields whose value depends on what is stored or on other parameters, which no document can say.
 DEPENDS = {
+    "agent": "of the chain beside it",
     "agentId": "an agent that is registered, or a right checksum",
     "above": "not below the other bound of a webhook",
     "after": "of the run and block of an export",
