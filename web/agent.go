@@ -69,7 +69,7 @@ type document struct {
 	}
 }
 
-// reputation is what may be said of an agent.
+// reputation is the score of an agent with its gates, the totals of its ratings by tag, and how independent its raters are.
 type reputation struct {
 	Scored struct {
 		Sentence   string
@@ -95,7 +95,7 @@ type reputation struct {
 	}
 }
 
-// tagSummary is what ratings with one tag say together.
+// tagSummary is the totals of the ratings with one tag.
 type tagSummary struct {
 	Tag                    string
 	Count, Reviewers       int64

@@ -107,7 +107,8 @@ type neighbors struct {
 	}
 }
 
-// graphOf joins the reviewer with its agents, and these with whoever else rated them.
+// graphOf returns the graph of a reviewer: its edges lead to the agents that it rated, and those of other reviewers to the
+// same agents.
 func graphOf(n neighbors) *graph {
 	g := &graph{known: map[string]*node{}}
 	self := g.add(node{ID: n.Address, Label: shorten(n.Address), Kind: "self", URL: prefix + "/reviewer/" + n.Address})

@@ -172,7 +172,7 @@ type sourceState struct {
 // counted is how many of all count.
 type counted struct{ All, Counted int64 }
 
-// coverage is how much of what was said counts.
+// coverage is how many ratings, raters and agents count in the scores of a chain.
 type coverage struct {
 	Rated, Thin, Several, ByRoots int64
 	Records, Raters, Agents       counted
@@ -192,7 +192,7 @@ type coverage struct {
 	}
 }
 
-// scoreHashes are the hashes of what scores follow from.
+// scoreHashes are the hashes of the inputs of a score.
 type scoreHashes struct {
 	Params, Tags, Roots         string
 	Links, Sources, Credentials *string

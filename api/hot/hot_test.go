@@ -46,14 +46,21 @@ func ask(e *echo.Echo, target string, headers ...string) *httptest.ResponseRecor
 	return w
 }
 
-// An answer is sent again until any transaction writes anything.
-func TestKeptUntilSomethingIsWritten(t *testing.T) {
-	t.Parallel()
+// opened returns an index of its own.
+func opened(t *testing.T) *store.DB {
+	t.Helper()
 	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
+	return db
+}
+
+// An answer is sent again until any transaction writes anything.
+func TestKeptUntilSomethingIsWritten(t *testing.T) {
+	t.Parallel()
+	db := opened(t)
 	e, _ := counter(New(db, []string{"never"}, "/kept/:id"))
 	write := func() {
 		err := db.InTx(t.Context(), pgx.TxOptions{}, "write", func(tx pgx.Tx) error {
@@ -86,27 +93,29 @@ func TestKeptUntilSomethingIsWritten(t *testing.T) {
 	}
 }
 
-// Callers who ask for the same at once share one answer.
-func TestAnswersAreMadeOnce(t *testing.T) {
-	t.Parallel()
-	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
-	e, c := echo.New(), New(db, nil, "/kept")
+// heldUp returns a server with the kept route /kept, whose state never changes. asked counts how often its answer was
+// made. The first time closes first and lasts until end is closed.
+func heldUp(t *testing.T) (e *echo.Echo, c *Cache, asked *atomic.Int64, first, end chan struct{}) {
+	t.Helper()
+	e, c = echo.New(), New(opened(t), nil, "/kept")
 	c.states = &states{ask: func(context.Context) (string, error) { return "same", nil }} // whatever others write
-	var asked atomic.Int64
-	first, others := make(chan struct{}), make(chan struct{})
+	asked, first, end = new(atomic.Int64), make(chan struct{}), make(chan struct{})
 	e.Use(c.Middleware)
 	e.GET("/kept", func(c echo.Context) error {
 		if asked.Add(1) == 1 {
 			close(first)
-			<-others
+			<-end
 		}
 		c.Response().Header().Set("ETag", `"e"`)
 		return c.String(http.StatusOK, "answer")
 	})
+	return e, c, asked, first, end
+}
+
+// Callers who ask for the same at once share one answer.
+func TestAnswersAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	e, c, asked, first, others := heldUp(t)
 	var all sync.WaitGroup
 	send := func() {
 		all.Go(func() {
@@ -135,24 +144,7 @@ func TestAnswersAreMadeOnce(t *testing.T) {
 // A caller who is answered slowly does not hold up others.
 func TestSlowCallerHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
-	e, c := echo.New(), New(db, nil, "/kept")
-	c.states = &states{ask: func(context.Context) (string, error) { return "same", nil }}
-	var asked atomic.Int64
-	first, end := make(chan struct{}), make(chan struct{})
-	e.Use(c.Middleware)
-	e.GET("/kept", func(c echo.Context) error {
-		if asked.Add(1) == 1 {
-			close(first)
-			<-end
-		}
-		c.Response().Header().Set("ETag", `"e"`)
-		return c.String(http.StatusOK, "answer")
-	})
+	e, _, asked, first, end := heldUp(t)
 	var slow sync.WaitGroup
 	slow.Go(func() { ask(e, "/kept") })
 	<-first

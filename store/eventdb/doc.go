@@ -17,10 +17,9 @@
 // Events of treasuries are stored with the others and decoded in treasury_events. They change
 // nothing of agents.
 //
-// Triggers of sums and votes keep agent_sums and agent_votes, the totals of each agent, in step with them, whoever writes
-// them: a batch, a rewind, or package importdb.
+// Triggers on sums and votes update agent_sums and agent_votes, the totals of each agent, in the transaction of every
+// write: that of a batch, of a rewind, and of package importdb.
 //
 // Tables: events, treasury_events, agent_states, metadata, operators, feedback, responses, validation_requests,
-// validation_responses, pending, agents, sums, votes,
-// agent_sums, agent_votes.
+// validation_responses, pending, agents, sums, votes, agent_sums, agent_votes.
 package eventdb

@@ -6,15 +6,15 @@ import (
 	"repute/store/chaindb"
 )
 
-// ratingTotals are the SQL relations of what the live ratings of an agent add up to as of block $3. All but counts are
-// about the agent of row k.
+// ratingTotals are SQL relations with the totals of the live ratings of an agent as of block $3. The agent is that of row
+// k, and for counts that of row a.
 type ratingTotals struct {
 	// sums has tag1, tag2, decimals, n and sum of all clients together. Several rows may have the same tags and decimals.
 	sums string
 	// votes has tag1, value, decimals and n of tag c.tag1: how many clients have that as their newest live rating of the
 	// tag. It reads the common table expression given, which is empty where none is needed.
 	votes, given string
-	// counts has feedback, revoked and clients, for row a of agents.
+	// counts has feedback, revoked and clients.
 	counts string
 }
 

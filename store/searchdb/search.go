@@ -58,7 +58,8 @@ var (
 	errTooMany = fmt.Errorf("too many searches at once: %w", context.DeadlineExceeded)
 )
 
-// Timeouts bound searches: Search bounds all statements of a page together, Count the one that counts.
+// Timeouts are the longest times of a search: Search of all statements of a page together, Count of the statement that
+// counts the matches.
 type Timeouts struct{ Search, Count time.Duration }
 
 // SetTimeouts bounds the searches of a DB. It is called before the first search; without it a search may take a minute.

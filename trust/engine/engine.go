@@ -228,5 +228,5 @@ func (e *Engine) listen(ctx context.Context, keepers *sync.Map) {
 	}
 }
 
-// listenAgain is the pause before listening again. Polling goes on meanwhile.
+// listenAgain is the pause between two attempts to listen. The engine polls during the pause.
 const listenAgain = 10 * time.Second
