@@ -72,7 +72,7 @@ func TestSearchesLeaveReaders(t *testing.T) {
 			break
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, _, err := query.Agent(ctx, db, w.id(0), latest); err != nil {
 		t.Errorf("an agent while all search: %v", err)

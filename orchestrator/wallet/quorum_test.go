@@ -197,7 +197,7 @@ func TestCeilings(t *testing.T) {
 	tipped := config("", thousands)
 	tipped.MaxFeePerGas, tipped.MaxTip = big.NewInt(4e9), big.NewInt(2e9)
 	greedy, db := w.open(tipped)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
 	r := sendingOwner(ctx, greedy, pause)
 	until(t, "it is sent", func() bool {

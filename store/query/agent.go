@@ -86,7 +86,7 @@ func agentThen(ctx context.Context, s chaindb.Subject) (repute.Agent, error) {
 	if err != nil {
 		return a, fmt.Errorf("state at block %d: %w", s.Block, err)
 	}
-	if a.Score, err = score(ctx, s); err != nil {
+	if a.Score, err = scoreAt(ctx, s); err != nil {
 		return a, err
 	}
 	return a, readMetadata(ctx, s.Tx, map[store.AgentKey]*repute.Agent{store.KeyOf(s.ID): &a}, metadataAt(), s.Key()...)

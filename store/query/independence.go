@@ -27,29 +27,40 @@ func Independence(ctx context.Context, db *store.DB, id repute.AgentID, at reput
 	asOf repute.AsOf, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read independence", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
-		apart, err := independenceOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
+		var apart map[store.AgentKey]repute.Independence
+		err := send(ctx, s.Tx, func(b *pgx.Batch) { apart = queueIndependence(b, []repute.AgentID{s.ID}, s.Block) })
 		i = apart[store.KeyOf(s.ID)]
 		return err
 	})
 	return i, asOf, err
 }
 
-// independenceOf judges the raters of each agent with two statements.
-func independenceOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID,
-	block int64) (map[store.AgentKey]repute.Independence, error) {
-	ratings, err := glances(ctx, tx, ids, block)
-	if err != nil || len(ratings) == 0 {
-		return nil, err
-	}
-	raters, err := ratersOf(ctx, tx, ids, block)
-	if err != nil {
-		return nil, err
-	}
+// queueIndependence queues the statement by which the raters of each agent are judged. It skips along the index over other
+// agents, so that a client with many ratings costs no more than others.
+func queueIndependence(b *pgx.Batch, ids []repute.AgentID, block int64) map[store.AgentKey]repute.Independence {
+	const live = `f.chain_id = k.chain_id and f.client = c.client and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`
 	out := make(map[store.AgentKey]repute.Independence, len(ids))
-	for k, list := range ratings {
-		out[k] = judgeRaters(list, raters[k])
-	}
-	return out, nil
+	b.Queue(`
+		select k.chain_id, k.token_id, l.*
+		from `+agentsAsked+` cross join lateral (
+			with n as materialized `+newestRatings+`, r as materialized (
+				select c.client,
+					not exists (select from feedback f where `+live+` and f.token_id < k.token_id)
+					and not exists (select from feedback f where `+live+` and f.token_id > k.token_id) as only,
+					array(select distinct owner from (
+						select owner from agents a where a.chain_id = k.chain_id and a.wallet = c.client and a.wallet <> '' limit 100) a) as owners
+				from (select distinct client from n) c)
+			select n.client, r.only, r.owners, (select b.time from blocks b where (b.chain_id, b.number) = (k.chain_id, n.block)) as time,
+				n.block, n.value::text, n.decimals, n.tag1, n.tag2, n.uri_id, n.log_index
+			from n join r using (client)) l
+		order by k.chain_id, k.token_id, l.block, l.log_index`, askedAt(ids, block)...).Query(func(rows pgx.Rows) error {
+		ratings, raters, err := collectRatings(rows)
+		for k, list := range ratings {
+			out[k] = judgeRaters(list, raters[k])
+		}
+		return err
+	})
+	return out
 }
 
 // judgeRaters computes the figures from ratings and raters of one agent.
@@ -85,31 +96,6 @@ type burst struct {
 	tag1, tag2, uri int64
 }
 
-// glances returns the newest live ratings of each agent, the oldest of them first.
-func glances(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey][]glance, error) {
-	rows, err := tx.Query(ctx, `
-		select k.chain_id, k.token_id, n.client,
-			(select b.time from blocks b where (b.chain_id, b.number) = (k.chain_id, n.block)), n.block, n.value::text,
-				n.decimals, n.tag1, n.tag2, n.uri_id
-		from `+agentsAsked+` cross join lateral `+newestRatings+` n
-		order by k.chain_id, k.token_id, n.block, n.log_index`, askedAt(ids, block)...)
-	if err != nil {
-		return nil, err
-	}
-	out := map[store.AgentKey][]glance{}
-	var k store.AgentKey
-	var client []byte
-	var at *time.Time
-	var b burst
-	into := []any{&k.Chain, (*store.TokenNum)(&k.Token), &client, &at, &b.block, &b.value, &b.decimals, &b.tag1, &b.tag2,
-		&b.uri}
-	_, err = pgx.ForEachRow(rows, into, func() error {
-		out[k] = append(out[k], glance{common.BytesToAddress(client), store.TimeOf(at), b})
-		return nil
-	})
-	return out, err
-}
-
 // rater is a client that gave some of these ratings.
 type rater struct {
 	client common.Address
@@ -119,34 +105,37 @@ type rater struct {
 	owners []common.Address
 }
 
-// ratersOf reads the raters of each agent. It skips along the index over other agents, so that a
-// client with many ratings costs no more than others.
-func ratersOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey][]rater, error) {
-	const live = `f.chain_id = k.chain_id and f.client = r.client and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`
-	rows, err := tx.Query(ctx, `
-		select k.chain_id, k.token_id, r.client,
-			not exists (select from feedback f where `+live+` and f.token_id < k.token_id)
-			and not exists (select from feedback f where `+live+` and f.token_id > k.token_id),
-			array(select distinct owner from (
-				select owner from agents a where a.chain_id = k.chain_id and a.wallet = r.client and a.wallet <> '' limit 100) a)
-		from `+agentsAsked+` cross join lateral (select distinct client from `+newestRatings+` n) r`, askedAt(ids, block)...)
-	if err != nil {
-		return nil, err
+// collectRatings returns the newest live ratings of each agent, the oldest of them first, and who gave them.
+func collectRatings(rows pgx.Rows) (ratings map[store.AgentKey][]glance, raters map[store.AgentKey][]rater, err error) {
+	ratings, raters = map[store.AgentKey][]glance{}, map[store.AgentKey][]rater{}
+	type in struct {
+		agent  store.AgentKey
+		client common.Address
 	}
-	out := map[store.AgentKey][]rater{}
+	seen := map[in]bool{}
 	var k store.AgentKey
 	var client []byte
 	var only bool
 	var owners [][]byte
-	_, err = pgx.ForEachRow(rows, []any{&k.Chain, (*store.TokenNum)(&k.Token), &client, &only, &owners}, func() error {
-		r := rater{client: common.BytesToAddress(client), only: only}
-		for _, o := range owners {
-			r.owners = append(r.owners, common.BytesToAddress(o))
+	var at *time.Time
+	var b burst
+	var place int64
+	into := []any{&k.Chain, (*store.TokenNum)(&k.Token), &client, &only, &owners, &at, &b.block, &b.value, &b.decimals, &b.tag1,
+		&b.tag2, &b.uri, &place}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		by := common.BytesToAddress(client)
+		ratings[k] = append(ratings[k], glance{by, store.TimeOf(at), b})
+		if !seen[in{k, by}] {
+			seen[in{k, by}] = true
+			r := rater{client: by, only: only}
+			for _, o := range owners {
+				r.owners = append(r.owners, common.BytesToAddress(o))
+			}
+			raters[k] = append(raters[k], r)
 		}
-		out[k] = append(out[k], r)
 		return nil
 	})
-	return out, err
+	return ratings, raters, err
 }
 
 // busiest returns the most ratings within 24 hours.

@@ -16,7 +16,7 @@ type ReputationParts struct {
 }
 
 // Reputations reads the newest reputation of many agents on one snapshot, with one statement for
-// each part (two for Independence). Summaries are of all clients and tags. For an agent that is not
+// each part and one message to the database for all of them. Summaries are of all clients and tags. For an agent that is not
 // indexed only Agent and an unknown score are set.
 func Reputations(ctx context.Context, db *store.DB, ids []repute.AgentID,
 	parts ReputationParts) (out map[repute.AgentID]Reputation, err error) {
@@ -30,60 +30,60 @@ func Reputations(ctx context.Context, db *store.DB, ids []repute.AgentID,
 // ReadReputations is Reputations within the transaction of a snapshot.
 func ReadReputations(ctx context.Context, tx pgx.Tx, ids []repute.AgentID,
 	parts ReputationParts) (map[repute.AgentID]Reputation, error) {
-	scores, err := scoresOf(ctx, tx, ids, parts.Results)
-	if err != nil {
-		return nil, err
-	}
+	var scores map[store.AgentKey]repute.Score
 	var summaries map[store.AgentKey]repute.Summary
-	if parts.Summary {
-		if summaries, err = summariesOf(ctx, tx, ids); err != nil {
-			return nil, err
-		}
-	}
 	var tags map[store.AgentKey]Tagged
-	if parts.Tags {
-		if tags, err = tagsOf(ctx, tx, latestTotals(), ids, chaindb.Everything); err != nil {
-			return nil, err
-		}
-	}
 	var apart map[store.AgentKey]repute.Independence
-	if parts.Independence {
-		if apart, err = independenceOf(ctx, tx, ids, chaindb.Everything); err != nil {
-			return nil, err
+	err := send(ctx, tx, func(b *pgx.Batch) {
+		scores = queueScores(b, ids, parts.Results)
+		if parts.Summary {
+			summaries = queueSummaries(b, ids)
 		}
-	}
+		if parts.Tags {
+			tags = queueTags(b, latestTotals(), ids, chaindb.Everything)
+		}
+		if parts.Independence {
+			apart = queueIndependence(b, ids, chaindb.Everything)
+		}
+	})
 	out := make(map[repute.AgentID]Reputation, len(ids))
 	for _, id := range ids {
 		k := store.KeyOf(id)
 		out[id] = Reputation{Agent: id, Summary: summaries[k], Tagged: tags[k], Score: scores[k], Independence: apart[k]}
 	}
-	return out, nil
+	return out, err
 }
 
-// summariesOf returns the newest summary of all clients and tags per agent.
-func summariesOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) (map[store.AgentKey]repute.Summary, error) {
+// queueSummaries queues what reads the newest summary of all clients and tags per agent.
+func queueSummaries(b *pgx.Batch, ids []repute.AgentID) map[store.AgentKey]repute.Summary {
+	out := make(map[store.AgentKey]repute.Summary, len(ids))
+	for _, id := range ids {
+		out[store.KeyOf(id)] = repute.Summarize(nil)
+	}
 	chains, tokens := store.KeyColumns(ids)
-	rows, err := tx.Query(ctx, `
+	b.Queue(`
 		select k.chain_id, k.token_id, s.decimals, s.n, s.sum
 		from `+agentsAsked+`
 		cross join lateral (
 			select decimals, sum(n)::bigint as n, sum(sum) as sum from agent_sums s
-			where s.chain_id = k.chain_id and s.token_id = k.token_id group by decimals) s`, chains, tokens)
-	if err != nil {
-		return nil, err
-	}
-	tallies := make(map[store.AgentKey][]repute.Tally, len(ids))
+			where s.chain_id = k.chain_id and s.token_id = k.token_id group by decimals) s`, chains, tokens).Query(
+		func(rows pgx.Rows) error { return collectSummaries(rows, out) })
+	return out
+}
+
+// collectSummaries reads the rows of queueSummaries.
+func collectSummaries(rows pgx.Rows, out map[store.AgentKey]repute.Summary) error {
+	tallies := map[store.AgentKey][]repute.Tally{}
 	var k store.AgentKey
 	var t repute.Tally
 	var sum store.BigNum
-	_, err = pgx.ForEachRow(rows, []any{&k.Chain, (*store.TokenNum)(&k.Token), &t.Decimals, &t.Count, &sum}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&k.Chain, (*store.TokenNum)(&k.Token), &t.Decimals, &t.Count, &sum}, func() error {
 		t.Sum = sum.Int
 		tallies[k] = append(tallies[k], t)
 		return nil
 	})
-	out := make(map[store.AgentKey]repute.Summary, len(tallies))
-	for _, id := range ids {
-		out[store.KeyOf(id)] = repute.Summarize(tallies[store.KeyOf(id)])
+	for k, of := range tallies {
+		out[k] = repute.Summarize(of)
 	}
-	return out, err
+	return err
 }

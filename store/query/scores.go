@@ -64,9 +64,8 @@ func newestScores(results bool) string {
 				and r.chain_id = k.chain_id and r.unjudged is not null order by r.run desc limit 1)) s`
 }
 
-// scoresOf returns the newest score per agent, the unknown score where there is none.
-func scoresOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, results bool) (map[store.AgentKey]repute.Score,
-	error) {
+// queueScores queues what reads the newest score per agent, the unknown score where there is none.
+func queueScores(b *pgx.Batch, ids []repute.AgentID, results bool) map[store.AgentKey]repute.Score {
 	out := make(map[store.AgentKey]repute.Score, len(ids))
 	for _, id := range ids {
 		s := scoredb.Unknown()
@@ -74,22 +73,24 @@ func scoresOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, results bool
 		out[store.KeyOf(id)] = s
 	}
 	chains, tokens := store.KeyColumns(ids)
-	rows, err := tx.Query(ctx, newestScores(results), chains, tokens)
-	if err != nil {
-		return nil, err
-	}
-	scores, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (repute.Score, error) {
-		var rank int
-		var chain uint64
-		var identity []byte
-		s, err := scanScore(repute.Chain{}, &rank, &chain, &identity)(row)
-		s.Agent.ChainID, s.Agent.Registry = chain, common.BytesToAddress(identity)
-		return s, err
+	b.Queue(newestScores(results), chains, tokens).Query(func(rows pgx.Rows) error {
+		scores, err := pgx.CollectRows(rows, scanNewest)
+		for _, s := range scores {
+			out[store.KeyOf(s.Agent)] = s
+		}
+		return err
 	})
-	for _, s := range scores {
-		out[store.KeyOf(s.Agent)] = s
-	}
-	return out, err
+	return out
+}
+
+// scanNewest reads a row of newestScores.
+func scanNewest(row pgx.CollectableRow) (repute.Score, error) {
+	var rank int
+	var chain uint64
+	var identity []byte
+	s, err := scanScore(repute.Chain{}, &rank, &chain, &identity)(row)
+	s.Agent.ChainID, s.Agent.Registry = chain, common.BytesToAddress(identity)
+	return s, err
 }
 
 // readScores sets the newest scores of agents.
@@ -98,20 +99,27 @@ func readScores(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*reput
 	for _, a := range agents {
 		ids = append(ids, a.ID)
 	}
-	scores, err := scoresOf(ctx, tx, ids, results)
+	var scores map[store.AgentKey]repute.Score
+	err := send(ctx, tx, func(b *pgx.Batch) { scores = queueScores(b, ids, results) })
 	for k, s := range scores {
 		agents[k].Score = s
 	}
 	return err
 }
 
-// score returns the subject's stored score, or that of an agent without ratings. A score that may
-// have been pruned is unknown, so that other parts of the answer are still returned.
-func score(ctx context.Context, s chaindb.Subject) (out repute.Score, err error) {
-	if s.Block == chaindb.Everything {
-		scores, err := scoresOf(ctx, s.Tx, []repute.AgentID{s.ID}, true)
-		return scores[store.KeyOf(s.ID)], err
+// score returns the subject's stored score.
+func score(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
+	if s.Block != chaindb.Everything {
+		return scoreAt(ctx, s)
 	}
+	var scores map[store.AgentKey]repute.Score
+	err := send(ctx, s.Tx, func(b *pgx.Batch) { scores = queueScores(b, []repute.AgentID{s.ID}, true) })
+	return scores[store.KeyOf(s.ID)], err
+}
+
+// scoreAt returns the subject's stored score as of a block before the newest, or that of an agent without ratings. A score
+// that may have been pruned is unknown, so that other parts of the answer are still returned.
+func scoreAt(ctx context.Context, s chaindb.Subject) (out repute.Score, err error) {
 	out, err = finalScore(ctx, s)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):

@@ -39,9 +39,9 @@ func askedAt(ids []repute.AgentID, block int64) []any {
 	return []any{chains, tokens, block}
 }
 
-// summary adds up what getSummary would, with the same filters.
-func summary(ctx context.Context, s chaindb.Subject, totals ratingTotals, clients []common.Address, tag1,
-	tag2 string) (repute.Summary, error) {
+// queueSummary queues what adds up what getSummary would, with the same filters.
+func queueSummary(b *pgx.Batch, s chaindb.Subject, totals ratingTotals, clients []common.Address, tag1,
+	tag2 string) *repute.Summary {
 	args := asked(s)
 	arg := func(v any) int {
 		args = append(args, v)
@@ -60,14 +60,14 @@ func summary(ctx context.Context, s chaindb.Subject, totals ratingTotals, client
 	if tag2 != "" {
 		where += fmt.Sprintf(" and tag2 = (select id from tags where hash = $%d)", arg(tagHash(&tag2)))
 	}
-	rows, err := s.Tx.Query(ctx,
-		"select decimals, sum(n)::bigint, sum(sum) from "+agentsAsked+" cross join "+from+" where "+where+
-			" and $3::bigint is not null group by decimals having sum(n) > 0", args...)
-	if err != nil {
-		return repute.Summary{}, err
-	}
-	tallies, err := pgx.CollectRows(rows, scanTally)
-	return repute.Summarize(tallies), err
+	out := new(repute.Summary)
+	b.Queue("select decimals, sum(n)::bigint, sum(sum) from "+agentsAsked+" cross join "+from+" where "+where+
+		" and $3::bigint is not null group by decimals having sum(n) > 0", args...).Query(func(rows pgx.Rows) error {
+		tallies, err := pgx.CollectRows(rows, scanTally)
+		*out = repute.Summarize(tallies)
+		return err
+	})
+	return out
 }
 
 // scanTally reads count and sum of one group of decimals.
@@ -84,10 +84,11 @@ type Tagged struct {
 	Total int64               // how many there are
 }
 
-// tagsOf summarizes the live tag1 of each agent that have most ratings, and counts all of them, by totals as of a block.
-func tagsOf(ctx context.Context, tx pgx.Tx, totals ratingTotals, ids []repute.AgentID,
-	block int64) (map[store.AgentKey]Tagged, error) {
-	rows, err := tx.Query(ctx, `
+// queueTags queues what summarizes the live tag1 of each agent that have most ratings, and counts all of them, by totals as
+// of a block.
+func queueTags(b *pgx.Batch, totals ratingTotals, ids []repute.AgentID, block int64) map[store.AgentKey]Tagged {
+	all := make(map[store.AgentKey]Tagged, len(ids))
+	b.Queue(`
 		select k.chain_id, k.token_id, v.* from `+agentsAsked+`
 		cross join lateral (
 			with c as materialized (
@@ -97,16 +98,14 @@ func tagsOf(ctx context.Context, tx pgx.Tx, totals ratingTotals, ids []repute.Ag
 			select c.tag1, `+store.HeadOf("c.name")+`, c.n, c.total, v.value, v.decimals, v.n as votes, c.name
 			from c cross join lateral `+totals.votes+` v) v
 		where $3::bigint is not null
-		order by k.chain_id, k.token_id, v.n desc, v.name`, askedAt(ids, block)...)
-	if err != nil {
-		return nil, err
-	}
-	return collectTags(rows)
+		order by k.chain_id, k.token_id, v.n desc, v.name`, askedAt(ids, block)...).Query(func(rows pgx.Rows) error {
+		return collectTags(rows, all)
+	})
+	return all
 }
 
-// collectTags reads rows grouped by agent and tag.
-func collectTags(rows pgx.Rows) (map[store.AgentKey]Tagged, error) {
-	all := map[store.AgentKey]Tagged{}
+// collectTags reads rows grouped by agent and tag into all.
+func collectTags(rows pgx.Rows, all map[store.AgentKey]Tagged) error {
 	var tallies []repute.VoteTally
 	var open store.AgentKey // whose tags are read
 	finish := func() {
@@ -135,18 +134,20 @@ func collectTags(rows pgx.Rows) (map[store.AgentKey]Tagged, error) {
 		return nil
 	})
 	finish()
-	return all, err
+	return err
 }
 
-// counts returns the agent's totals.
-func counts(ctx context.Context, s chaindb.Subject, totals ratingTotals) (c repute.AgentCounts, err error) {
+// queueCounts queues what reads the agent's totals.
+func queueCounts(b *pgx.Batch, s chaindb.Subject, totals ratingTotals) *repute.AgentCounts {
+	c := new(repute.AgentCounts)
 	with := "with a as (select * from agents where chain_id = $1 and token_id = $2 and registered_block <= $3)"
 	if s.Block != chaindb.Everything {
 		with = agentAt(totals)
 	}
-	err = s.Tx.QueryRow(ctx, with+" select feedback, revoked, clients, responses, validations from a", s.Key()...).
-		Scan(&c.Feedback, &c.Revoked, &c.Clients, &c.Responses, &c.Validations)
-	return c, err
+	b.Queue(with+" select feedback, revoked, clients, responses, validations from a", s.Key()...).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&c.Feedback, &c.Revoked, &c.Clients, &c.Responses, &c.Validations)
+	})
+	return c
 }
 
 // checkClients refuses lists of clients that the contract refuses.
@@ -171,7 +172,9 @@ func Summary(ctx context.Context, db *store.DB, id repute.AgentID, clients []com
 		if err != nil {
 			return err
 		}
-		sum, err = summary(ctx, s, totals, clients, tag1, tag2)
+		var read *repute.Summary
+		err = send(ctx, s.Tx, func(b *pgx.Batch) { read = queueSummary(b, s, totals, clients, tag1, tag2) })
+		sum = *read
 		return err
 	})
 	return sum, asOf, err
@@ -187,47 +190,70 @@ func Tags(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (t
 		if err != nil {
 			return err
 		}
-		all, err := tagsOf(ctx, s.Tx, totals, []repute.AgentID{s.ID}, s.Block)
+		var all map[store.AgentKey]Tagged
+		err = send(ctx, s.Tx, func(b *pgx.Batch) { all = queueTags(b, totals, []repute.AgentID{s.ID}, s.Block) })
 		tags = all[store.KeyOf(s.ID)].Tags
 		return err
 	})
 	return tags, asOf, err
 }
 
-// ReadReputation returns Summary, Tags and the counts of one snapshot.
+// ReadReputation returns Summary, Tags, the score and the counts of one snapshot.
 func ReadReputation(ctx context.Context, db *store.DB, id repute.AgentID, q ReputationQuery) (r Reputation, err error) {
 	if err := checkClients(q.Clients); err != nil {
 		return r, err
 	}
 	err = chaindb.ViewAgent(ctx, db, "read reputation", id, q.At, func(ctx context.Context, s chaindb.Subject) error {
 		r.Agent, r.AsOf = s.ID, s.AsOf
-		totals, err := totalsAt(ctx, s)
-		if err != nil {
-			return err
-		}
-		if r.Summary, err = summary(ctx, s, totals, q.Clients, q.Tag1, q.Tag2); err != nil {
-			return err
-		}
-		tags, err := tagsOf(ctx, s.Tx, totals, []repute.AgentID{s.ID}, s.Block)
-		if err != nil {
-			return err
-		}
-		r.Tagged = tags[store.KeyOf(s.ID)]
-		if r.Counts, err = counts(ctx, s, totals); err != nil {
-			return err
-		}
-		if r.Score, err = score(ctx, s); err != nil {
-			return err
-		}
 		if q.Run {
 			if r.Run, err = scoredb.ClosedRun(ctx, s.Tx, s.ID.ChainID, s.Block); err != nil &&
 				!errors.Is(err, repute.ErrNotFound) {
 				return err
 			}
 		}
-		apart, err := independenceOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
-		r.Independence = apart[store.KeyOf(s.ID)]
-		return err
+		return r.read(ctx, s, q)
 	})
 	return r, err
 }
+
+// read reads everything about one agent with one message to the database, but for what depends on a block of the past.
+func (r *Reputation) read(ctx context.Context, s chaindb.Subject, q ReputationQuery) error {
+	totals, err := totalsAt(ctx, s)
+	if err != nil {
+		return err
+	}
+	latest, ids := s.Block == chaindb.Everything, []repute.AgentID{s.ID}
+	var tags map[store.AgentKey]Tagged
+	var scores map[store.AgentKey]repute.Score
+	var apart map[store.AgentKey]repute.Independence
+	var summary *repute.Summary
+	var counts *repute.AgentCounts
+	err = send(ctx, s.Tx, func(b *pgx.Batch) {
+		if latest {
+			reusePlans(b)
+			scores = queueScores(b, ids, true)
+		}
+		summary, tags = queueSummary(b, s, totals, q.Clients, q.Tag1, q.Tag2), queueTags(b, totals, ids, s.Block)
+		counts, apart = queueCounts(b, s, totals), queueIndependence(b, ids, s.Block)
+	})
+	if err != nil {
+		return err
+	}
+	k := store.KeyOf(s.ID)
+	r.Summary, r.Tagged, r.Counts, r.Score, r.Independence = *summary, tags[k], *counts, scores[k], apart[k]
+	if !latest {
+		r.Score, err = scoreAt(ctx, s)
+	}
+	return err
+}
+
+// send sends the statements that f queues to the database as one message, and reads their answers.
+func send(ctx context.Context, tx pgx.Tx, f func(*pgx.Batch)) error {
+	var b pgx.Batch
+	f(&b)
+	return tx.SendBatch(ctx, &b).Close()
+}
+
+// reusePlans makes the rest of the transaction use one plan for all parameters of a statement. Planning takes as long as
+// reading where a few rows of one agent are read, and their plan is the same for every agent.
+func reusePlans(b *pgx.Batch) { b.Queue("set local plan_cache_mode = force_generic_plan") }

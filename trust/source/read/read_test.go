@@ -256,7 +256,7 @@ func TestDeadlineKeepsWhatWasRead(t *testing.T) {
 	slow := shipped(t).Source("basename")
 	registrar := slow.Home(8453).Contracts["registrar"].Address
 	w.put(registrar, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
 	w.set(func() {
 		w.first = func(c rpctest.Call) *rpctest.Answer {
