@@ -111,7 +111,7 @@ bench: build
 # do not show.
 race:
 	@scripts/setup.sh postgres redis
-	$(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vE '$(NODE_PACKAGES)')
+	$(GO) test -race -short -vet=off -p 3 -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vE '$(NODE_PACKAGES)')
 
 soak:
 	@scripts/setup.sh postgres
