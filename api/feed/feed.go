@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	pollEvery  = 100 * time.Millisecond
+	pollEvery  = 50 * time.Millisecond
 	finalEvery = time.Second // finality moves with blocks, not with changes
 	page       = 500         // changes that are read at once
 	keep       = 10_000      // newest changes that are kept in memory

@@ -14,17 +14,17 @@ import (
 	"repute/store/scoredb"
 )
 
-// validScore returns the SQL of whether row s of trust_scores, whose run is r, is valid: its newest
+// ValidScore returns the SQL of whether row s of trust_scores, whose run is r, is valid: its newest
 // block is still part of the chain. Without coalesce the planner takes all but one in two hundred rows for
 // invalid, and sorts all scores of a chain for one page of a list.
-func validScore(s, r string) string {
+func ValidScore(s, r string) string {
 	return fmt.Sprintf(`coalesce(%[1]s.block = %[2]s.block or %[1]s.block_hash = (
 	select b.hash from blocks b where (b.chain_id, b.number) = (%[1]s.chain_id, %[1]s.block)), false)`, s, r)
 }
 
 // Scored returns the SQL of a row of scores ts with its run tr, of agent a.
 func Scored() string {
-	return "(ts.chain_id, ts.token_id) = (a.chain_id, a.token_id) and (tr.chain_id, tr.run) = (ts.chain_id, ts.run) and " + validScore("ts", "tr")
+	return "(ts.chain_id, ts.token_id) = (a.chain_id, a.token_id) and (tr.chain_id, tr.run) = (ts.chain_id, ts.run) and " + ValidScore("ts", "tr")
 }
 
 // newestScores returns the statement that reads the newest score of each key of $1 and $2: the
@@ -46,7 +46,7 @@ func newestScores(results bool) string {
 		with provisional as (
 			select ` + columns + `, false as final, s.block, s.block_hash, s.block_time, 1 as rank
 			from trust_scores s join trust_runs r using (chain_id, run)
-			where (s.chain_id, s.token_id) = (k.chain_id, k.token_id) and ` + validScore("s", "r") + `
+			where (s.chain_id, s.token_id) = (k.chain_id, k.token_id) and ` + ValidScore("s", "r") + `
 		), closed as (
 			select ` + final + `, true, r.block, r.block_hash, r.block_time, 2
 			from trust_finals s join trust_runs r using (chain_id, run)

@@ -2,6 +2,7 @@ package searchdb
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"repute"
@@ -54,6 +55,19 @@ func (q *agentQuery) whereIn(o agentOrder) string {
 		return q.where
 	}
 	return strings.Replace(q.where, hasScore(q.scored), q.scored, 1)
+}
+
+// scoredAlone reports whether nothing but the score selects agents. Then scores are counted without their agents, which takes
+// half the time.
+func (q *agentQuery) scoredAlone() bool {
+	return q.match == nil && q.scored != "" && q.where == " and "+hasScore(q.scored)
+}
+
+// scores returns a statement with a row for each score that the filter selects, up to one more than maxCounted of each chain.
+func (q *agentQuery) scores() string {
+	return fmt.Sprintf(`select from unnest($1::bigint[]) as k(chain_id) cross join lateral (
+		select from trust_scores ts join trust_runs tr on (tr.chain_id, tr.run) = (ts.chain_id, ts.run)
+		where ts.chain_id = k.chain_id and %s and %s limit %d) s`, query.ValidScore("ts", "tr"), q.scored, maxCounted+1)
 }
 
 // hasScore is the SQL of whether agent a has a score for which a condition on it, ts, holds.

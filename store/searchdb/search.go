@@ -254,6 +254,9 @@ func (q *agentQuery) count(ctx context.Context, tx pgx.Tx, o agentOrder, chains 
 	with, from := q.source(false)
 	matching := fmt.Sprintf(`select from unnest($1::bigint[]) as k(chain_id) cross join lateral (
 		select from %s%s where a.chain_id = k.chain_id%s limit %d) a`, from, o.join, q.whereIn(o), maxCounted+1)
+	if q.scoredAlone() {
+		matching = q.scores()
+	}
 	if q.match != nil {
 		what := ""
 		if !q.unfolded {
