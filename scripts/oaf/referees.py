@@ -1,6 +1,6 @@
-"""Judge the exports of OAF agents with the code that loads them: skills, Deep Agents and recipes.
+"""Judge the exports of OAF agents with the code that loads them: skills and Deep Agents.
 
-Usage: referees.py skills DIR | deep-agents DIR | goose DIR. Prints what was loaded, one name a line; exits with 1 and
+Usage: referees.py skills DIR | deep-agents DIR. Prints what was loaded, one name a line; exits with 1 and
 the reason otherwise."""
 import sys
 from pathlib import Path
@@ -43,28 +43,7 @@ def deep_agents(root):
     yield "graph " + graph.name
 
 
-def goose(root):
-    """Render every recipe as Jinja with no variables, and check the members that Goose demands."""
-    import jinja2
-    import jinja2.meta
-    import yaml
-
-    for file in sorted(root.glob("recipes/*.yaml")):
-        env = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-        text = file.read_text()
-        unknown = jinja2.meta.find_undeclared_variables(env.parse(text))
-        recipe = yaml.safe_load(env.from_string(text).render())
-        if unknown or not (recipe["title"] and recipe["description"] and recipe["instructions"]):
-            sys.exit(f"{file}: undeclared variables {unknown}, or a required member is empty")
-        for sub in recipe.get("sub_recipes", []):
-            assert (file.parent / sub["path"]).is_file(), sub
-        for extension in recipe.get("extensions", []):
-            needs = {"builtin": "name", "stdio": "cmd", "streamable_http": "uri"}[extension["type"]]
-            assert extension[needs] and extension["name"], extension
-        yield file.stem
-
-
 if __name__ == "__main__":
-    judge = {"skills": skills, "deep-agents": deep_agents, "goose": goose}[sys.argv[1]]
+    judge = {"skills": skills, "deep-agents": deep_agents}[sys.argv[1]]
     for name in judge(Path(sys.argv[2]).resolve()):
         print(name)
