@@ -19,6 +19,39 @@ import (
 	"repute/cmd/repute/internal/oaf"
 )
 
+// TestMain lets the test's binary be an MCP server on standard input and output.
+func TestMain(m *testing.M) {
+	if os.Getenv("MCP_SERVER") == "" {
+		os.Exit(m.Run())
+	}
+	_ = filesServer().Run(context.Background(), &sdk.StdioTransport{}) // until the client ends it
+}
+
+// filesServer is an MCP server with the tool read_file.
+func filesServer() *sdk.Server {
+	mcp := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "1"}, nil)
+	sdk.AddTool(mcp, &sdk.Tool{Name: "read_file"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{}, nil, nil
+	})
+	return mcp
+}
+
+// reader writes an agent with the configuration of an MCP server, and returns its directory.
+func reader(t *testing.T, config string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "reader")
+	must(t, "new", dir, "--vendor", "acme")
+	files := filepath.Join(dir, "mcp-configs", "files")
+	if err := errors.Join(os.MkdirAll(files, 0o755),
+		os.WriteFile(filepath.Join(files, "ActiveMCP.json"), []byte(`{"vendor":"acme","server":"files","version":"1.0.0",
+			"selectedTools":[{"name":"read_file","enabled":true},
+			{"name":"move_file","enabled":true}]}`), 0o600),
+		os.WriteFile(filepath.Join(files, "config.yaml"), []byte(config), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 const team = "../../../../manifest/oaf/testdata/team/"
 
 func run(args ...string) (string, error) {
@@ -98,25 +131,14 @@ func TestCheckAsJSON(t *testing.T) {
 // MCP servers are asked only when they shall be, and only those that may be reached.
 func TestCheckAsksServers(t *testing.T) {
 	asked := false
-	mcp := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "1"}, nil)
-	sdk.AddTool(mcp, &sdk.Tool{Name: "read_file"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
-		return &sdk.CallToolResult{}, nil, nil
-	})
+	mcp := filesServer()
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return mcp }, nil)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = true
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(web.Close)
-	dir := filepath.Join(t.TempDir(), "reader")
-	must(t, "new", dir, "--vendor", "acme")
-	files := filepath.Join(dir, "mcp-configs", "files")
-	if err := errors.Join(os.MkdirAll(files, 0o755),
-		os.WriteFile(filepath.Join(files, "ActiveMCP.json"), []byte(`{"vendor":"acme","server":"files","version":"1.0.0",
-			"selectedTools":[{"name":"read_file","enabled":true},{"name":"move_file","enabled":true}]}`), 0o600),
-		os.WriteFile(filepath.Join(files, "config.yaml"), []byte("connection:\n  type: http\n  url: "+web.URL+"\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	dir := reader(t, "connection:\n  type: http\n  url: "+web.URL+"\n")
 	if out, _ := run("check", dir); strings.Contains(out, "WO772") || asked {
 		t.Errorf("a server was asked unasked: %s", out)
 	}
@@ -126,6 +148,35 @@ func TestCheckAsksServers(t *testing.T) {
 	out, _ := run("check", dir, "--ask-servers", "--allow-host", strings.TrimPrefix(web.URL, "http://"))
 	if !strings.Contains(out, `"move_file"`) || strings.Contains(out, `"read_file"`) || !strings.Contains(out, "WO772") || !asked {
 		t.Errorf("a tool that the server lacks: %s", out)
+	}
+}
+
+// A program of a foreign directory is started only where the caller says so. The tool that it lacks has its line.
+func TestCheckAsksPrograms(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := filepath.Join(t.TempDir(), "started")
+	script := filepath.Join(t.TempDir(), "server")
+	text := "#!/bin/sh\ntouch " + mark + "\nMCP_SERVER=1 exec " + self + "\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil { //nolint:gosec // a program is executable
+		t.Fatal(err)
+	}
+	dir := reader(t, "connection:\n  type: stdio\n  command: "+script+"\n")
+	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") || !strings.Contains(out, "programs") {
+		t.Errorf("a program that may not be started: %s", out)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("a program of the directory was started unasked")
+	}
+	out, err := run("check", dir, "--ask-servers", "--programs")
+	if err != nil || !strings.Contains(out, "WO772 mcp-configs/files/ActiveMCP.json:3") || strings.Contains(out, `"read_file"`) {
+		t.Errorf("%v: %s", err, out)
+	}
+	var exit cli.ExitError
+	if out, err := run("check", dir, "--ask-servers", "--programs", "--strict"); !errors.As(err, &exit) || exit.Code != 1 {
+		t.Errorf("a publisher's server lacks a tool: %v: %s", err, out)
 	}
 }
 
