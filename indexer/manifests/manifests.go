@@ -79,11 +79,17 @@ type fetcher interface {
 	Robots(ctx context.Context, host, agent string, now time.Time) (wellknown.Rules, error)
 }
 
+// prober is the part of wellknown.Fetcher by which Loop probes endpoints.
+type prober interface {
+	Head(ctx context.Context, target string) (status int, err error)
+}
+
 // Loop asks due domains for their manifests. Any number of processes may run it on one database: the claim of a domain
 // gives it to one of them at a time.
 type Loop struct {
 	db    *store.DB
 	fetch fetcher
+	probe prober
 	opts  Options
 	known issuers
 }
@@ -91,7 +97,7 @@ type Loop struct {
 // New returns a loop.
 func New(db *store.DB, fetch *wellknown.Fetcher, o Options) *Loop {
 	o = o.withDefaults()
-	return &Loop{db: db, fetch: fetch, opts: o, known: issuers{files: o.Issuers, log: o.Log}}
+	return &Loop{db: db, fetch: fetch, probe: fetch, opts: o, known: issuers{files: o.Issuers, log: o.Log}}
 }
 
 // Run asks until ctx ends, which is no error; running checks then end early, and their domains are due again. While the
