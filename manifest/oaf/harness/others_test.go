@@ -83,13 +83,34 @@ func TestSkillsOfOthersValidator(t *testing.T) {
 	}
 }
 
+// Deep Agents loads and runs every export: the scripted model gives work to a sub-agent where there is one.
 func TestDeepAgentsOfOthers(t *testing.T) {
 	python := filepath.Join(referees(t), "venv/bin/python")
 	for i, dir := range exportsOf(t, DeepAgents) {
-		names := run(t, dir, python, filepath.Join(referees(t), "referees.py"), "deep-agents", dir)
-		want := []string{"skill plain-notes", "skill summarize", "agent north-reviewer", "graph coordinator"}
-		if i == 0 && !slices.Equal(names, want) {
-			t.Errorf("loaded %q", names)
+		model := &modeltest.Server{Script: func(n int, r *modeltest.Request) modeltest.Turn {
+			switch {
+			case r.Contains("You review changes."):
+				return modeltest.Turn{Text: "no finding"}
+			case n == 0 && i == 0:
+				return modeltest.Turn{Calls: []modeltest.Call{{Name: "task",
+					Input: `{"description":"Review it.","subagent_type":"north-reviewer"}`}}}
+			}
+			return modeltest.Turn{Text: "forty-two"}
+		}}
+		server := httptest.NewServer(model)
+		t.Cleanup(server.Close)
+		names := run(t, dir, python, filepath.Join(referees(t), "referees.py"), "deep-agents", dir, server.URL)
+		if len(names) == 0 || !strings.HasSuffix(names[len(names)-1], "says forty-two") {
+			t.Errorf("loaded and ran %q", names)
+		}
+		want := []string{"skill plain-notes", "skill summarize", "agent north-reviewer", "coordinator says forty-two"}
+		if i > 0 {
+			continue
+		}
+		asked := model.Seen()
+		if !slices.Equal(names, want) || len(asked) != 3 || !asked[0].Contains("I coordinate the review of a change.") ||
+			!asked[0].Contains("summarize") || !asked[2].Contains("no finding") {
+			t.Errorf("loaded %q, %d requests", names, len(asked))
 		}
 	}
 }
