@@ -306,3 +306,25 @@ func TestDenies(t *testing.T) {
 		}
 	}
 }
+
+// A skill is looked for in the directory only where its reference says so, in both dialects.
+func TestLocalSkillReferences(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		local bool
+		codes string
+	}{
+		"{name: x, source: local}":                  {true, "EO760"},
+		"{vendor: local, skill: x, version: 1.0.0}": {true, "EO760"},
+		"{name: x}":                   {true, "EO760"},
+		"x":                           {true, "EO760"},
+		"{vendor: acme, skill: x}":    {false, ""},
+		"{name: x, source: registry}": {false, ""},
+		"{name: x, source: \"https://a.example/.well-known/skills/index.json\"}": {false, ""},
+	} {
+		a, problems := Load(dir("AGENTS.md", manifestOf("skills: ["+text+"]")), ".", problem.Lenient)
+		if got := strings.Join(codes(problems), " "); a.Skills[0].IsLocal() != want.local || a.Skills[0].Name != "x" || got != want.codes {
+			t.Errorf("%s: %+v, codes %q, want %+v", text, a.Skills[0], got, want)
+		}
+	}
+}
