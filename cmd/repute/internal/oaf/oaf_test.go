@@ -244,3 +244,76 @@ func TestImportStaysBelowItsDirectory(t *testing.T) {
 		t.Errorf("files %v, %v", entries, err)
 	}
 }
+
+// What cannot be done is refused with what to do instead, and writes nothing.
+func TestRefusedCommands(t *testing.T) {
+	dir := t.TempDir()
+	broken, out := filepath.Join(dir, "broken"), filepath.Join(dir, "out")
+	agent, twin := filepath.Join(dir, "a"), filepath.Join(dir, "b", "a")
+	must(t, "new", agent, "--vendor", "acme")
+	must(t, "new", twin, "--vendor", "other")
+	archive := filepath.Join(dir, "bad.oaf")
+	if err := errors.Join(os.MkdirAll(broken, 0o755), os.WriteFile(filepath.Join(broken, "AGENTS.md"), []byte("# Rules\n"), 0o600),
+		os.WriteFile(archive, []byte("PK"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		part string // of the error
+	}{
+		{[]string{"new", filepath.Join(dir, "Not Kebab"), "--vendor", "acme"}, "kebab"},
+		{[]string{"new", out, "--vendor", "acme", "--template", "huge"}, "template"},
+		{[]string{"generate", broken}, "oaf check"},
+		{[]string{"version", agent, "0.9.0"}, "not after"},
+		{[]string{"version", broken, "1.1.0"}, "oaf check"},
+		{[]string{"pack", agent, twin, "--output", out}, "two agents"},
+		{[]string{"pack", broken, "--output", out}, "oaf check"},
+		{[]string{"unpack", archive, out}, "make it with"},
+		{[]string{"unpack", filepath.Join(dir, "none"), out}, "archive"},
+		{[]string{"export", agent, "--to", "emacs", "--output", out}, "claude-code"},
+		{[]string{"export", agent, "--to", "goose", "--layout", "flat", "--output", out}, "layout"},
+		{[]string{"export", broken, "--to", "goose", "--output", out}, "oaf check"},
+		{[]string{"import", agent, "--from", "emacs", "--output", out}, "letta"},
+		{[]string{"import", agent, "--from", "claude-code", "--output", out}, ".claude"},
+		{[]string{"import", archive, "--from", "letta", "--output", out}, ".af"},
+		{[]string{"import", filepath.Join(dir, "none"), "--from", "letta", "--output", out}, "archive"},
+	} {
+		text, err := run(c.args...)
+		if err == nil || !strings.Contains(err.Error(), c.part) {
+			t.Errorf("%q: %v, want %q: %s", c.args, err, c.part, text)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Fatalf("%q wrote something", c.args)
+		}
+	}
+}
+
+// An existing file is not replaced by an export, and a second one into the same directory is refused as a whole.
+func TestExportReplacesNothing(t *testing.T) {
+	dir := t.TempDir()
+	must(t, "export", team+"reviewer", "--to", "goose", "--output", dir)
+	before := read(t, filepath.Join(dir, "AGENTS.md"))
+	if out, err := run("export", team+"coordinator", "--to", "goose", "--output", dir); err == nil || !strings.Contains(err.Error(), "another directory") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if read(t, filepath.Join(dir, "AGENTS.md")) != before {
+		t.Error("a file was replaced")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "recipes", "north-coordinator.yaml")); err == nil {
+		t.Error("a refused export wrote a file")
+	}
+}
+
+// Texts of a foreign agent cannot drive the terminal.
+func TestOutputIsVisible(t *testing.T) {
+	dir := t.TempDir()
+	text := "---\nname: \"\\e[31mred\"\nvendorKey: \"\\e]0;x\\a\"\nslug: \"\\e[2J/x\"\nlicense: \"\\e[1m\"\n\"\\e[5m\": 1\n---\n\nx\n"
+	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", dir}, {"check", dir, "--strict"}, {"export", dir, "--to", "letta", "--output", filepath.Join(dir, "o")}} {
+		if out, err := run(args...); strings.ContainsAny(out, "\x1b\a") || err != nil && strings.ContainsAny(err.Error(), "\x1b\a") {
+			t.Errorf("%q: %q, %v", args, out, err)
+		}
+	}
+}
