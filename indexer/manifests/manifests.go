@@ -122,21 +122,27 @@ func (l *Loop) plan(ctx context.Context) {
 	}
 }
 
-// dispatch starts a check for each due domain while there are places, until ctx ends and no check runs.
+// dispatch starts a check for each due domain while there are places, until ctx ends and no check runs. It claims again
+// as soon as a place is free, and pauses only when nothing more is due: a pause for each full set of places would keep
+// places empty that quick hosts left.
 func (l *Loop) dispatch(ctx context.Context) {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // checks return no error
 	places := make(chan struct{}, l.opts.Domains)
 	retry := node.Backoff{Min: l.opts.Sweep, Max: 5 * time.Second}
-	for ctx.Err() == nil {
-		free := cap(places) - len(places)
-		var claims []manifestdb.Claim
-		var err error
-		if free > 0 {
-			claims, err = manifestdb.ClaimDue(ctx, l.db, free)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case places <- struct{}{}: // waits for a free place
+			<-places
 		}
-		if err != nil && ctx.Err() == nil {
-			l.opts.Log.Warn("manifests: sweep failed", "error", err)
+		free := cap(places) - len(places) // only this goroutine takes places
+		claims, err := manifestdb.ClaimDue(ctx, l.db, free)
+		if err != nil {
+			if ctx.Err() == nil {
+				l.opts.Log.Warn("manifests: sweep failed", "error", err)
+			}
 			repute.Pause(ctx, retry.Next())
 			continue
 		}
@@ -145,7 +151,7 @@ func (l *Loop) dispatch(ctx context.Context) {
 			places <- struct{}{}
 			running.Go(func() error { l.work(ctx, c); <-places; return nil })
 		}
-		if len(claims) < max(free, 1) {
+		if len(claims) < free {
 			repute.Pause(ctx, l.opts.Sweep)
 		}
 	}
