@@ -406,7 +406,7 @@ func TestReadBodyNeverCutsGzip(t *testing.T) {
 // A header alone is asked of https URLs that the guard allows; a redirect is an answer and is not followed.
 func TestHead(t *testing.T) {
 	var asked atomic.Int64
-	c, base := site(t, Options{UserAgent: "repute/test", Timeout: time.Second}, func(w http.ResponseWriter, r *http.Request) {
+	answer := func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		if r.Method != http.MethodHead || r.Header.Get("User-Agent") != "repute/test" {
 			t.Errorf("%s by %q", r.Method, r.Header.Get("User-Agent"))
@@ -419,7 +419,8 @@ func TestHead(t *testing.T) {
 		case "/broken":
 			w.WriteHeader(http.StatusBadGateway)
 		}
-	})
+	}
+	c, base := site(t, Options{UserAgent: "repute/test"}, answer)
 	for path, want := range map[string]int{"/": 200, "/moved": 302, "/broken": 502} {
 		if got, err := c.Head(t.Context(), base+path); got != want || err != nil {
 			t.Errorf("%s: %d, %v", path, got, err)
@@ -428,7 +429,8 @@ func TestHead(t *testing.T) {
 	if asked.Load() != 3 {
 		t.Errorf("%d requests: a redirect was followed", asked.Load())
 	}
-	if _, err := c.Head(t.Context(), base+"/slow"); reasonOf(err) != ReasonTimeout {
+	hasty, other := site(t, Options{UserAgent: "repute/test", Timeout: 200 * time.Millisecond}, answer)
+	if _, err := hasty.Head(t.Context(), other+"/slow"); reasonOf(err) != ReasonTimeout {
 		t.Errorf("a server that does not answer: %v", err)
 	}
 	before := asked.Load()
