@@ -169,6 +169,15 @@ func TestCommitments(t *testing.T) {
 	if got := outcomes(); got != "kept broken kept unknown " {
 		t.Errorf("with measurements: %s", got)
 	}
+	if err := manifestdb.SetProbed(t.Context(), db, "kept.example", true); err != nil {
+		t.Fatal(err)
+	}
+	if got := outcomes(); got != "unknown unknown unknown unknown " {
+		t.Errorf("requests for the manifest count as probes: %s", got)
+	}
+	if c := as[wire.ManifestAnswer](t, get(t, s, "/manifests/kept.example")).Commitments; !strings.HasPrefix(c[0].Reason, "by probes of an endpoint: ") {
+		t.Errorf("%+v", c[0])
+	}
 	if m := as[wire.ManifestAnswer](t, get(t, s, "/manifests/dear.example")); m.Commitments == nil || len(m.Commitments) != 0 {
 		t.Errorf("%+v", m.Commitments)
 	}

@@ -744,6 +744,8 @@ create table manifests (
     latencies     integer[]   not null default '{}' check (cardinality(latencies) <= 200),
     watched_at    timestamptz,
     down_ms       bigint      not null default 0 check (down_ms >= 0),
+    probed        boolean     not null default false,
+    probe_failed_at timestamptz,
     intents_xid   xid8        not null default pg_current_xact_id(),
     check ((body is null) = (sha256 is null))
 );
@@ -777,12 +779,15 @@ comment on column manifests.format is 'What body is; empty without one.';
 comment on column manifests.title is 'The display name.';
 comment on column manifests.payout is 'The payout address; null where it is none of an EVM chain.';
 comment on column manifests.latencies is
-    'Microseconds that the host took to answer the last requests for the manifest, the newest last; empty unless the '
-    'manifest has a commitment that can be measured.';
+    'Microseconds that the host took to answer the last requests for the manifest, or the last probes, the newest last; '
+    'empty unless the manifest has a commitment that can be measured.';
 comment on column manifests.watched_at is
     'Since when latencies and down_ms are measured; null where no commitment can be.';
 comment on column manifests.down_ms is
-    'The time between checks in a row at which the host did not answer, since watched_at.';
+    'The time between checks in a row at which the host, or the probed endpoint, did not answer, since watched_at.';
+comment on column manifests.probed is
+    'An operator lets checks ask an endpoint of the manifest for its header; commitments are compared with that.';
+comment on column manifests.probe_failed_at is 'The last probe, where it failed; null after an answer.';
 comment on column manifests.declared is 'The tier that it claims: 0 none, 1, 2, 3, 4 for 3+.';
 comment on column manifests.verified is 'The tier that is proven: 0 none, 1, 2, 3, 4 for 3+.';
 comment on column manifests.verdict is 'What is proven of identity and signatures, and why the rest is not.';

@@ -124,6 +124,27 @@ func (c *Client) get(ctx context.Context, r request) (*http.Response, error) {
 	return nil, statusError(resp)
 }
 
+// Head asks an https URL for its header alone, through the guard, and follows no redirect. It returns the status of any
+// answer. The error is an *Error, of a request without an answer.
+func (c *Client) Head(ctx context.Context, target string) (status int, err error) {
+	ref := Classify(target)
+	if ref.Kind != KindHTTPS {
+		return 0, final(ReasonHTTPDisabled, "%.80q is not https", target)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, ref.URL, nil)
+	if err != nil {
+		return 0, final(ReasonBadURL, "%w", err)
+	}
+	req.Header.Set("User-Agent", c.opts.UserAgent)
+	client := c.guard.Client(c.opts.Timeout)
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, networkError(ctx, err)
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
+
 // statusError converts a status to a reason. Agents often register before they publish, so that a
 // 404 may pass; other client errors rarely do.
 func statusError(resp *http.Response) *Error {

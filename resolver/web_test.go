@@ -402,3 +402,45 @@ func TestReadBodyNeverCutsGzip(t *testing.T) {
 		}
 	}
 }
+
+// A header alone is asked of https URLs that the guard allows; a redirect is an answer and is not followed.
+func TestHead(t *testing.T) {
+	var asked atomic.Int64
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.Method != http.MethodHead || r.Header.Get("User-Agent") != "repute/test" {
+			t.Errorf("%s by %q", r.Method, r.Header.Get("User-Agent"))
+		}
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		case "/slow":
+			<-r.Context().Done()
+		case "/broken":
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}
+	c, base := site(t, Options{UserAgent: "repute/test"}, answer)
+	for path, want := range map[string]int{"/": 200, "/moved": 302, "/broken": 502} {
+		if got, err := c.Head(t.Context(), base+path); got != want || err != nil {
+			t.Errorf("%s: %d, %v", path, got, err)
+		}
+	}
+	if asked.Load() != 3 {
+		t.Errorf("%d requests: a redirect was followed", asked.Load())
+	}
+	hasty, other := site(t, Options{UserAgent: "repute/test", Timeout: 200 * time.Millisecond}, answer)
+	if _, err := hasty.Head(t.Context(), other+"/slow"); reasonOf(err) != ReasonTimeout {
+		t.Errorf("a server that does not answer: %v", err)
+	}
+	before := asked.Load()
+	for _, target := range []string{"http" + strings.TrimPrefix(base, "https"), "data:,x", "", "https://10.0.0.1/", "https://localhost/",
+		"https://u:p@example.com/"} {
+		if status, err := c.Head(t.Context(), target); err == nil || status != 0 {
+			t.Errorf("%q was asked: %d", target, status)
+		}
+	}
+	if asked.Load() != before {
+		t.Error("a refused URL was asked")
+	}
+}

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Has others judge the exports of OAF agents, and serve tools to such agents: the reference validator of skills, Deep
-# Agents, Letta's schema and Jinja (PyPI); Claude Code, which lists what it loaded before it asks a model, and MCP
-# servers (npm). Nothing needs an account: the model's address is closed. The packages are kept in a cache:
-# REPUTE_CACHE, or repute/oaf in the one of the user.
+# Agents and Letta's schema (PyPI); Claude Code, which lists what it loaded before it asks a model, Goose, which
+# validates and runs recipes, and MCP servers (npm). Nothing needs an account: the model's address is closed, or a
+# scripted model is behind it. The packages are kept in a cache: REPUTE_CACHE, or repute/oaf in the one of the user.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-pypi='skills_ref==0.1.1 deepagents==0.7.32 jinja2==3.1.6 pyyaml==6.0.4'
+pypi='skills_ref==0.1.1 deepagents==0.7.32 pyyaml==6.0.4'
 letta='letta==0.16.8 asyncpg==0.32.0' # later ones of this name are another program
 uv=0.13.9                             # pip fails to resolve letta
 cache=${REPUTE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/repute}/oaf

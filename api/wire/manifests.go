@@ -106,7 +106,7 @@ type ManifestCommitment struct {
 	Constraint string  `json:"constraint" doc:"e.g. p99 < 500ms"`
 	Ref        *string `json:"ref"`
 	Verifiable bool    `json:"verifiable" doc:"the publisher says that others can measure it; only then it is"`
-	Outcome    string  `json:"outcome" enum:"kept,broken,unknown" doc:"of requests for the manifest itself, and of checks that failed one after the other"`
+	Outcome    string  `json:"outcome" enum:"kept,broken,unknown" doc:"of requests for the manifest itself or, where an operator lets the crawl probe an endpoint, of probes; and of checks or probes that failed one after the other"`
 	Reason     string  `json:"reason" doc:"with the measured value"`
 }
 
@@ -273,6 +273,9 @@ func encodeCommitment(c *agentjson.Commitment, m *manifestdb.Manifest) ManifestC
 		seen.Window = max(m.CheckedAt.Sub(m.Watch.Since), m.Watch.Down)
 	}
 	j := seen.Check(measure.Promise{Type: c.Type, Constraint: c.Constraint, Verifiable: c.Verifiable})
+	if m.Watch.Probed {
+		j.Reason = "by probes of an endpoint: " + j.Reason
+	}
 	return ManifestCommitment{Type: httpapi.Clean(c.Type), Constraint: httpapi.Clean(c.Constraint), Ref: textOrNull(c.Ref),
 		Verifiable: c.Verifiable, Outcome: string(j.Outcome), Reason: j.Reason}
 }

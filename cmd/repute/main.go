@@ -118,7 +118,7 @@ done. verify says more with its own: see its help.`,
 	root.SetErr(p.Stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
 	manifests := files.ManifestCommand(p)
-	manifests.AddCommand(crawl.ImportCommand(p))
+	manifests.AddCommand(crawl.ImportCommand(p), crawl.ProbeCommand(p))
 	root.AddCommand(serveCommand(p), importEventsCommand(p), exportCommand(p), reindexCommand(p),
 		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p),
 		scores.ScoreCommand(p), scores.TrustCommand(p), manifests, oaf.Command(p),

@@ -120,6 +120,9 @@ func (l *Loop) manifest(ctx context.Context, c manifestdb.Claim, forbidden []str
 	}
 	o := l.success(c, found, e)
 	o.Content.Watched, o.Content.Latency = promises(&e), watch.last()
+	if o.Content.Watched && c.Probed {
+		o.Content.Latency, o.Content.ProbeFailed = l.measure(ctx, c.Domain, probeable(&e.manifest))
+	}
 	return o
 }
 

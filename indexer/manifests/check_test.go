@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -109,4 +110,21 @@ func resting(t *testing.T, db *store.DB) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// A place that a quick host left is given to the next domain at once: the pause between looks is for an empty queue.
+func TestPlacesAreRefilled(t *testing.T) {
+	t.Parallel()
+	var domains []string
+	for i := range 7 {
+		domains = append(domains, fmt.Sprintf("quick%d.example.com", i))
+	}
+	client := site(t, "127.0.81.23", http.NotFound, domains...)
+	db := openStore(t)
+	o := quick()
+	o.Sweep, o.Domains, o.Absent = time.Hour, 2, time.Hour
+	crawl(t, db, client, o, domains...)
+	for _, domain := range domains {
+		eventually(t, domain+" was asked", func() bool { m, _ := read(t, db, domain); return m.State == manifestdb.StateMissing })
+	}
 }

@@ -79,11 +79,17 @@ type fetcher interface {
 	Robots(ctx context.Context, host, agent string, now time.Time) (wellknown.Rules, error)
 }
 
+// prober is the part of wellknown.Fetcher by which Loop probes endpoints.
+type prober interface {
+	Head(ctx context.Context, target string) (status int, err error)
+}
+
 // Loop asks due domains for their manifests. Any number of processes may run it on one database: the claim of a domain
 // gives it to one of them at a time.
 type Loop struct {
 	db    *store.DB
 	fetch fetcher
+	probe prober
 	opts  Options
 	known issuers
 }
@@ -91,7 +97,7 @@ type Loop struct {
 // New returns a loop.
 func New(db *store.DB, fetch *wellknown.Fetcher, o Options) *Loop {
 	o = o.withDefaults()
-	return &Loop{db: db, fetch: fetch, opts: o, known: issuers{files: o.Issuers, log: o.Log}}
+	return &Loop{db: db, fetch: fetch, probe: fetch, opts: o, known: issuers{files: o.Issuers, log: o.Log}}
 }
 
 // Run asks until ctx ends, which is no error; running checks then end early, and their domains are due again. While the
@@ -116,21 +122,27 @@ func (l *Loop) plan(ctx context.Context) {
 	}
 }
 
-// dispatch starts a check for each due domain while there are places, until ctx ends and no check runs.
+// dispatch starts a check for each due domain while there are places, until ctx ends and no check runs. It claims again
+// as soon as a place is free, and pauses only when nothing more is due: a pause for each full set of places would keep
+// places empty that quick hosts left.
 func (l *Loop) dispatch(ctx context.Context) {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // checks return no error
 	places := make(chan struct{}, l.opts.Domains)
 	retry := node.Backoff{Min: l.opts.Sweep, Max: 5 * time.Second}
-	for ctx.Err() == nil {
-		free := cap(places) - len(places)
-		var claims []manifestdb.Claim
-		var err error
-		if free > 0 {
-			claims, err = manifestdb.ClaimDue(ctx, l.db, free)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case places <- struct{}{}: // waits for a free place
+			<-places
 		}
-		if err != nil && ctx.Err() == nil {
-			l.opts.Log.Warn("manifests: sweep failed", "error", err)
+		free := cap(places) - len(places) // only this goroutine takes places
+		claims, err := manifestdb.ClaimDue(ctx, l.db, free)
+		if err != nil {
+			if ctx.Err() == nil {
+				l.opts.Log.Warn("manifests: sweep failed", "error", err)
+			}
 			repute.Pause(ctx, retry.Next())
 			continue
 		}
@@ -139,7 +151,7 @@ func (l *Loop) dispatch(ctx context.Context) {
 			places <- struct{}{}
 			running.Go(func() error { l.work(ctx, c); <-places; return nil })
 		}
-		if len(claims) < max(free, 1) {
+		if len(claims) < free {
 			repute.Pause(ctx, l.opts.Sweep)
 		}
 	}

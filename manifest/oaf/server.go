@@ -46,6 +46,8 @@ type SelectedTool struct {
 	Enabled     bool
 	Description string // replaces the server's description; "" keeps it
 	Required    bool
+
+	line int // of the entry in ActiveMCP.json, from 1; 0 for a tool of no file
 }
 
 // Allows reports whether the agent may see and call a tool of the server. A tool that is excluded or disabled is never

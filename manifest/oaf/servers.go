@@ -73,10 +73,10 @@ func (s *Server) readSelection(b []byte, file string, list *problem.List) {
 	sel.Settings = o.JSON("tool_config")
 	for _, t := range o.Objects("selectedTools", "name") {
 		sel.Tools = append(sel.Tools, SelectedTool{Name: t.Text("name"), Enabled: t.Bool("enabled", true),
-			Description: t.Text("description"), Required: t.Bool("required", false)})
+			Description: t.Text("description"), Required: t.Bool("required", false), line: t.At("").Line})
 	}
 	for _, name := range o.Texts("enabled_tools") {
-		sel.Tools = append(sel.Tools, SelectedTool{Name: name, Enabled: true})
+		sel.Tools = append(sel.Tools, SelectedTool{Name: name, Enabled: true, line: o.At("enabled_tools").Line})
 	}
 	sel.Strategy = strategy(o, sel)
 	for _, key := range []string{"enabled_tools", "disabled_tools", "tool_config", "name"} {

@@ -32,6 +32,7 @@ func CheckTools(ctx context.Context, a *Agent, from ToolLister, profile problem.
 			if !t.Enabled || slices.ContainsFunc(tools, func(name string) bool { return matches(t.Name, name) }) {
 				continue
 			}
+			at.Line = t.line
 			code := problem.CodeToolUnknown
 			if t.Required {
 				code = problem.CodeToolRequired

@@ -200,7 +200,7 @@ func (s Server) selection() ([]byte, error) {
 	out := selectionFile{Vendor: s.Vendor, Server: s.Name, Version: s.Version, Selected: []selectedTool{},
 		Excluded: s.Selection.Excluded, Strategy: s.Selection.Strategy, Settings: s.Selection.Settings}
 	for _, t := range s.Selection.Tools {
-		out.Selected = append(out.Selected, selectedTool(t))
+		out.Selected = append(out.Selected, selectedTool{t.Name, t.Enabled, t.Description, t.Required})
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -92,6 +92,12 @@ func (f *Fetcher) Document(ctx context.Context, target string) ([]byte, error) {
 	return doc.Bytes, err
 }
 
+// Head asks a URL of a host for its header alone, and returns the status of its answer. No redirect is followed. The
+// error is a *resolver.Error.
+func (f *Fetcher) Head(ctx context.Context, target string) (status int, err error) {
+	return f.client.Head(ctx, target)
+}
+
 // isMissing reports whether a host answered that a document does not exist. A 410 says that there is none at all.
 func isMissing(err error) bool {
 	var e *resolver.Error

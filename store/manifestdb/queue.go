@@ -51,6 +51,7 @@ type Claim struct {
 	Robots   []string // paths that robots.txt forbids
 	// RobotsUntil is when robots.txt is to be read again; zero if it never was.
 	RobotsUntil time.Time
+	Probed      bool // an operator lets the check probe an endpoint
 }
 
 // Known is what was read of a domain's manifest before.
@@ -79,7 +80,7 @@ func ClaimDue(ctx context.Context, db *store.DB, limit int) ([]Claim, error) {
 		update manifests m set claimed_until = now() + $2::interval
 		from taken t where m.domain = t.host
 		returning m.domain, m.claimed_until, t.claimed_until, m.failures, m.url, m.etag, m.last_modified, m.body,
-			m.fetched_at, m.verified_at, m.verified, m.verdict, m.robots, m.robots_until, m.listed or exists (
+			m.fetched_at, m.verified_at, m.verified, m.verdict, m.robots, m.robots_until, m.probed, m.listed or exists (
 				select from domains w join uris u on u.sha256 = w.sha256 join agents a on a.uri_id = u.id
 				where w.domain = m.domain),
 			coalesce((select reason from denied where kind = 'host' and value = m.domain), '')`,
@@ -96,7 +97,7 @@ func scanClaim(row pgx.CollectableRow) (c Claim, err error) {
 	var host, fetched, verified, robots *time.Time
 	k := &c.Known
 	err = row.Scan(&c.Domain, &c.Until, &host, &c.Failures, &k.URL, &k.ETag, &k.LastModified, &k.Body, &fetched, &verified,
-		&k.Verified, &k.Verdict, &c.Robots, &robots, &c.Used, &c.Denied)
+		&k.Verified, &k.Verdict, &c.Robots, &robots, &c.Probed, &c.Used, &c.Denied)
 	k.FetchedAt, k.VerifiedAt, c.RobotsUntil = store.TimeOf(fetched), store.TimeOf(verified), store.TimeOf(robots)
 	if host != nil {
 		c.Host = docdb.HostClaim{Host: c.Domain, Until: *host}

@@ -36,9 +36,10 @@ type Manifest struct {
 
 // Watch is what the crawl measured of a host whose manifest promises something measurable.
 type Watch struct {
-	Latencies []int32       // microseconds, of the last requests for the manifest, the newest last
+	Latencies []int32       // microseconds, of the last requests for the manifest or, if Probed, probes; the newest last
 	Since     time.Time     // zero where nothing is measured
-	Down      time.Duration // the time between failed checks, since then
+	Down      time.Duration // the time between failed checks or probes, since then
+	Probed    bool          // an operator lets the crawl probe an endpoint
 }
 
 // Filter selects manifests. Zero values select all.
@@ -147,7 +148,7 @@ func (f Filter) question() (q question) {
 // known. repute.ErrGone: the operator denies it.
 func Read(ctx context.Context, db *store.DB, domain string) (m Manifest, links []Link, err error) {
 	err = chaindb.View(ctx, db, "read manifest", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select `+manifestColumns+`, m.body, m.latencies, m.watched_at, m.down_ms,
+		rows, err := tx.Query(ctx, `select `+manifestColumns+`, m.body, m.latencies, m.watched_at, m.down_ms, m.probed,
 			coalesce(`+denied+`, '') from manifests m where m.domain = $1`, domain)
 		if err != nil {
 			return err
@@ -158,7 +159,7 @@ func Read(ctx context.Context, db *store.DB, domain string) (m Manifest, links [
 			var w Watch
 			var since *time.Time
 			var down int64
-			m, err := scanManifest(row, &body, &w.Latencies, &since, &down, &reason)
+			m, err := scanManifest(row, &body, &w.Latencies, &since, &down, &w.Probed, &reason)
 			w.Since, w.Down = store.TimeOf(since), time.Duration(down)*time.Millisecond
 			if m.Body, m.Watch = body, w; err == nil && reason != "" {
 				err = &repute.DeniedError{Reason: reason}

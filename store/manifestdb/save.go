@@ -59,9 +59,11 @@ type Content struct {
 	Errors, Warnings int
 	Intents          []Intent
 	// Watched reports that the manifest has a commitment that can be measured. Only then Latency is kept: from the
-	// request for the manifest to the first byte of the answer, 0 where it was not measured.
+	// request for the manifest, or from the probe, to the first byte of the answer; 0 where it was not measured.
 	Watched bool
 	Latency time.Duration
+	// ProbeFailed reports that an endpoint was probed, and did not answer or answered with a status of its own fault.
+	ProbeFailed bool
 }
 
 // Result is the outcome of a check. Exactly one of Content, Gone and Reason without Gone says what became of it.
@@ -99,7 +101,7 @@ func Save(ctx context.Context, db *store.DB, c Claim, r Result) error {
 		}
 		switch {
 		case r.Content != nil:
-			err = saveContent(ctx, tx, c.Domain, r.Content, before, parser)
+			err = saveContent(ctx, tx, c, r.Content, before, parser)
 		case r.Gone != "":
 			err = saveGone(ctx, tx, c.Domain, r.Gone)
 		default:
@@ -135,22 +137,22 @@ func readVisible(ctx context.Context, tx pgx.Tx, c Claim) (v visible, parser int
 }
 
 // saveContent stores what a domain serves. Intents are written only when they may differ.
-func saveContent(ctx context.Context, tx pgx.Tx, domain string, m *Content, before visible, parser int) error {
+func saveContent(ctx context.Context, tx pgx.Tx, c Claim, m *Content, before visible, parser int) error {
 	sum := sha256.Sum256(m.Body)
 	_, err := tx.Exec(ctx, `
 		update manifests set state = $2, url = $3, etag = $4, last_modified = $5, body = $6, sha256 = $7, parser = $8,
 			format = $9, title = $10, payout = $11, declared = $12, verified = $13, verdict = $14, errors = $15,
 			warnings = $16, fetched_at = now(), verified_at = case when $17 then now() else verified_at end, failures = 0,
 			reason = '', detail = ''
-		where domain = $1`, domain, m.State, m.URL, m.ETag, m.LastModified, m.Body, sum[:], m.Parser, m.Format,
+		where domain = $1`, c.Domain, m.State, m.URL, m.ETag, m.LastModified, m.Body, sum[:], m.Parser, m.Format,
 		store.CleanText(m.Title), m.Payout, m.Declared, m.Verified, m.Verdict, m.Errors, m.Warnings, m.Complete)
 	if err == nil {
-		err = saveLatency(ctx, tx, domain, m)
+		err = saveLatency(ctx, tx, c, m)
 	}
 	if err != nil || before.State == m.State && parser == m.Parser && string(before.SHA256) == string(sum[:]) {
 		return err
 	}
-	return saveIntents(ctx, tx, domain, m)
+	return saveIntents(ctx, tx, c.Domain, m)
 }
 
 // maxLatencies is how many measurements of a domain are kept: at one an hour those of the last eight days. The quantile
@@ -158,14 +160,18 @@ func saveContent(ctx context.Context, tx pgx.Tx, domain string, m *Content, befo
 const maxLatencies = 200
 
 // saveLatency keeps a measurement of a domain whose manifest promises something measurable, and forgets those of others.
-func saveLatency(ctx context.Context, tx pgx.Tx, domain string, m *Content) error {
+// An endpoint whose probes failed twice in a row was down between them. What was measured by another rule than the one that
+// holds now is dropped.
+func saveLatency(ctx context.Context, tx pgx.Tx, c Claim, m *Content) error {
 	_, err := tx.Exec(ctx, `
 		update manifests set watched_at = case when $2 then coalesce(watched_at, now()) end,
-			down_ms = case when $2 then down_ms else 0 end,
+			down_ms = case when not $2 then 0 when $5 and probe_failed_at is not null
+				then down_ms + (extract(epoch from now() - probe_failed_at) * 1000)::bigint else down_ms end,
+			probe_failed_at = case when $2 and $5 then now() end,
 			latencies = case when not $2 then '{}' when $3::integer = 0 then latencies
 				else (latencies || $3::integer)[greatest(cardinality(latencies) + 2 - $4::integer, 1):] end
-		where domain = $1 and ($2 or watched_at is not null)`, domain, m.Watched,
-		min(m.Latency.Microseconds(), math.MaxInt32), maxLatencies)
+		where domain = $1 and ($2 or watched_at is not null) and probed = $6`, c.Domain, m.Watched,
+		min(m.Latency.Microseconds(), math.MaxInt32), maxLatencies, m.ProbeFailed, c.Probed)
 	return err
 }
 
@@ -198,7 +204,7 @@ func saveGone(ctx context.Context, tx pgx.Tx, domain string, state State) error 
 		with old as (delete from manifest_intents where domain = $1)
 		update manifests set state = $2, body = null, sha256 = null, url = '', etag = '', last_modified = '', format = '',
 			title = '', payout = null, declared = 0, verified = 0, verdict = '{}', errors = 0, warnings = 0, failures = 0,
-			latencies = '{}', watched_at = null, down_ms = 0, intents_xid = pg_current_xact_id()
+			latencies = '{}', watched_at = null, down_ms = 0, probe_failed_at = null, intents_xid = pg_current_xact_id()
 		where domain = $1`, domain, state)
 	return err
 }
@@ -208,7 +214,7 @@ func saveGone(ctx context.Context, tx pgx.Tx, domain string, state State) error 
 func saveFailure(ctx context.Context, tx pgx.Tx, domain string, down bool) error {
 	var expired bool
 	err := tx.QueryRow(ctx, `
-		update manifests set failures = failures + 1,
+		update manifests set failures = failures + 1, probe_failed_at = null,
 			down_ms = down_ms + case when $3 and failures > 0 and watched_at is not null
 				then (extract(epoch from now() - checked_at) * 1000)::bigint else 0 end,
 			state = case when fetched_at is null or body is null or fetched_at < now() - $2::interval then 'failed' else state

@@ -33,16 +33,22 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "silent":
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Minute) // far more than any bound
 	case "noisy":
 		fmt.Println("Server is starting, please wait ...")
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Minute) // far more than any bound
 	case "huge":
 		srv := sdk.NewServer(&sdk.Implementation{Name: "huge", Version: "1"}, nil)
 		sdk.AddTool(srv, &sdk.Tool{Name: "read"}, func(context.Context, *sdk.CallToolRequest,
 			struct{}) (*sdk.CallToolResult, any, error) {
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat("x", 50<<20)}}}, nil, nil
 		})
+		_ = srv.Run(context.Background(), &sdk.StdioTransport{})
+	case "many":
+		srv := sdk.NewServer(&sdk.Implementation{Name: "many", Version: "1"}, nil)
+		for i := range 3000 {
+			srv.AddTool(&sdk.Tool{Name: fmt.Sprint("tool_", i), InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+		}
 		_ = srv.Run(context.Background(), &sdk.StdioTransport{})
 	}
 }
@@ -280,6 +286,7 @@ func TestRateLimit(t *testing.T) {
 // Bad servers over standard input and output are left out, or fail their call; the conversation continues, and
 // one that the agent requires ends it.
 func TestBadServers(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	ok(t, err)
 	for name, required := range map[string]bool{"silent": false, "noisy": false, "huge": false, "absent": true} {

@@ -3,6 +3,7 @@ package oafagent_test
 import (
 	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"testing"
 
@@ -44,4 +45,33 @@ func TestLister(t *testing.T) {
 	if _, err := (oafagent.Lister{Options: o}).ListTools(t.Context(), gone); !errors.Is(err, repute.ErrUnavailable) {
 		t.Errorf("a server that is away: %v", err)
 	}
+}
+
+// Programs that are bad servers end with a reason in bounded time, and one that lists tools without end is read as far as
+// the bound.
+func TestListerOfBadPrograms(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	ok(t, err)
+	o := oafagent.Options{Getenv: os.Getenv, Programs: true}
+	program := func(kind string) oaf.Server {
+		return oaf.Server{Name: kind, Dir: "mcp-configs/" + kind, Connection: oaf.Connection{Type: oaf.TransportStdio, Command: self,
+			Env: map[string]string{"BAD_SERVER": kind}}}
+	}
+	for _, kind := range []string{"silent", "noisy"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			names, err := oafagent.Lister{Options: o}.ListTools(t.Context(), program(kind))
+			if !errors.Is(err, repute.ErrUnavailable) || len(names) > 0 {
+				t.Errorf("%d tools, %v", len(names), err)
+			}
+		})
+	}
+	t.Run("many", func(t *testing.T) {
+		t.Parallel()
+		names, err := oafagent.Lister{Options: o}.ListTools(t.Context(), program("many"))
+		if err != nil || len(names) < 1000 || len(names) > 1500 {
+			t.Errorf("%d tools, %v", len(names), err)
+		}
+	})
 }

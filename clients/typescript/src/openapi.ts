@@ -3562,7 +3562,7 @@ export interface components {
             /** @description e.g. p99 < 500ms */
             constraint: string;
             /**
-             * @description of requests for the manifest itself, and of checks that failed one after the other
+             * @description of requests for the manifest itself or, where an operator lets the crawl probe an endpoint, of probes; and of checks or probes that failed one after the other
              * @enum {string}
              */
             outcome: "kept" | "broken" | "unknown";

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"go.yaml.in/yaml/v4"
+
+	"repute/internal/modeltest"
 	"repute/manifest/oaf"
 	"repute/manifest/oaf/tree"
 )
@@ -79,24 +83,125 @@ func TestSkillsOfOthersValidator(t *testing.T) {
 	}
 }
 
+// Deep Agents loads and runs every export: the scripted model gives work to a sub-agent where there is one.
 func TestDeepAgentsOfOthers(t *testing.T) {
 	python := filepath.Join(referees(t), "venv/bin/python")
 	for i, dir := range exportsOf(t, DeepAgents) {
-		names := run(t, dir, python, filepath.Join(referees(t), "referees.py"), "deep-agents", dir)
-		want := []string{"skill plain-notes", "skill summarize", "agent north-reviewer", "graph coordinator"}
-		if i == 0 && !slices.Equal(names, want) {
-			t.Errorf("loaded %q", names)
+		model := &modeltest.Server{Script: func(n int, r *modeltest.Request) modeltest.Turn {
+			switch {
+			case r.Contains("You review changes."):
+				return modeltest.Turn{Text: "no finding"}
+			case n == 0 && i == 0:
+				return modeltest.Turn{Calls: []modeltest.Call{{Name: "task",
+					Input: `{"description":"Review it.","subagent_type":"north-reviewer"}`}}}
+			}
+			return modeltest.Turn{Text: "forty-two"}
+		}}
+		server := httptest.NewServer(model)
+		t.Cleanup(server.Close)
+		names := run(t, dir, python, filepath.Join(referees(t), "referees.py"), "deep-agents", dir, server.URL)
+		if len(names) == 0 || !strings.HasSuffix(names[len(names)-1], "says forty-two") {
+			t.Errorf("loaded and ran %q", names)
+		}
+		want := []string{"skill plain-notes", "skill summarize", "agent north-reviewer", "coordinator says forty-two"}
+		if i > 0 {
+			continue
+		}
+		asked := model.Seen()
+		if !slices.Equal(names, want) || len(asked) != 3 || !asked[0].Contains("I coordinate the review of a change.") ||
+			!asked[0].Contains("summarize") || !asked[2].Contains("no finding") {
+			t.Errorf("loaded %q, %d requests", names, len(asked))
 		}
 	}
 }
 
-func TestRecipesOfOthersTemplates(t *testing.T) {
-	python := filepath.Join(referees(t), "venv/bin/python")
-	for i, dir := range exportsOf(t, Goose) {
-		names := run(t, dir, python, filepath.Join(referees(t), "referees.py"), "goose", dir)
-		if i == 0 && !slices.Equal(names, []string{"north-coordinator", "north-reviewer"}) {
-			t.Errorf("rendered %q", names)
+// recipes returns the recipes of an export, in order.
+func recipes(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "recipes", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d recipes: %v", len(files), err)
+	}
+	return files
+}
+
+// Goose itself accepts every recipe, and renders the prompt of the agent out of the template.
+func TestGooseOfOthersAcceptsRecipes(t *testing.T) {
+	program := filepath.Join(referees(t), "node_modules/.bin/goose")
+	for _, dir := range exportsOf(t, Goose) {
+		for _, file := range recipes(t, dir) {
+			if said := run(t, dir, program, "recipe", "validate", file); !strings.Contains(said[len(said)-1], "valid") {
+				t.Errorf("%s: %q", file, said)
+			}
 		}
+	}
+	a := team(t)
+	a.Body += "\n{{ x }} {% if y %} {# z #} }} %} {{{ a }}} {{ '{{' }}"
+	dir := t.TempDir()
+	if err := tree.Write(dir, exported(t, a, Goose, Options{}).Files, false); err != nil {
+		t.Fatal(err)
+	}
+	var recipe struct {
+		Title, Instructions string
+		Extensions          []struct {
+			Name  string
+			Tools []string `yaml:"available_tools"`
+		}
+		SubRecipes []struct{ Name string } `yaml:"sub_recipes"`
+	}
+	text := run(t, dir, program, "run", "--recipe", "recipes/north-coordinator.yaml", "--render-recipe")
+	if err := yaml.Unmarshal([]byte(strings.Join(text, "\n")), &recipe); err != nil {
+		t.Fatal(err)
+	}
+	if recipe.Instructions != prompt(a) || recipe.Title != a.Name {
+		t.Errorf("rendered %q, want %q", recipe.Instructions, prompt(a))
+	}
+	if len(recipe.Extensions) < 2 || recipe.Extensions[0].Name != "developer" || recipe.Extensions[1].Name != "files" ||
+		!slices.Equal(recipe.Extensions[1].Tools, []string{"read_file", "list_directory"}) { // Goose adds some of its own
+		t.Errorf("extensions %+v", recipe.Extensions)
+	}
+	if len(recipe.SubRecipes) != 1 || recipe.SubRecipes[0].Name != "north_reviewer" {
+		t.Errorf("sub-recipes %+v", recipe.SubRecipes)
+	}
+}
+
+// Goose runs an exported recipe: the scripted model is asked with the agent's instructions, and the agent's skills are
+// offered to it. A recipe has no first message of the user, which Goose needs where nobody types.
+func TestGooseOfOthersRunsARecipe(t *testing.T) {
+	program := filepath.Join(referees(t), "node_modules/.bin/goose")
+	model := modeltest.New(modeltest.Turn{Text: "forty-two"})
+	server := httptest.NewServer(model)
+	t.Cleanup(server.Close)
+	a := team(t)
+	a.Servers, a.Model, a.Config.Temperature = nil, oaf.Model{}, nil
+	a.Body += "\nBraces such as {{ x }} stay."
+	dir, home := t.TempDir(), t.TempDir()
+	if err := tree.Write(dir, exported(t, a, Goose, Options{}).Files, false); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "recipes", "north-coordinator.yaml")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, append(text, "prompt: What is the answer?\n"...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "run", "--recipe", file, "--no-session", "--quiet", "--max-turns", "2")
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GOOSE_PROVIDER=openai", "GOOSE_MODEL=scripted",
+		"OPENAI_HOST=" + server.URL, "OPENAI_API_KEY=none", "GOOSE_DISABLE_KEYRING=1"}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "forty-two") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	asked := model.Seen()
+	if !slices.ContainsFunc(asked, func(r *modeltest.Request) bool {
+		return r.Contains("Braces such as {{ x }} stay.") && r.Contains("What is the answer?") && r.Contains("summarize")
+	}) {
+		t.Errorf("%d requests, none has the agent's instructions and skills", len(asked))
 	}
 }
 

@@ -157,6 +157,13 @@ func neutral(a *oaf.Agent, lost []Loss) *oaf.Agent {
 	out.Dir = ""
 	out.Skills = slices.Clone(a.Skills)
 	out.Servers = slices.Clone(a.Servers)
+	for i := range out.Servers {
+		out.Servers[i].Selection.Tools = slices.Clone(out.Servers[i].Selection.Tools)
+		for j, tool := range out.Servers[i].Selection.Tools {
+			out.Servers[i].Selection.Tools[j] = oaf.SelectedTool{Name: tool.Name, Enabled: tool.Enabled,
+				Description: tool.Description, Required: tool.Required}
+		}
+	}
 	for _, l := range lost {
 		clearField(&out, l.Field)
 	}

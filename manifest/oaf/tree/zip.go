@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -110,11 +109,11 @@ func (f File) mode() fs.FileMode {
 	return 0o644
 }
 
-// Within returns the files with dir before their paths.
+// Within returns the files with dir before their paths. A path that leaves its directory stays one that is not safe.
 func Within(dir string, files []File) []File {
 	out := make([]File, len(files))
 	for i, f := range files {
-		f.Path = path.Join(dir, f.Path)
+		f.Path = dir + "/" + f.Path
 		out[i] = f
 	}
 	return out

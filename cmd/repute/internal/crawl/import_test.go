@@ -15,6 +15,8 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/clitest"
 	"repute/internal/pgtest"
+	"repute/store"
+	"repute/store/manifestdb"
 )
 
 // Domains are stored in one spelling, and a line that is none is refused.
@@ -59,6 +61,47 @@ func TestImport(t *testing.T) {
 		}, "import", list, "--database-url", url)
 		if err != nil || out.String() != want {
 			t.Errorf("%q, %v; want %q", out, err, want)
+		}
+	}
+}
+
+// Domains are probed once they are known, until an operator ends it.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	run := func(args ...string) error {
+		return clitest.Run(t.Context(), &clitest.Output{}, func(p *cli.Program) []*cobra.Command {
+			return []*cobra.Command{ImportCommand(p), ProbeCommand(p)}
+		}, append(args, "--database-url", url)...)
+	}
+	list := filepath.Join(t.TempDir(), "domains.txt")
+	if err := os.WriteFile(list, []byte("a.example\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run("import", list); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	for _, c := range []struct {
+		args []string
+		on   bool
+		kind error
+	}{
+		{[]string{"probe", "A.example"}, true, nil},
+		{[]string{"probe", "a.example", "unknown.example"}, true, repute.ErrNotFound},
+		{[]string{"probe", "https://a.example"}, true, repute.ErrInvalid},
+		{[]string{"probe", "a.example", "--off"}, false, nil},
+	} {
+		if err := run(c.args...); !errors.Is(err, c.kind) {
+			t.Errorf("%q: %v", c.args, err)
+		}
+		m, _, err := manifestdb.Read(t.Context(), db, "a.example")
+		if err != nil || m.Watch.Probed != c.on {
+			t.Errorf("%q: probed %v, %v", c.args, m.Watch.Probed, err)
 		}
 	}
 }

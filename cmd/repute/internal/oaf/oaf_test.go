@@ -19,6 +19,39 @@ import (
 	"repute/cmd/repute/internal/oaf"
 )
 
+// TestMain lets the test's binary be an MCP server on standard input and output.
+func TestMain(m *testing.M) {
+	if os.Getenv("MCP_SERVER") == "" {
+		os.Exit(m.Run())
+	}
+	_ = filesServer().Run(context.Background(), &sdk.StdioTransport{}) // until the client ends it
+}
+
+// filesServer is an MCP server with the tool read_file.
+func filesServer() *sdk.Server {
+	mcp := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "1"}, nil)
+	sdk.AddTool(mcp, &sdk.Tool{Name: "read_file"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{}, nil, nil
+	})
+	return mcp
+}
+
+// reader writes an agent with the configuration of an MCP server, and returns its directory.
+func reader(t *testing.T, config string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "reader")
+	must(t, "new", dir, "--vendor", "acme")
+	files := filepath.Join(dir, "mcp-configs", "files")
+	if err := errors.Join(os.MkdirAll(files, 0o755),
+		os.WriteFile(filepath.Join(files, "ActiveMCP.json"), []byte(`{"vendor":"acme","server":"files","version":"1.0.0",
+			"selectedTools":[{"name":"read_file","enabled":true},
+			{"name":"move_file","enabled":true}]}`), 0o600),
+		os.WriteFile(filepath.Join(files, "config.yaml"), []byte(config), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 const team = "../../../../manifest/oaf/testdata/team/"
 
 func run(args ...string) (string, error) {
@@ -98,25 +131,14 @@ func TestCheckAsJSON(t *testing.T) {
 // MCP servers are asked only when they shall be, and only those that may be reached.
 func TestCheckAsksServers(t *testing.T) {
 	asked := false
-	mcp := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "1"}, nil)
-	sdk.AddTool(mcp, &sdk.Tool{Name: "read_file"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
-		return &sdk.CallToolResult{}, nil, nil
-	})
+	mcp := filesServer()
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return mcp }, nil)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = true
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(web.Close)
-	dir := filepath.Join(t.TempDir(), "reader")
-	must(t, "new", dir, "--vendor", "acme")
-	files := filepath.Join(dir, "mcp-configs", "files")
-	if err := errors.Join(os.MkdirAll(files, 0o755),
-		os.WriteFile(filepath.Join(files, "ActiveMCP.json"), []byte(`{"vendor":"acme","server":"files","version":"1.0.0",
-			"selectedTools":[{"name":"read_file","enabled":true},{"name":"move_file","enabled":true}]}`), 0o600),
-		os.WriteFile(filepath.Join(files, "config.yaml"), []byte("connection:\n  type: http\n  url: "+web.URL+"\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	dir := reader(t, "connection:\n  type: http\n  url: "+web.URL+"\n")
 	if out, _ := run("check", dir); strings.Contains(out, "WO772") || asked {
 		t.Errorf("a server was asked unasked: %s", out)
 	}
@@ -126,6 +148,35 @@ func TestCheckAsksServers(t *testing.T) {
 	out, _ := run("check", dir, "--ask-servers", "--allow-host", strings.TrimPrefix(web.URL, "http://"))
 	if !strings.Contains(out, `"move_file"`) || strings.Contains(out, `"read_file"`) || !strings.Contains(out, "WO772") || !asked {
 		t.Errorf("a tool that the server lacks: %s", out)
+	}
+}
+
+// A program of a foreign directory is started only where the caller says so. The tool that it lacks has its line.
+func TestCheckAsksPrograms(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := filepath.Join(t.TempDir(), "started")
+	script := filepath.Join(t.TempDir(), "server")
+	text := "#!/bin/sh\ntouch " + mark + "\nMCP_SERVER=1 exec " + self + "\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil { //nolint:gosec // a program is executable
+		t.Fatal(err)
+	}
+	dir := reader(t, "connection:\n  type: stdio\n  command: "+script+"\n")
+	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") || !strings.Contains(out, "programs") {
+		t.Errorf("a program that may not be started: %s", out)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("a program of the directory was started unasked")
+	}
+	out, err := run("check", dir, "--ask-servers", "--programs")
+	if err != nil || !strings.Contains(out, "WO772 mcp-configs/files/ActiveMCP.json:3") || strings.Contains(out, `"read_file"`) {
+		t.Errorf("%v: %s", err, out)
+	}
+	var exit cli.ExitError
+	if out, err := run("check", dir, "--ask-servers", "--programs", "--strict"); !errors.As(err, &exit) || exit.Code != 1 {
+		t.Errorf("a publisher's server lacks a tool: %v: %s", err, out)
 	}
 }
 
@@ -191,5 +242,78 @@ func TestImportStaysBelowItsDirectory(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("files %v, %v", entries, err)
+	}
+}
+
+// What cannot be done is refused with what to do instead, and writes nothing.
+func TestRefusedCommands(t *testing.T) {
+	dir := t.TempDir()
+	broken, out := filepath.Join(dir, "broken"), filepath.Join(dir, "out")
+	agent, twin := filepath.Join(dir, "a"), filepath.Join(dir, "b", "a")
+	must(t, "new", agent, "--vendor", "acme")
+	must(t, "new", twin, "--vendor", "other")
+	archive := filepath.Join(dir, "bad.oaf")
+	if err := errors.Join(os.MkdirAll(broken, 0o755), os.WriteFile(filepath.Join(broken, "AGENTS.md"), []byte("# Rules\n"), 0o600),
+		os.WriteFile(archive, []byte("PK"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		part string // of the error
+	}{
+		{[]string{"new", filepath.Join(dir, "Not Kebab"), "--vendor", "acme"}, "kebab"},
+		{[]string{"new", out, "--vendor", "acme", "--template", "huge"}, "template"},
+		{[]string{"generate", broken}, "oaf check"},
+		{[]string{"version", agent, "0.9.0"}, "not after"},
+		{[]string{"version", broken, "1.1.0"}, "oaf check"},
+		{[]string{"pack", agent, twin, "--output", out}, "two agents"},
+		{[]string{"pack", broken, "--output", out}, "oaf check"},
+		{[]string{"unpack", archive, out}, "make it with"},
+		{[]string{"unpack", filepath.Join(dir, "none"), out}, "archive"},
+		{[]string{"export", agent, "--to", "emacs", "--output", out}, "claude-code"},
+		{[]string{"export", agent, "--to", "goose", "--layout", "flat", "--output", out}, "layout"},
+		{[]string{"export", broken, "--to", "goose", "--output", out}, "oaf check"},
+		{[]string{"import", agent, "--from", "emacs", "--output", out}, "letta"},
+		{[]string{"import", agent, "--from", "claude-code", "--output", out}, ".claude"},
+		{[]string{"import", archive, "--from", "letta", "--output", out}, ".af"},
+		{[]string{"import", filepath.Join(dir, "none"), "--from", "letta", "--output", out}, "archive"},
+	} {
+		text, err := run(c.args...)
+		if err == nil || !strings.Contains(err.Error(), c.part) {
+			t.Errorf("%q: %v, want %q: %s", c.args, err, c.part, text)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Fatalf("%q wrote something", c.args)
+		}
+	}
+}
+
+// An existing file is not replaced by an export, and a second one into the same directory is refused as a whole.
+func TestExportReplacesNothing(t *testing.T) {
+	dir := t.TempDir()
+	must(t, "export", team+"reviewer", "--to", "goose", "--output", dir)
+	before := read(t, filepath.Join(dir, "AGENTS.md"))
+	if out, err := run("export", team+"coordinator", "--to", "goose", "--output", dir); err == nil || !strings.Contains(err.Error(), "another directory") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if read(t, filepath.Join(dir, "AGENTS.md")) != before {
+		t.Error("a file was replaced")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "recipes", "north-coordinator.yaml")); err == nil {
+		t.Error("a refused export wrote a file")
+	}
+}
+
+// Texts of a foreign agent cannot drive the terminal.
+func TestOutputIsVisible(t *testing.T) {
+	dir := t.TempDir()
+	text := "---\nname: \"\\e[31mred\"\nvendorKey: \"\\e]0;x\\a\"\nslug: \"\\e[2J/x\"\nlicense: \"\\e[1m\"\n\"\\e[5m\": 1\n---\n\nx\n"
+	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", dir}, {"check", dir, "--strict"}, {"export", dir, "--to", "letta", "--output", filepath.Join(dir, "o")}} {
+		if out, err := run(args...); strings.ContainsAny(out, "\x1b\a") || err != nil && strings.ContainsAny(err.Error(), "\x1b\a") {
+			t.Errorf("%q: %q, %v", args, out, err)
+		}
 	}
 }
