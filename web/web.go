@@ -6,6 +6,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
@@ -94,6 +95,16 @@ func (s *site) mount() {
 		prefix + "/leaders":            s.leaders,
 		prefix + "/tags":               s.tags,
 		prefix + "/trust":              s.trust,
+		prefix + "/trust/roots":        s.roots,
+		prefix + "/trust/parameters":   s.parameters,
+		prefix + "/trust/attacks":      s.attacks,
+		prefix + "/tasks":              s.tasks,
+		prefix + "/runs":               s.runs,
+		prefix + "/runs/:id":           s.run,
+		prefix + "/treasury":           s.treasury,
+		prefix + "/check":              s.check,
+		prefix + "/operations":         s.operate,
+		prefix + "/runtime":            s.runtime,
 		"/docs":                        static("docs", "Interfaces", "docs.js"),
 		"/graphiql":                    static("graphiql", "GraphQL", "graphiql.js"),
 		prefix + "/*":                  nowhere,
@@ -101,6 +112,7 @@ func (s *site) mount() {
 		e.GET(path, s.page(f))
 	}
 	e.GET(prefix+"/latest", s.latest)
+	e.POST(prefix+"/check", s.page(s.check))
 	s.o.Server.Raw("/assets/:name")
 	e.GET("/assets/:name", s.assets.serve)
 }
@@ -117,8 +129,8 @@ func static(name, title string, scripts ...string) show {
 func (s *site) page(f show) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		p := s.newPage(c)
-		status := http.StatusOK
 		name, err := f(c.Request().Context(), p)
+		status := cmp.Or(p.Status, http.StatusOK)
 		if err != nil {
 			status, name = s.failed(c, p, err), "error"
 		}
@@ -126,14 +138,26 @@ func (s *site) page(f show) echo.HandlerFunc {
 		if err := s.templates[name].ExecuteTemplate(&out, "layout", p); err != nil {
 			return fmt.Errorf("page %s: %w", name, err)
 		}
+		if p.Retry != "" {
+			c.Response().Header().Set(httpapi.RetryAfter, p.Retry)
+		}
+		if p.Private {
+			c.Response().Header().Set("Vary", "Authorization")
+			return s.sendAs(c, status, out.Bytes(), "no-store")
+		}
 		return s.send(c, status, out.Bytes())
 	}
 }
 
 // send sends a page or a part of one.
 func (s *site) send(c echo.Context, status int, html []byte) error {
+	return s.sendAs(c, status, html, "no-cache")
+}
+
+// sendAs sends a page with what caches may do with it.
+func (s *site) sendAs(c echo.Context, status int, html []byte, caching string) error {
 	h := c.Response().Header()
 	h.Set("Content-Security-Policy", Policy)
-	h.Set("Cache-Control", "no-cache")
+	h.Set("Cache-Control", caching)
 	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, html)
 }
