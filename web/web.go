@@ -142,7 +142,7 @@ func (s *site) page(f show) echo.HandlerFunc {
 			c.Response().Header().Set(httpapi.RetryAfter, p.Retry)
 		}
 		if p.Private {
-			c.Response().Header().Set("Vary", "Authorization")
+			c.Response().Header().Add("Vary", "Authorization")
 			return s.sendAs(c, status, out.Bytes(), "no-store")
 		}
 		return s.send(c, status, out.Bytes())

@@ -256,10 +256,10 @@ func TestPagesOfWorkCostFewStatements(t *testing.T) {
 	}, worker{slug: "plain"})
 	task := h.submit(`{"goal":"one"}`)
 	h.ended(task)
-	for _, path := range []string{"/ui/tasks", "/ui/runs", "/ui/runs/" + task.RunID} {
-		h.page(path) // connections and types are known then
+	for _, path := range []string{"/ui/tasks", "/ui/runs", "/ui/runs/" + task.RunID, "/ui/operations", "/ui/runtime"} {
+		h.page(path, "Authorization", "Bearer "+annsToken) // connections and types are known then
 		before := count.n.Load()
-		h.page(path)
+		h.page(path, "Authorization", "Bearer "+annsToken)
 		if n := count.n.Load() - before; n == 0 || n > maxStatements {
 			t.Errorf("%s: %d statements", path, n)
 		}

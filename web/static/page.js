@@ -103,6 +103,30 @@ document.addEventListener("htmx:config:request", (event) => {
   }
 });
 
+// sayStale says that what is shown may be old; "" takes it back.
+function sayStale(text) {
+  const shown = document.getElementById("work-state");
+  if (!shown) return;
+  shown.hidden = !text;
+  shown.textContent = text;
+}
+
+function isPrivate(event) {
+  return Boolean(event.detail.ctx?.sourceElement?.matches?.("[data-private]"));
+}
+
+// An answer that is no page, such as that of a proxy or a rate limit, does not replace what is shown.
+document.addEventListener("htmx:before:response", (event) => {
+  if (!isPrivate(event)) return;
+  const { response } = event.detail.ctx;
+  const isPage = (response.headers.get("Content-Type") || "").startsWith("text/html") && response.status !== 404;
+  sayStale(isPage ? "" : `The server answers with status ${response.status}. What is shown may be old; it is asked again.`);
+  if (!isPage) event.preventDefault();
+});
+document.addEventListener("htmx:error", (event) => {
+  if (isPrivate(event)) sayStale("The server does not answer. What is shown may be old; it is asked again.");
+});
+
 // Details that are open stay open when their part is replaced.
 let opened = [];
 document.addEventListener("htmx:before:swap", () => {
