@@ -240,16 +240,6 @@ type budgetLine struct {
 	Share             float64
 }
 
-// taskStates and runStates are what lists can be filtered by.
-func taskStates() []string {
-	return []string{"", "pending", "assigned", "running", "completed", "failed", "cancelled", "rejected"}
-}
-
-// runStates are the statuses that the list of runs can be filtered by.
-func runStates() []string {
-	return []string{"", "pending", "planning", "running", "completed", "failed", "cancelled"}
-}
-
 // workFilter reads the variables of a list of tasks or runs from the parameters of the page.
 func workFilter(p *page) map[string]any {
 	variables := given(map[string]any{"status": p.Query.Get("status"), "agent": strings.TrimSpace(p.Query.Get("agent")),
@@ -270,10 +260,9 @@ func (s *site) tasks(ctx context.Context, p *page) (string, error) {
 		}
 	}](ctx, s, p, "tasks", workFilter(p))
 	guard(p, struct {
-		Tasks  []taskRow
-		Next   string
-		States []string
-	}{l.Tasks.Nodes, nextPage(p, l.Tasks.PageInfo), taskStates()}, true, err)
+		Tasks []taskRow
+		Next  string
+	}{l.Tasks.Nodes, nextPage(p, l.Tasks.PageInfo)}, true, err)
 	return "tasks", nil
 }
 
@@ -287,10 +276,9 @@ func (s *site) runs(ctx context.Context, p *page) (string, error) {
 		}
 	}](ctx, s, p, "runs", workFilter(p))
 	guard(p, struct {
-		Runs   []runLine
-		Next   string
-		States []string
-	}{l.Runs.Nodes, nextPage(p, l.Runs.PageInfo), runStates()}, true, err)
+		Runs []runLine
+		Next string
+	}{l.Runs.Nodes, nextPage(p, l.Runs.PageInfo)}, true, err)
 	return "runs", nil
 }
 
