@@ -1,12 +1,22 @@
 package web
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // tip says how a number is made.
 type tip struct{ Term, Text string }
 
 // tips are the explanations of numbers and terms, by the names that templates use.
 func tips() map[string]tip {
+	all := aboutScores()
+	maps.Copy(all, aboutWork())
+	return all
+}
+
+// aboutScores explains numbers of the index and its scores.
+func aboutScores() map[string]tip {
 	return map[string]tip{
 		"score": {"score", "From -100 to 100: the mean opinion of raters, each by its weight. It is 0 while an agent is unrated. " +
 			"Compare a minimum with low, not with the score."},
@@ -57,6 +67,13 @@ func tips() map[string]tip {
 			"its range. Whether one counts depends on its rater too."},
 		"attack": {"price of a score of 50", "What credentials cost that lift a new agent to a score of 50, by published prices alone. " +
 			"To rent a holder of one costs less."},
+		"history": {"score over time", "The final score at the end of each day. Days without a new one show the last one before."},
+	}
+}
+
+// aboutWork explains numbers of tasks, runs, treasuries, operations and agents that run here.
+func aboutWork() map[string]tip {
+	return map[string]tip{
 		"budget": {"budget", "What the run and all runs below it may use, as the task and the policy say, and what they have used. A call " +
 			"that would go beyond a limit is refused."},
 		"attempt": {"attempt", "How often the run has begun: 1 at first, one more with each retry."},
@@ -88,9 +105,8 @@ func tips() map[string]tip {
 			"as one of weight 1."},
 		"measured": {"measured", "What the attack reached, or what was counted, when this release was measured on generated ratings. It is not " +
 			"a measurement of this index."},
-		"bound":   {"limit", "What the measured value must keep, so that a change of the scorer that lets an attack reach more does not pass."},
-		"size":    {"size", "Of the file as it was given or read, in bytes."},
-		"history": {"score over time", "The final score at the end of each day. Days without a new one show the last one before."},
+		"bound": {"limit", "What the measured value must keep, so that a change of the scorer that lets an attack reach more does not pass."},
+		"size":  {"size", "Of the file as it was given or read, in bytes."},
 	}
 }
 
