@@ -55,6 +55,11 @@ type Options struct {
 	Feed *feed.Feed
 	// Done ends streams when it is closed, so that a server can stop. Nil: never.
 	Done <-chan struct{}
+	// Work reads tasks and runs for GraphQL, and Treasury what they spend from. Nil: no orchestrator is served.
+	Work     graph.Work
+	Treasury graph.Treasurer
+	// Files reads URLs whose files are checked. Nil: only content that is given can be checked.
+	Files graph.Fetcher
 	// CacheName tells apart servers on one Redis whose answers differ: by their database, and by what is configured.
 	CacheName string
 	// Streams is how many streams one caller may follow at the same time: 8. AllStreams is how many all callers may:
@@ -115,7 +120,8 @@ func New(o Options) (*API, error) {
 	a.mountChanges()
 	export.Mount(o.Server, o.DB)
 	queries, err := graph.Mount(o.Server, a.Index, graph.Options{Depth: o.QueryDepth, Cost: o.QueryCost,
-		Feed: a.feed, Streams: &a.streams, Done: o.Done, SlowAfter: o.SlowAfter})
+		Feed: a.feed, Streams: &a.streams, Done: o.Done, SlowAfter: o.SlowAfter,
+		Work: o.Work, Treasury: o.Treasury, Files: o.Files})
 	if err != nil {
 		return nil, err
 	}

@@ -1316,6 +1316,7 @@ create table runs (
     unique (parent_id, parent_step)
 );
 create index runs_agent on runs (slug);
+create index runs_newest on runs (created_at desc, id desc);
 create index runs_lost on runs (lost_after)
     where lost_after < 'infinity'::timestamptz;
 create index runs_task on runs (task_id);

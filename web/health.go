@@ -26,13 +26,16 @@ type kindHealth struct {
 	Kind, Status, Reason string
 	VerifiedToBlock      *int64
 	Pending, OpenGaps    int64
-	Gaps                 []struct {
-		Agent, Client  *string
-		Blocks         blockRange
-		Reason         string
-		Since, NextTry *time.Time
-		Tries          int64
-	}
+	Gaps                 []gap
+}
+
+// gap is a range of blocks whose events are known to be missing.
+type gap struct {
+	Agent, Client  *string
+	Blocks         blockRange
+	Reason         string
+	Since, NextTry *time.Time
+	Tries          int64
 }
 
 // health is how the index of a chain is.

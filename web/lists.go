@@ -198,13 +198,15 @@ type scoreHashes struct {
 	Links, Sources, Credentials *string
 }
 
-// trust shows what scores rest on: roots, sources, coverage, parameters.
-func (s *site) trust(ctx context.Context, p *page) (string, error) {
-	p.Title = "Trust"
-	t, err := ask[struct{ Chains []trustChain }](ctx, s, p, "trust", nil)
-	if err != nil {
-		return "", err
-	}
+// hashesOf are the hashes of the inputs of an agent's score.
+type hashesOf struct {
+	Scorer *string
+	Hashes *scoreHashes
+	Of     string // short id of the agent
+}
+
+// scoredHashes returns the hashes of the inputs of a score. They are empty where no agent is rated.
+func (s *site) scoredHashes(ctx context.Context, p *page) (out hashesOf, err error) {
 	h, err := ask[struct {
 		Agents struct {
 			Nodes []struct {
@@ -218,15 +220,23 @@ func (s *site) trust(ctx context.Context, p *page) (string, error) {
 			}
 		}
 	}](ctx, s, p, "trust_hashes", map[string]any{})
-	body := struct {
-		Chains []trustChain
-		Scorer *string
-		Hashes *scoreHashes
-		Of     string
-	}{Chains: t.Chains}
 	for _, a := range h.Agents.Nodes {
-		body.Scorer, body.Hashes, body.Of = a.Reputation.Scored.Scorer, a.Reputation.Scored.Hashes, a.ShortID
+		out = hashesOf{a.Reputation.Scored.Scorer, a.Reputation.Scored.Hashes, a.ShortID}
 	}
-	p.Body = body
+	return out, err
+}
+
+// trust shows what scores rest on: roots, sources, coverage, parameters.
+func (s *site) trust(ctx context.Context, p *page) (string, error) {
+	p.Title = "Trust"
+	t, err := ask[struct{ Chains []trustChain }](ctx, s, p, "trust", nil)
+	if err != nil {
+		return "", err
+	}
+	h, err := s.scoredHashes(ctx, p)
+	p.Body = struct {
+		Chains []trustChain
+		hashesOf
+	}{t.Chains, h}
 	return "trust", err
 }

@@ -23,6 +23,8 @@ type page struct {
 	// Path and Query are those of the request. Query is what a page reads its state from.
 	Path  string
 	Query url.Values
+	// Form are the fields of a posted form; nil where nothing was posted.
+	Form url.Values
 	// ID is the parameter of the path.
 	ID string
 	// Asked are the documents that the page ran.
@@ -31,6 +33,12 @@ type page struct {
 	Scripts []string
 	// Body is what the page's template shows.
 	Body any
+	// Private keeps the page out of caches: what it shows depends on the caller's token.
+	Private bool
+	// Status is the status of the answer; 0 for 200. Retry is after how many seconds the caller may ask again; empty for
+	// none.
+	Status int
+	Retry  string
 
 	tips []tip // of the numbers that the page shows
 }
@@ -40,7 +48,7 @@ func nowhere(context.Context, *page) (string, error) { return "", errNowhere }
 
 // newPage returns the page of a request without content.
 func (s *site) newPage(c echo.Context) *page {
-	return &page{Path: c.Request().URL.Path, Query: c.Request().URL.Query(), ID: c.Param("id")}
+	return &page{Path: c.Request().URL.Path, Query: c.Request().URL.Query(), Form: formOf(c), ID: c.Param("id")}
 }
 
 // Tip returns how a number is made, and has the page explain it at its end.
@@ -88,6 +96,17 @@ func (p *page) Is(name, value string) bool { return p.Query.Get(name) == value }
 // On reports whether the page is at a path or below it.
 func (p *page) On(at string) bool {
 	return p.Path == at || at != "/" && strings.HasPrefix(p.Path, at+"/")
+}
+
+// OnAny reports whether the page is at a path or below it, or at one of others.
+func (p *page) OnAny(at string, others any) bool {
+	list, _ := others.([]any) // nil where a template names none
+	for _, other := range list {
+		if path, isText := other.(string); isText && p.On(path) {
+			return true
+		}
+	}
+	return p.On(at)
 }
 
 // At reports whether the page is this tab of its agent; "" is the first one.
@@ -172,6 +191,11 @@ func failureOf(err error) failure {
 		}
 	case "NOT_FOUND":
 		f.Status, f.Title = http.StatusNotFound, "Nothing here"
+	case "UNAUTHORIZED":
+		f.Status, f.Title = http.StatusUnauthorized, "A token is needed"
+		f.Next = "Type a token of this server above. It is one of orchestrator.tokens in its configuration."
+	case "FORBIDDEN":
+		f.Status, f.Title = http.StatusForbidden, "The token is not enough"
 	case "TOO_COMPLEX", "LIMITED":
 		f.Status, f.Title = http.StatusTooManyRequests, "Too much at once"
 	case "TIMEOUT", "UNAVAILABLE":

@@ -93,7 +93,7 @@ func ask[T any](ctx context.Context, s *site, p *page, name string, variables ma
 	if err != nil {
 		return data, fmt.Errorf("document %s: %w", name, err)
 	}
-	p.Asked = append(p.Asked, asked{name, document, visible(raw)})
+	p.Asked = append(p.Asked, asked{name, document, visible(shownVariables(raw, variables))})
 	plain := map[string]any{} // numbers as over HTTP
 	if err := json.Unmarshal(raw, &plain); err != nil {
 		return data, fmt.Errorf("document %s: %w", name, err)
@@ -115,6 +115,27 @@ func ask[T any](ctx context.Context, s *site, p *page, name string, variables ma
 		return data, fmt.Errorf("document %s: %w", name, err)
 	}
 	return data, nil
+}
+
+// maxVariable bounds a text among the variables that a page shows, in bytes.
+const maxVariable = 2048
+
+// shownVariables returns variables as JSON with long texts cut: a pasted file is shown once, not three times.
+func shownVariables(raw []byte, variables map[string]any) []byte {
+	if len(raw) <= maxVariable {
+		return raw
+	}
+	short := map[string]any{}
+	for name, value := range variables {
+		if text, isText := value.(string); isText && len(text) > maxVariable {
+			value = strings.ToValidUTF8(text[:maxVariable], "") + "…"
+		}
+		short[name] = value
+	}
+	if cut, err := json.MarshalIndent(short, "", "  "); err == nil {
+		return cut
+	}
+	return raw
 }
 
 // visible returns JSON with escapes in place of the characters that are not printable, which mean the same.

@@ -29,7 +29,7 @@ func (s *site) funcs() template.FuncMap {
 		"pct": pct, "plural": plural, "score": score, "short": func(t string) string { return clean(t, shortText) },
 		"shorten": shorten, "span": span, "time": s.when, "title": capital, "tokenOf": tokenOf, "words": words, "sign": sign,
 		"list":  func(items ...any) []any { return items },
-		"chart": chart,
+		"chart": chart, "dollars": dollars, "millis": millis, "wei": wei,
 		// A pointer is true for templates also where it points to false or zero.
 		"yes": func(p *bool) bool { return p != nil && *p }, "some": func(n *int64) bool { return n != nil && *n > 0 },
 	}

@@ -1,11 +1,13 @@
 // Package web serves the dashboard: one page per question, made on the server from our own GraphQL alone. Each page runs
 // named documents of the folder queries, shows them, and links to a page where they can be changed. Pages load nothing
-// from elsewhere, have no inline script or style, and work without JavaScript, charts and live rows excepted. What comes
-// from the chain and from documents is hostile text: it is escaped, bounded, and its control characters are shown.
+// from elsewhere, have no inline script or style, and work without JavaScript, charts, live rows and actions excepted: a
+// script sends actions to the routes of the orchestrator, with a token that it keeps in its tab. What comes from the chain
+// and from documents is hostile text: it is escaped, bounded, and its control characters are shown.
 package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
@@ -94,6 +96,16 @@ func (s *site) mount() {
 		prefix + "/leaders":            s.leaders,
 		prefix + "/tags":               s.tags,
 		prefix + "/trust":              s.trust,
+		prefix + "/trust/roots":        s.roots,
+		prefix + "/trust/parameters":   s.parameters,
+		prefix + "/trust/attacks":      s.attacks,
+		prefix + "/tasks":              s.tasks,
+		prefix + "/runs":               s.runs,
+		prefix + "/runs/:id":           s.run,
+		prefix + "/treasury":           s.treasury,
+		prefix + "/check":              s.check,
+		prefix + "/operations":         s.operate,
+		prefix + "/runtime":            s.runtime,
 		"/docs":                        static("docs", "Interfaces", "docs.js"),
 		"/graphiql":                    static("graphiql", "GraphQL", "graphiql.js"),
 		prefix + "/*":                  nowhere,
@@ -101,6 +113,7 @@ func (s *site) mount() {
 		e.GET(path, s.page(f))
 	}
 	e.GET(prefix+"/latest", s.latest)
+	e.POST(prefix+"/check", s.page(s.check))
 	s.o.Server.Raw("/assets/:name")
 	e.GET("/assets/:name", s.assets.serve)
 }
@@ -117,8 +130,8 @@ func static(name, title string, scripts ...string) show {
 func (s *site) page(f show) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		p := s.newPage(c)
-		status := http.StatusOK
 		name, err := f(c.Request().Context(), p)
+		status := cmp.Or(p.Status, http.StatusOK)
 		if err != nil {
 			status, name = s.failed(c, p, err), "error"
 		}
@@ -126,14 +139,26 @@ func (s *site) page(f show) echo.HandlerFunc {
 		if err := s.templates[name].ExecuteTemplate(&out, "layout", p); err != nil {
 			return fmt.Errorf("page %s: %w", name, err)
 		}
+		if p.Retry != "" {
+			c.Response().Header().Set(httpapi.RetryAfter, p.Retry)
+		}
+		if p.Private {
+			c.Response().Header().Add("Vary", "Authorization")
+			return s.sendAs(c, status, out.Bytes(), "no-store")
+		}
 		return s.send(c, status, out.Bytes())
 	}
 }
 
 // send sends a page or a part of one.
 func (s *site) send(c echo.Context, status int, html []byte) error {
+	return s.sendAs(c, status, html, "no-cache")
+}
+
+// sendAs sends a page with what caches may do with it.
+func (s *site) sendAs(c echo.Context, status int, html []byte, caching string) error {
 	h := c.Response().Header()
 	h.Set("Content-Security-Policy", Policy)
-	h.Set("Cache-Control", "no-cache")
+	h.Set("Cache-Control", caching)
 	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, html)
 }

@@ -130,10 +130,30 @@ func TestNumbersForPeople(t *testing.T) {
 		plural(1, "party"): "1 party", plural(2, "party"): "2 parties", plural(0, "block"): "0 blocks",
 		shorten("0x1234567890abcdef1234567890abcdef12345678"): "0x1234…5678", shorten("short"): "short",
 		tokenOf("eip155:8453:0x8004:22"): "8453:22", tokenOf("8453:22"): "8453:22",
+		wei("0"): "0 wei", wei("1000"): "1\u202f000 wei", wei("1500000000"): "1.5 gwei", wei("1500000000000000000"): "1.5 coins",
+		wei("9999999999999999"): "0.009999 coins", wei("<b>"): "<b>", wei("-1"): "-1", wei("12345000000000000000000"): "12\u202f345 coins",
+		millis(-1): "unknown", millis(999): "999 ms", millis(1500): "1.5 s", millis(600_000): "10 min",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestAmountsForPeople: an amount of any size is written in few characters, and parts of limits stay within 0 and 1.
+func TestAmountsForPeople(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		digits := rapid.StringMatching(`(0|[1-9][0-9]{0,77})`).Draw(t, "wei")
+		if out := wei(digits); len(out) > 100 || !strings.HasSuffix(out, "wei") && !strings.HasSuffix(out, "coins") || strings.HasPrefix(out, "0 ") && digits != "0" {
+			t.Fatalf("%s is %q", digits, out)
+		}
+		if p := part(rapid.Float64().Draw(t, "used"), rapid.Float64().Draw(t, "limit")); !(p >= 0 && p <= 1) {
+			t.Fatal(p)
+		}
+	})
+	if got := partOf(nil, nil); got != -1 {
+		t.Errorf("without a limit: %v", got)
 	}
 }
 

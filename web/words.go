@@ -1,12 +1,22 @@
 package web
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // tip says how a number is made.
 type tip struct{ Term, Text string }
 
 // tips are the explanations of numbers and terms, by the names that templates use.
 func tips() map[string]tip {
+	all := aboutScores()
+	maps.Copy(all, aboutWork())
+	return all
+}
+
+// aboutScores explains numbers of the index and its scores.
+func aboutScores() map[string]tip {
 	return map[string]tip{
 		"score": {"score", "From -100 to 100: the mean opinion of raters, each by its weight. It is 0 while an agent is unrated. " +
 			"Compare a minimum with low, not with the score."},
@@ -61,6 +71,45 @@ func tips() map[string]tip {
 	}
 }
 
+// aboutWork explains numbers of tasks, runs, treasuries, operations and agents that run here.
+func aboutWork() map[string]tip {
+	return map[string]tip{
+		"budget": {"budget", "What the run and all runs below it may use, as the task and the policy say, and what they have used. A call " +
+			"that would go beyond a limit is refused."},
+		"attempt": {"attempt", "How often the run has begun: 1 at first, one more with each retry."},
+		"took":    {"took", "The time between the recorded beginning and the recorded end."},
+		"verdict": {"verdict", "From 0 to 100 %: what the agent's own check of its work gave. Receipts of the kind verification are what it " +
+			"looked at."},
+		"receipts": {"calls", "The runtime's own record of what the run called, written before each call and completed after it. Agents " +
+			"cannot change it."},
+		"decisions": {"decisions", "What the policy, the trust gate and persons decided about the run. Each has the hash of the one before, so " +
+			"that none can be changed unseen."},
+		"atRisk": {"value at risk", "What whoever gave the task says may be lost, in wei. Thresholds of trust grow with it."},
+		"perTx":  {"cap of one payment", "The most that the treasury lets the agent move at once, in the chain's native coin."},
+		"window": {"cap of the window", "The most that the treasury lets the agent move within the length of the window, in the chain's native " +
+			"coin. The window moves with time."},
+		"spent":      {"spent", "What counts against the cap of the window now: payments that are younger than its length."},
+		"left":       {"left", "What the agent may move now by its caps, whatever the treasury holds."},
+		"rpcRate":    {"rate", "How many requests per second the endpoint is sent at most now. A refusal halves it, successes raise it."},
+		"planned":    {"planned", "Documents with a time of the next try, due now or later."},
+		"dead":       {"given up", "Documents that failed permanently or too often. They are tried rarely."},
+		"jobs":       {"jobs", "Entries of the queue. Those that ended are kept for some days."},
+		"delivered":  {"delivered", "Messages that the receiver accepted since the webhook was added."},
+		"rate":       {"rate", "How many requests per second the holder of the key may send."},
+		"executions": {"executions", "How often the capability was run in thirty days, by paying and free callers."},
+		"failures":   {"failed", "Executions whose answer had a status of 400 or more."},
+		"paidRuns":   {"paid", "Executions for which money moved or was promised."},
+		"lastPrice":  {"price", "What the newest paid execution was paid, in the currency beside it."},
+		"revenue":    {"revenue", "What all paid executions of thirty days were paid together. Refunds are not taken off."},
+		"rootWeight": {"weight of a root", "Only the ratio between the weights of a set counts: a root of weight 2 starts twice as much trust " +
+			"as one of weight 1."},
+		"measured": {"measured", "What the attack reached, or what was counted, when this release was measured on generated ratings. It is not " +
+			"a measurement of this index."},
+		"bound": {"limit", "What the measured value must keep, so that a change of the scorer that lets an attack reach more does not pass."},
+		"size":  {"size", "Of the file as it was given or read, in bytes."},
+	}
+}
+
 // words says in plain words what a code of an answer means; a code without an entry is shown with spaces for hyphens.
 func words(code string) string {
 	if text, known := plainWords()[code]; known {
@@ -106,6 +155,11 @@ func plainWords() map[string]string {
 		// circuits of endpoints
 		"circuit.closed": "works", "circuit.open": "left alone for a while", "circuit.half_open": "being tried",
 		"circuit.excluded": "serves another chain",
+		// effects of decisions, statuses of runs
+		"allow": "allowed", "deny": "refused", "require_approval": "left to a person", "dry_run": "dry run", "chain_read": "read of a chain",
+		"sub_run": "other run", "awaiting": "waits for a person",
+		// ranks of documents
+		"rank.new": "of agents, never read", "rank.agent": "of agents, read before", "rank.proof": "proofs of domains", "rank.file": "of ratings and validations",
 		// proofs
 		"keccak256": "the hash on the chain", "cid": "the IPFS address", "uri": "the document is on the chain itself",
 	}

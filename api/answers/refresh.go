@@ -37,6 +37,15 @@ func (x *Index) RequestRefresh(ctx context.Context, ref repute.AgentRef, caller 
 	return &wire.RefreshAnswer{Queued: true, NextAllowedAt: wire.EncodeTime(r.NextAllowed)}, nil
 }
 
+// PermitFetch counts a file that is read for a caller, and returns why it may not be read now; nil if it may. Reads and
+// refreshes have one limit.
+func (x *Index) PermitFetch(ctx context.Context, caller string) error {
+	if wait := x.refreshes.Allow(ctx, caller); wait > 0 && x.limited {
+		return tooSoon("too many files were read for this caller", wait)
+	}
+	return nil
+}
+
 // tooSoon makes the answer 429 that says when to ask again.
 func tooSoon(detail string, wait time.Duration) error {
 	b := *httpapi.ErrorOf(fmt.Errorf("%s: %w", detail, repute.ErrLimited))

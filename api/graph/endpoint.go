@@ -56,6 +56,11 @@ type Options struct {
 	Streams *httpapi.StreamLimit
 	// Done ends connections when it is closed. Nil: never.
 	Done <-chan struct{}
+	// Work reads tasks and runs, and Treasury what they spend from. Nil: no orchestrator is served, and fields say so.
+	Work     Work
+	Treasury Treasurer
+	// Files reads URLs whose files are checked. Nil: only content that is given can be checked.
+	Files Fetcher
 	// SlowAfter is how long a client may accept no event: 10 s.
 	SlowAfter time.Duration
 
@@ -87,7 +92,11 @@ func Mount(server *httpapi.Server, x *answers.Index, o Options) (*Endpoint, erro
 // parseSchema fails where schema and resolvers do not match.
 func parseSchema(sdl string, server *httpapi.Server, x *answers.Index, o Options) (*graphql.Schema, error) {
 	guard := panicGuard{server}
-	return graphql.ParseSchema(sdl, &queryResolver{x, o},
+	attacks, err := readAttacks(repute.AttackReport)
+	if err != nil {
+		return nil, err
+	}
+	return graphql.ParseSchema(sdl, &queryResolver{x, o, attacks},
 		graphql.UseStringDescriptions(), graphql.UseFieldResolvers(),
 		graphql.MaxDepth(o.Depth), graphql.MaxQueryLength(maxQueryLength),
 		graphql.MaxSelections(maxSelections), graphql.OverlapValidationLimit(maxOverlaps),

@@ -16,6 +16,7 @@ import (
 type queryResolver struct {
 	index   *answers.Index
 	options Options
+	attacks *attackReport
 }
 
 // pageInfo is where a connection stopped.

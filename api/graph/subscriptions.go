@@ -159,7 +159,7 @@ func (s *subscriptionResolver) Agent(ctx context.Context, args struct {
 	if err != nil {
 		return nil, err
 	}
-	q := &queryResolver{s.Index, s.o}
+	q := &queryResolver{index: s.Index, options: s.o}
 	f.first = args.Since == nil
 	return follow(ctx, s, f, func(c *store.Change) (*agentUpdate, error) {
 		u := &agentUpdate{query: q, id: args.ID}

@@ -142,6 +142,16 @@ func By(ctx context.Context) (string, error) {
 	return c.token.Name, nil
 }
 
+// Allowed returns why the caller of a request may not do what needs the roles: ErrUnauthorized without a token that is
+// known, ErrForbidden for a token that lacks a role.
+func Allowed(ctx context.Context, needed ...Role) error {
+	c := callOf(ctx)
+	if c.token == nil {
+		return c.denied
+	}
+	return c.token.May(needed...)
+}
+
 // RequestBody returns the body of a request, empty without one.
 func RequestBody(ctx context.Context) []byte { return callOf(ctx).body }
 

@@ -89,6 +89,7 @@ const (
 // options are those of the routes and of the server that they are on.
 type options struct {
 	served *mcp.Server // at /mcp; nil: none
+	pages  *store.DB   // that the index and GraphQL read; nil: that of the routes under /v1
 	control.Options
 	on httpapi.ServerOptions
 }
@@ -144,7 +145,11 @@ func (o *options) handler(t *testing.T) http.Handler {
 		ok(t, err)
 		t.Cleanup(o.DB.Close)
 	}
-	_, err = api.New(api.Options{Server: server, DB: o.DB, Tools: o.served})
+	if o.pages == nil {
+		o.pages = o.DB
+	}
+	tasks := control.Reader{DB: o.pages, Operator: o.Operator, PrivateReads: o.PrivateReads}
+	_, err = api.New(api.Options{Server: server, DB: o.pages, Tools: o.served, Work: tasks, Treasury: tasks})
 	ok(t, err)
 	_, err = control.New(o.Options)
 	ok(t, err)

@@ -148,22 +148,28 @@ func (c *Control) getRun(ctx context.Context, in *rest.IDInput) (*rest.Answer[Ru
 }
 
 // Run returns a run with everything that is stored about it. repute.ErrNotFound if there is none.
-func (c *Control) Run(ctx context.Context, id string) (Run, error) {
-	r, err := c.run(ctx, id)
+func (c *Control) Run(ctx context.Context, id string) (Run, error) { return readRun(ctx, c.db, id) }
+
+// readRun returns a run with everything that is stored about it. repute.ErrNotFound if there is none.
+func readRun(ctx context.Context, db *store.DB, id string) (Run, error) {
+	if err := rest.Known("run", id); err != nil {
+		return Run{}, err
+	}
+	r, err := rundb.Run(ctx, db, id)
 	if err != nil {
 		return Run{}, err
 	}
-	w, err := ReadResult(ctx, c.db, r)
+	w, err := ReadResult(ctx, db, r)
 	if err != nil {
 		return w, err
 	}
-	if w.Treasury, err = treasury.EventsOf(ctx, c.db, w.ID); err != nil {
+	if w.Treasury, err = treasury.EventsOf(ctx, db, w.ID); err != nil {
 		return w, err
 	}
-	if err := c.addDecisions(ctx, &w); err != nil {
+	if err := addDecisions(ctx, db, &w); err != nil {
 		return w, err
 	}
-	open, err := rundb.Awaited(ctx, c.db, w.ID)
+	open, err := rundb.Awaited(ctx, db, w.ID)
 	if err != nil {
 		return w, err
 	}
@@ -255,13 +261,13 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 const maxDecisions = 200
 
 // addDecisions adds the newest decisions and the approvals of a run to its form on the wire.
-func (c *Control) addDecisions(ctx context.Context, w *Run) error {
-	head, err := rundb.DecisionsHead(ctx, c.db, w.ID)
+func addDecisions(ctx context.Context, db *store.DB, w *Run) error {
+	head, err := rundb.DecisionsHead(ctx, db, w.ID)
 	if err != nil {
 		return err
 	}
 	w.Head = headOnWire(&head)
-	decisions, err := rundb.Decisions(ctx, c.db, w.ID, maxDecisions)
+	decisions, err := rundb.Decisions(ctx, db, w.ID, maxDecisions)
 	if err != nil {
 		return err
 	}
@@ -273,7 +279,7 @@ func (c *Control) addDecisions(ctx context.Context, w *Run) error {
 		}
 		w.Decisions = append(w.Decisions, wire)
 	}
-	given, err := rundb.Approvals(ctx, c.db, w.ID, w.Attempt)
+	given, err := rundb.Approvals(ctx, db, w.ID, w.Attempt)
 	for _, d := range decisions { // in the order of the decisions
 		if a, ok := given[d.Subject]; ok && d.Effect == string(policy.RequireApproval) && d.Attempt == w.Attempt {
 			w.Approvals = append(w.Approvals, approvalOnWire(a))

@@ -17,6 +17,7 @@ import (
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/standard"
 	"repute/policy"
+	"repute/store"
 	"repute/store/rundb"
 )
 
@@ -206,29 +207,35 @@ func encoded(v any) json.RawMessage {
 
 // listTasks serves GET /v1/tasks, newest first.
 func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*rest.Answer[TaskList], error) {
+	out, err := tasksOf(ctx, c.db, in)
+	return rest.Say(&out), err
+}
+
+// tasksOf returns a page of tasks.
+func tasksOf(ctx context.Context, db *store.DB, in *tasksInput) (out TaskList, err error) {
 	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	f := rundb.TaskFilter{Status: repute.TaskStatus(in.Status), Coordinator: in.Coordinator}
 	if in.Status != "" && !slices.Contains(taskStatuses(), f.Status) {
-		return nil, repute.Invalid("status", fmt.Sprintf("%.40q is none", in.Status),
+		return out, repute.Invalid("status", fmt.Sprintf("%.40q is none", in.Status),
 			fmt.Sprintf("one of %v", taskStatuses()))
 	}
 	if f.Awaiting = in.Awaiting == "approval"; in.Awaiting != "" && !f.Awaiting {
-		return nil, repute.Invalid("awaiting", fmt.Sprintf("%.40q is nothing that tasks wait for", in.Awaiting), "approval")
+		return out, repute.Invalid("awaiting", fmt.Sprintf("%.40q is nothing that tasks wait for", in.Awaiting), "approval")
 	}
 	if err := rest.Known("agent", in.Coordinator); err != nil {
-		return nil, err
+		return out, err
 	}
 	if f.Before, f.BeforeID, err = rest.ReadCursor(in.Cursor); err != nil {
-		return nil, err
+		return out, err
 	}
-	list, err := rundb.Tasks(ctx, c.db, f, size+1)
+	list, err := rundb.Tasks(ctx, db, f, size+1)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out := TaskList{Tasks: []Task{}}
+	out.Tasks = []Task{}
 	if len(list) > size {
 		list = list[:size]
 		out.Next = rest.Cursor(list[size-1].Created, list[size-1].ID)
@@ -236,7 +243,7 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*rest.Answer[T
 	for _, t := range list {
 		out.Tasks = append(out.Tasks, taskOnWire(t))
 	}
-	return rest.Say(&out), nil
+	return out, nil
 }
 
 // taskStatuses returns the statuses that the list can be filtered by.

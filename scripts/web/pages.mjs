@@ -1,5 +1,6 @@
 // Looks at every kind of page of a dashboard with a browser: in both themes and two widths with axe, by keyboard,
 // without JavaScript, and while rows arrive. node pages.mjs URL CHROMIUM [DIRECTORY for screenshots]
+// With a token of all roles in WEB_TOKEN it gives a task that waits for a person, and answers it by clicks alone.
 // The light theme is looked at in the wide window and the dark one in the narrow, because no rule of the style depends on
 // both; WEB_EVERY=1 looks at each theme in each width.
 import assert from "node:assert/strict";
@@ -28,7 +29,7 @@ async function follow(context) {
   const seen = new Set();
   const kinds = new Map();
   const queue = ["/", "/docs", "/graphiql", "/ui/compare", "/ui/nothing"];
-  while (queue.length > 0 && found.length < 40) {
+  while (queue.length > 0 && found.length < 60) {
     const path = queue.shift();
     const kind = kindOf(path);
     if (seen.has(path) || (kinds.get(kind) ?? 0) >= perKind || kind.split("?").length > 2) continue;
@@ -50,8 +51,8 @@ async function follow(context) {
 function watch(page, troubles) {
   page.on("pageerror", (err) => troubles.push(`${page.url()}: ${err.message}`));
   page.on("console", (m) => {
-    // a page that does not exist is asked for on purpose
-    if (m.type() === "error" && !/status of 404/.test(m.text())) troubles.push(`${page.url()}: ${m.text()}`);
+    // a page that does not exist is asked for on purpose, and so is an answer with a wrong token
+    if (m.type() === "error" && !/status of 40[14]/.test(m.text())) troubles.push(`${page.url()}: ${m.text()}`);
   });
   page.on("request", (r) => {
     if (!r.url().startsWith(base) && !r.url().startsWith("data:")) troubles.push(`${page.url()} asks for ${r.url()}`);
@@ -65,7 +66,11 @@ async function judge(page, path, what, troubles) {
     troubles.push(`${path} ${what}: ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
   }
   const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  if (over > 0) troubles.push(`${path} ${what}: ${over} px wider than the window`);
+  if (over > 0) {
+    const first = await page.evaluate(() => [...document.querySelectorAll("main *")].find((e) =>
+      e.getBoundingClientRect().right > document.documentElement.clientWidth && !e.closest(".scroll, .hidden"))?.outerHTML.slice(0, 160));
+    troubles.push(`${path} ${what}: ${over} px wider than the window, from ${first}`);
+  }
 }
 
 // keyboard goes through a page with Tab: the first stop skips to the content, every stop shows that it has the focus.
@@ -123,6 +128,89 @@ async function copies(context, agent) {
   await page.close();
 }
 
+// useToken types a token into a page, and waits until the page uses it.
+async function useToken(page, token) {
+  await page.fill("#token-text", token);
+  await page.click("#token button[type=submit]");
+  await page.waitForFunction(() => /This tab uses the token/.test(document.getElementById("token-state").textContent));
+}
+
+// check pastes a file with mistakes and finds them beside its lines.
+async function check(page, troubles) {
+  await page.goto(base + "/ui/check");
+  await page.fill("#pasted", '{\n  "name": 7,\n  "services": "<script>alert(1)</script>"\n}');
+  await page.click(".check button[type=submit]");
+  await page.waitForSelector(".beside tr.at");
+  assert.match(await page.textContent(".beside"), /a number instead of a string/);
+  await judge(page, "/ui/check", "with a file", troubles);
+}
+
+// operate looks at the pages for operators: they show nothing without a token, and everything after one is typed.
+async function operate(page, token, troubles) {
+  for (const path of ["/ui/operations", "/ui/runtime"]) {
+    await page.evaluate(() => sessionStorage.clear());
+    await page.goto(base + path);
+    assert.match(await page.textContent("#work"), /A token is needed/, path);
+    await useToken(page, token);
+    await page.waitForFunction(() => !/A token is needed/.test(document.getElementById("work").textContent));
+    await judge(page, path, "with a token", troubles);
+    await page.reload();
+    await page.waitForFunction(() => !/A token is needed/.test(document.getElementById("work").textContent));
+  }
+}
+
+// approve gives a task that pays and waits for a person, and answers by clicks: the page follows the run to its
+// transaction by itself, and keeps the token in its tab alone.
+async function approve(context, token, troubles) {
+  const headers = { Authorization: "Bearer " + token };
+  const { tasks } = await (await context.request.get(base + "/v1/tasks?status=completed", { headers })).json();
+  const paid = tasks.find((t) => t.input?.pay);
+  const given = await context.request.post(base + "/v1/tasks", {
+    headers,
+    data: { goal: "Pay again if it answers <b>well</b>", tags: ["ask"], coordinatorSlug: paid.coordinatorSlug, input: paid.input },
+  });
+  assert.equal(given.status(), 201, await given.text());
+  const task = await given.json();
+  const page = await context.newPage();
+  watch(page, troubles);
+  await page.goto(base + "/ui/runs/" + task.runId);
+  await page.waitForSelector("form[data-act$='/approval']", { timeout: 60000 });
+  const state = () => page.textContent("form[data-act$='/approval'] [role=status]");
+  await page.click("button[name=approved][value=true]");
+  assert.match(await state(), /Type a token first/);
+  await useToken(page, "not-a-token-of-this-server");
+  await page.click("button[name=approved][value=true]");
+  await page.waitForFunction(() => /not known/.test(document.querySelector("form[data-act$='/approval'] [role=status]")?.textContent));
+  await useToken(page, token);
+  await judge(page, "/ui/runs/{id}", "that waits", troubles);
+  let clicks = 0;
+  for (const end = Date.now() + 120000; Date.now() < end; ) {
+    if (/completed|failed|cancelled/.test(await page.textContent("#what ~ .sentence"))) break;
+    const button = page.locator("button[name=approved][value=true]:enabled").first();
+    if (await button.count()) {
+      await button.click();
+      clicks++;
+      await page.waitForTimeout(4000);
+    }
+    await page.waitForTimeout(500);
+  }
+  const text = await page.textContent("#work");
+  console.log(`the run ended after ${clicks} clicks: ${(await page.textContent("#what ~ .sentence")).trim()}`);
+  assert.match(text, /approved by/);
+  const hash = await page.locator("#transactions ~ .scroll .address [title^='0x']").first().getAttribute("title");
+  assert.match(hash, /^0x[0-9a-f]{64}$/, "the run sent no transaction");
+  console.log(`its transaction is ${hash}`);
+  await judge(page, "/ui/runs/{id}", "that ended", troubles);
+  assert.deepEqual(await context.cookies(), [], "a cookie was set");
+  const other = await context.newPage();
+  await other.goto(base + "/ui/tasks");
+  assert.equal(await other.evaluate(() => sessionStorage.getItem("repute-token")), null, "another tab has the token");
+  await other.close();
+  await page.click("#token-forget");
+  assert.equal(await page.evaluate(() => sessionStorage.getItem("repute-token")), null);
+  await page.close();
+}
+
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--use-gl=swiftshader", "--enable-unsafe-swiftshader"] });
 const troubles = [];
 try {
@@ -175,6 +263,11 @@ try {
   assert.equal(await page.locator(".top nav:visible, .tabs:visible, .copy:visible").count(), 0, "navigation is printed");
   await page.emulateMedia({ media: "screen" });
   await copies(context, agent);
+  await check(page, troubles);
+  if (process.env.WEB_TOKEN) {
+    await operate(page, process.env.WEB_TOKEN, troubles);
+    await approve(context, process.env.WEB_TOKEN, troubles);
+  }
   await context.close();
 
   if (pictures) {

@@ -160,6 +160,33 @@ func TaskRuns(ctx context.Context, db *store.DB, task string) ([]repute.Run, err
 		store.CleanText(task))
 }
 
+// RunFilter selects the runs to list. The zero value selects all.
+type RunFilter struct {
+	// Status selects runs with one status; empty for all.
+	Status repute.RunStatus
+	// Agent selects the runs of one agent by its slug; empty for all.
+	Agent string
+	// Awaiting selects runs that wait for a person.
+	Awaiting bool
+	// Before and BeforeID are the run to continue after; zero for the newest.
+	Before   time.Time
+	BeforeID string
+}
+
+// Runs returns runs of all tasks, the newest first.
+func Runs(ctx context.Context, db *store.DB, f RunFilter, most int) ([]repute.Run, error) {
+	rows, err := db.Readers().Query(ctx, selectRuns+`
+		where $1 in ('', r.status) and $2 in ('', r.slug) and ($3::timestamptz is null or (r.created_at, r.id) < ($3, $4))
+			and (not $6 or r.awaiting <> '')
+		order by r.created_at desc, r.id desc limit $5`, string(f.Status), f.Agent, store.MaybeTime(f.Before), f.BeforeID,
+		most, f.Awaiting)
+	if err != nil {
+		return nil, store.Failed("list runs", err)
+	}
+	list, err := pgx.CollectRows(rows, scanRunRow)
+	return list, store.Failed("list runs", err)
+}
+
 // runs returns the runs that meet a condition.
 func runs(ctx context.Context, db *store.DB, where string, arg any) ([]repute.Run, error) {
 	rows, err := db.Readers().Query(ctx, selectRuns+where, arg)

@@ -86,10 +86,15 @@ func (in *ActInput) how(by string) (h operate.How, err error) {
 // operator returns the operator; repute.ErrNotFound if no wallet is configured.
 func (s *Service) operator() (*operate.Operator, error) {
 	if s.operated == nil {
-		return nil, &repute.MissingError{What: "wallet", Why: "is not configured here",
-			Hint: "orchestrator.wallets in the configuration of a process with the role orchestrator"}
+		return nil, NoWallet()
 	}
 	return s.operated, nil
+}
+
+// NoWallet returns the error of what needs a wallet where none is configured.
+func NoWallet() error {
+	return &repute.MissingError{What: "wallet", Why: "is not configured here",
+		Hint: "orchestrator.wallets in the configuration of a process with the role orchestrator"}
 }
 
 // acting returns the handler of an action that is described by its body alone.

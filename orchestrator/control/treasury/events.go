@@ -37,8 +37,8 @@ type TreasuryEvent struct {
 	Fields      rest.Object `json:"fields" doc:"as the event has them: amounts decimal, purpose as whoever asked wrote it"`
 }
 
-// eventOnWire converts an event of the treasury into the form of the API.
-func eventOnWire(e *walletdb.TreasuryEvent) TreasuryEvent {
+// Encode converts an event of the treasury into the form of the API.
+func Encode(e *walletdb.TreasuryEvent) TreasuryEvent {
 	w := TreasuryEvent{ChainID: e.ChainID, Treasury: e.Treasury.Hex(), Kind: e.Kind, Transaction: e.Tx.Hex(),
 		Block: e.Block.Number, BlockHash: e.Block.Hash.Hex(),
 		BlockTime: rest.OptionalTime(e.Block.Time), LogIndex: e.LogIndex, Finality: string(repute.Latest), Fields: rest.ObjectOf(e.Fields)}
@@ -62,7 +62,7 @@ func EventsOf(ctx context.Context, db *store.DB, id string) ([]TreasuryEvent, er
 	list, err := walletdb.TreasuryEventsOfRun(ctx, db, crypto.Keccak256Hash([]byte(id)))
 	out := make([]TreasuryEvent, 0, len(list))
 	for i := range list {
-		out = append(out, eventOnWire(&list[i]))
+		out = append(out, Encode(&list[i]))
 	}
 	return out, err
 }
@@ -114,7 +114,7 @@ func (s *Service) treasuryEvents(ctx context.Context, in *treasuryEventsInput) (
 		out.Next = fmt.Sprintf("%d-%d", list[size-1].Block.Number, list[size-1].LogIndex)
 	}
 	for i := range list {
-		out.Events = append(out.Events, eventOnWire(&list[i]))
+		out.Events = append(out.Events, Encode(&list[i]))
 	}
 	return rest.Say(&out), nil
 }

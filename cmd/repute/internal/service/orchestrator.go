@@ -101,6 +101,11 @@ func endTraces(p *sdk.TracerProvider) {
 	_ = p.Shutdown(ctx) // the failure is logged by the provider
 }
 
+// reader returns what GraphQL reads of tasks, runs and the treasury.
+func (s *Service) reader(h sender) control.Reader {
+	return control.Reader{DB: s.db, Operator: h.operator, PrivateReads: s.Config.PrivateReads()}
+}
+
 // control adds the routes under /v1 to a server, and their tools to an MCP server.
 func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server, tools *mcp.Server, hooks *hooks) error {
 	client, err := tasks.NewClient(s.db)

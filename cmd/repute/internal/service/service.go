@@ -32,6 +32,7 @@ import (
 	"repute/indexer/verify"
 	"repute/internal/httpapi"
 	"repute/mcp"
+	"repute/orchestrator/control"
 	"repute/orchestrator/control/apikeys"
 	"repute/resolver/wellknown"
 	"repute/store"
@@ -185,7 +186,7 @@ func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, to
 	if err != nil {
 		return nil, err
 	}
-	return server, errors.Join(s.api(ctx, server, tools, intents, hooks), s.control(ctx, h, server, tools, hooks))
+	return server, errors.Join(s.api(ctx, server, tools, intents, hooks, s.reader(h)), s.control(ctx, h, server, tools, hooks))
 }
 
 // changesKept is how long the change feed is kept: a reader that was away for longer reads the
@@ -318,7 +319,7 @@ func shared(c *config.Config) (*redis.Client, error) {
 
 // api adds the routes of the index to a server.
 func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Server, intents *finder.Finder,
-	hooks *hooks) error {
+	hooks *hooks, tasks control.Reader) error {
 	reader, err := s.Config.Trust.Reader()
 	if err != nil {
 		return err
@@ -328,9 +329,15 @@ func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Se
 	if err != nil {
 		return err
 	}
+	client, err := s.Config.Resolver(s.log)
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, client.Close)
 	o := api.Options{Server: server, DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain,
 		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts,
-		Done: ctx.Done(), CacheName: name}
+		Done: ctx.Done(), CacheName: name, Work: tasks,
+		Treasury: tasks, Files: files{client}}
 	if intents != nil { // an interface that holds a nil pointer is not nil
 		o.Intents = intents
 	}

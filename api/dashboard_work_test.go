@@ -1,0 +1,126 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"repute"
+	"repute/api"
+)
+
+// TestPagesOfWorkWithoutOrchestrator: where no orchestrator is served, pages and GraphQL say so, and what to do.
+func TestPagesOfWorkWithoutOrchestrator(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere)}, unlimited())
+	for _, path := range []string{"/ui/tasks", "/ui/runs", "/ui/runs/x", "/ui/treasury"} {
+		r := get(t, s, path)
+		if text := textOf(t, r.body); r.status != http.StatusOK || !strings.Contains(text, "orchestrator is not served here") ||
+			!strings.Contains(text, "repute serve") {
+			t.Errorf("%s: %d %s", path, r.status, text)
+		}
+		checkPage(t, path, r)
+	}
+	for _, query := range []string{`{ tasks { nodes { id } } }`, `{ runs { nodes { id } } }`, `{ run(id: "x") { id } }`, `{ treasury { address } }`} {
+		a := ask(t, s, query, nil)
+		if len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != "NOT_FOUND" || !strings.Contains(string(a.Data), ":null") {
+			t.Errorf("%s: %+v", query, a)
+		}
+	}
+}
+
+// postForm sends a form as a browser does.
+func postForm(t *testing.T, s *httptest.Server, path string, fields map[string]string) reply {
+	t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for name, value := range fields {
+		if err := form.WriteField(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := form.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return do(t, s, http.MethodPost, path, &body, "Content-Type", form.FormDataContentType())
+}
+
+// library is a Fetcher of known files.
+type library map[string]string
+
+// Fetch implements graph.Fetcher.
+func (l library) Fetch(_ context.Context, uri string) ([]byte, error) {
+	if text, known := l[uri]; known {
+		return []byte(text), nil
+	}
+	return nil, repute.Invalid("url", "the file cannot be read: blocked_host", "public hosts alone are read")
+}
+
+// TestPageChecksFiles: a pasted file and one behind a URL are shown with their problems beside the lines, hostile text as
+// text; a link reads nothing.
+func TestPageChecksFiles(t *testing.T) {
+	t.Parallel()
+	hostile := "{\n  \"name\": 7,\n  \"services\": \"</td><script>alert(1)</script>\u202e\"\n}"
+	s := serve(t, api.Options{DB: open(t, nowhere), Files: library{"https://agent.example/a": hostile}}, unlimited())
+	for what, try := range map[string]struct {
+		fields map[string]string
+		status int
+		says   []string
+	}{
+		"pasted":       {map[string]string{"content": hostile}, 200, []string{"4 warnings", "registration file", "\"name\": 7", "</td><script>alert(1)</script>⟨U+202E⟩"}},
+		"by URL":       {map[string]string{"url": "https://agent.example/a"}, 200, []string{"registration file", "\"name\": 7"}},
+		"agent.json":   {map[string]string{"kind": "agentJson", "content": "{\n\"version\": 4}"}, 200, []string{"agent.json", "\"version\": 4"}},
+		"OAF":          {map[string]string{"kind": "auto", "content": "---\nname: x\nversion: nothing\n---\n"}, 200, []string{"AGENTS.md", "version: nothing"}},
+		"no JSON":      {map[string]string{"content": "{ oops"}, 200, []string{"error", "{ oops"}},
+		"private host": {map[string]string{"url": "http://127.0.0.1/"}, 400, []string{"cannot be read: blocked_host", "public hosts alone"}},
+		"nothing":      {map[string]string{"content": " "}, 200, []string{"Nothing was checked yet."}},
+		"too large":    {map[string]string{"content": strings.Repeat("x", 300<<10)}, 400, []string{"256 KiB"}},
+		"no kind":      {map[string]string{"kind": "luck", "content": "{}"}, 400, []string{"cannot be asked"}},
+		"many lines":   {map[string]string{"content": "{" + strings.Repeat("\n\"name\": 7,", 2000) + "\n\"a\":1}"}, 200, []string{"Line by line"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			r := postForm(t, s, "/ui/check", try.fields)
+			text := textOf(t, r.body)
+			for _, want := range try.says {
+				if r.status != try.status || !strings.Contains(text, want) {
+					t.Errorf("%d, no %q in %.2000s", r.status, want, text)
+				}
+			}
+			if what != "too large" && what != "pasted" {
+				checkPage(t, "/ui/check", r)
+			}
+			if strings.Contains(string(r.body), "<script>alert") {
+				t.Error("foreign text is markup")
+			}
+		})
+	}
+	r := get(t, s, "/ui/check?url=https://agent.example/a&kind=registration")
+	checkPage(t, "/ui/check", r)
+	if text := textOf(t, r.body); !strings.Contains(text, "Nothing was checked yet.") {
+		t.Errorf("a link reads a file: %s", text)
+	}
+	for _, query := range []string{`{ checkFile { kind } }`, `{ checkFile(content: "{}", url: "https://agent.example/a") { kind } }`} {
+		if a := ask(t, s, query, nil); len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != "INVALID" {
+			t.Errorf("%s: %+v", query, a)
+		}
+	}
+}
+
+// TestChecksOfURLsAreLimited: a caller has only so many files read.
+func TestChecksOfURLsAreLimited(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere), Files: library{"https://agent.example/a": "{}"}})
+	refused := false
+	for range 30 {
+		a := ask(t, s, `{ checkFile(url: "https://agent.example/a") { kind } }`, nil)
+		refused = refused || len(a.Errors) == 1 && a.Errors[0].Extensions["code"] == "LIMITED"
+	}
+	if !refused {
+		t.Error("thirty files were read at once")
+	}
+}

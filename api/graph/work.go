@@ -1,0 +1,133 @@
+package graph
+
+import (
+	"context"
+	"errors"
+
+	"repute"
+	"repute/api/wire"
+	"repute/api/wire/work"
+)
+
+// Work reads tasks and runs. Implementations check that the caller of the context may read them, as the routes under /v1
+// do.
+type Work interface {
+	// Tasks returns a page of tasks, the newest first.
+	Tasks(context.Context, work.TaskFilter) (work.TaskPage, error)
+	// Runs returns a page of runs, the newest first.
+	Runs(context.Context, work.RunFilter) (work.RunPage, error)
+	// Run returns a run; repute.ErrNotFound if there is none.
+	Run(ctx context.Context, id string) (work.Run, error)
+}
+
+// Treasurer reads the treasury that an orchestrator spends from.
+type Treasurer interface {
+	// Treasury returns its state at the newest block; repute.ErrNotFound if none is configured.
+	Treasury(context.Context) (work.Treasury, error)
+}
+
+// runCost is what one run with everything about it may cost.
+const runCost = 1000
+
+// noOrchestrator is the error of fields about tasks where no orchestrator is served.
+func noOrchestrator() error {
+	return &repute.MissingError{What: "orchestrator", Why: "is not served here",
+		Hint: "ask a server that runs repute serve, which answers under /v1 too"}
+}
+
+// taskConnection is a page of tasks.
+type taskConnection struct {
+	Nodes    []work.Task
+	PageInfo pageInfo
+}
+
+// Tasks lists tasks.
+func (q *queryResolver) Tasks(ctx context.Context, args struct {
+	Status   *string
+	Agent    *string
+	Awaiting *bool
+	First    *int32
+	After    *string
+}) (*taskConnection, error) {
+	first, err := q.workPage(ctx, args.First)
+	if err != nil {
+		return nil, err
+	}
+	page, err := q.options.Work.Tasks(ctx, work.TaskFilter{Status: orEmpty(args.Status), Agent: orEmpty(args.Agent),
+		Awaiting: isTrue(args.Awaiting), First: first, After: orEmpty(args.After)})
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &taskConnection{page.Nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}}, nil
+}
+
+// workPage returns the size of a page of tasks or runs, and charges it.
+func (q *queryResolver) workPage(ctx context.Context, first *int32) (int, error) {
+	if q.options.Work == nil {
+		return 0, noOrchestrator()
+	}
+	size, err := pageSize(first)
+	if err != nil {
+		return 0, err
+	}
+	return size, charge(ctx, readCost+size)
+}
+
+// runConnection is a page of runs.
+type runConnection struct {
+	Nodes    []work.RunLine
+	PageInfo pageInfo
+}
+
+// Runs lists runs.
+func (q *queryResolver) Runs(ctx context.Context, args struct {
+	Status   *string
+	Agent    *string
+	Awaiting *bool
+	First    *int32
+	After    *string
+}) (*runConnection, error) {
+	first, err := q.workPage(ctx, args.First)
+	if err != nil {
+		return nil, err
+	}
+	page, err := q.options.Work.Runs(ctx, work.RunFilter{Status: orEmpty(args.Status), Agent: orEmpty(args.Agent),
+		Awaiting: isTrue(args.Awaiting), First: first, After: orEmpty(args.After)})
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &runConnection{page.Nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}}, nil
+}
+
+// Run reads one run, nil when there is none.
+func (q *queryResolver) Run(ctx context.Context, args struct{ ID wire.ID }) (*work.Run, error) {
+	if q.options.Work == nil {
+		return nil, noOrchestrator()
+	}
+	if err := charge(ctx, runCost); err != nil {
+		return nil, err
+	}
+	run, err := q.options.Work.Run(ctx, string(args.ID))
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &run, nil
+}
+
+// Treasury reads the treasury.
+func (q *queryResolver) Treasury(ctx context.Context) (*work.Treasury, error) {
+	if q.options.Treasury == nil {
+		return nil, noOrchestrator()
+	}
+	if err := charge(ctx, runCost); err != nil {
+		return nil, err
+	}
+	t, err := q.options.Treasury.Treasury(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &t, nil
+}

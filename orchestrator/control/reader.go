@@ -1,0 +1,200 @@
+package control
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/api/wire"
+	"repute/api/wire/work"
+	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
+	"repute/orchestrator/control/treasury"
+	"repute/orchestrator/operate"
+	"repute/store"
+	"repute/store/rundb"
+	"repute/store/walletdb"
+)
+
+const (
+	// shownReceipts is how many receipts a run has in GraphQL; /v1/runs/{id}/receipts has all.
+	shownReceipts = 200
+	// shownCaps is how many agents the treasury has in GraphQL.
+	shownCaps = 32
+	// shownEvents is how many events the treasury has in GraphQL, the newest ones.
+	shownEvents = 20
+)
+
+// Reader reads tasks, runs and the treasury for GraphQL, from the same rows as the routes under /v1 and for the same
+// callers. DB is required.
+type Reader struct {
+	DB *store.DB
+	// Operator reads the treasury. Nil: no wallet is configured, and the treasury says so.
+	Operator *operate.Operator
+	// PrivateReads requires a token with the role read, as in Options.
+	PrivateReads bool
+}
+
+// permit returns why the caller of a request may not read; nil if it may.
+func (r Reader) permit(ctx context.Context) error {
+	if !r.PrivateReads {
+		return nil
+	}
+	return httpapi.Allowed(ctx, httpapi.RoleRead)
+}
+
+// Tasks returns a page of tasks, the newest first.
+func (r Reader) Tasks(ctx context.Context, f work.TaskFilter) (out work.TaskPage, err error) {
+	if err := r.permit(ctx); err != nil {
+		return out, err
+	}
+	in := tasksInput{Status: f.Status, Coordinator: f.Agent, Limit: httpapi.Number(strconv.Itoa(f.First)), Cursor: f.After}
+	if f.Awaiting {
+		in.Awaiting = "approval"
+	}
+	list, err := tasksOf(ctx, r.DB, &in)
+	return work.TaskPage{Nodes: wire.Each(list.Tasks, taskInGraph), Next: list.Next}, err
+}
+
+// taskInGraph converts a task into its form in GraphQL.
+func taskInGraph(t Task) work.Task {
+	return work.Task{ID: wire.ID(t.ID), RunID: wire.ID(t.RunID), Goal: t.Goal, Coordinator: t.Coordinator,
+		Status: string(t.Status), AskedBy: t.AskedBy, Awaiting: t.Awaiting != "", Error: wire.OrNull(t.Error),
+		ValueAtRisk: wire.OrNull(wire.BigInt(t.ValueAtRisk)), Tags: rest.OrEmpty(t.Tags),
+		Created: *wire.EncodeTime(t.Created), Updated: *wire.EncodeTime(t.Updated)}
+}
+
+// Runs returns a page of runs, the newest first.
+func (r Reader) Runs(ctx context.Context, f work.RunFilter) (out work.RunPage, err error) {
+	if err := r.permit(ctx); err != nil {
+		return out, err
+	}
+	if err := rest.Known("agent", f.Agent); err != nil {
+		return out, err
+	}
+	filter := rundb.RunFilter{Status: repute.RunStatus(f.Status), Agent: f.Agent, Awaiting: f.Awaiting}
+	if filter.Before, filter.BeforeID, err = rest.ReadCursor(f.After); err != nil {
+		return out, err
+	}
+	list, err := rundb.Runs(ctx, r.DB, filter, f.First+1)
+	if err != nil {
+		return out, err
+	}
+	if len(list) > f.First {
+		list = list[:f.First]
+		out.Next = rest.Cursor(list[f.First-1].Created, list[f.First-1].ID)
+	}
+	out.Nodes = wire.Each(list, lineInGraph)
+	return out, nil
+}
+
+// lineInGraph converts a stored run into its form in lists of GraphQL.
+func lineInGraph(r repute.Run) work.RunLine {
+	out := work.RunLine{ID: wire.ID(r.ID), TaskID: wire.ID(r.Task), RootID: wire.ID(r.Root), Parent: wire.OrNull(wire.ID(r.Parent)),
+		Step: wire.OrNull(r.ParentStep), Agent: r.Agent, Goal: r.Goal, Status: string(r.Status), Awaiting: r.Awaiting != "",
+		Attempt: int32(min(r.Attempt, maxAttempt)), Error: wire.OrNull(r.Error), Created: *wire.EncodeTime(r.Created),
+		Started: wire.EncodeTime(r.Started), Ended: wire.EncodeTime(r.Ended)}
+	if r.Phase != 0 {
+		phase := r.Phase.String()
+		out.Phase = &phase
+	}
+	return out
+}
+
+// maxAttempt is the greatest attempt that a 32-bit number of GraphQL holds.
+const maxAttempt = 1<<31 - 1
+
+// Run returns a run with what is stored about it. repute.ErrNotFound if there is none.
+func (r Reader) Run(ctx context.Context, id string) (out work.Run, err error) {
+	if err := r.permit(ctx); err != nil {
+		return out, err
+	}
+	w, err := readRun(ctx, r.DB, id)
+	if err != nil {
+		return out, err
+	}
+	if out, err = runInGraph(&w); err != nil {
+		return out, err
+	}
+	all, err := rundb.TaskRuns(ctx, r.DB, w.TaskID)
+	if err != nil {
+		return out, err
+	}
+	out.Runs = wire.Each(all, lineInGraph)
+	for _, line := range out.Runs {
+		if string(line.ID) == w.ID {
+			out.RunLine = line
+		}
+	}
+	receipts, err := rundb.ReceiptPage(ctx, r.DB, w.ID, 0, shownReceipts+1)
+	if out.MoreReceipts = len(receipts) > shownReceipts; out.MoreReceipts {
+		receipts = receipts[:shownReceipts]
+	}
+	out.Receipts = wire.Each(receipts, receiptInGraph)
+	return out, err
+}
+
+// Treasury returns the treasury with what it lets each agent spend. repute.ErrNotFound if none is configured.
+func (r Reader) Treasury(ctx context.Context) (out work.Treasury, err error) {
+	if err := r.permit(ctx); err != nil {
+		return out, err
+	}
+	if r.Operator == nil {
+		return out, treasury.NoWallet()
+	}
+	s, err := r.Operator.TreasuryStatus(ctx)
+	if err != nil {
+		return out, err
+	}
+	out = work.Treasury{ChainID: wire.Long(s.ChainID), Address: wire.Address(s.Address), BalanceWei: wire.BigInt(s.Balance),
+		Owner: wire.Address(s.Owner), PendingOwner: wire.OrNull(wire.Address(s.PendingOwner)),
+		Operator: wire.OrNull(wire.Address(s.Operator)), Paused: s.Paused, Block: wire.Long(s.Block),
+		BlockTime: *wire.EncodeTime(s.BlockTime)}
+	if out.Agents, err = r.caps(ctx); err != nil {
+		return out, err
+	}
+	events, err := walletdb.TreasuryEvents(ctx, r.DB, s.ChainID, common.HexToAddress(s.Address), common.Hash{}, newest, 0,
+		shownEvents)
+	for i := range events {
+		out.Events = append(out.Events, eventInGraph(treasury.Encode(&events[i])))
+	}
+	out.Events = rest.OrEmpty(out.Events)
+	return out, err
+}
+
+// newest is a block above all blocks.
+const newest = 1<<63 - 1
+
+// caps returns what the treasury lets each known agent spend. Agents that the treasury has no policy for are left out.
+func (r Reader) caps(ctx context.Context) ([]work.Cap, error) {
+	out := []work.Cap{}
+	modules, err := rundb.Modules(ctx, r.DB)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range modules[:min(len(modules), shownCaps)] {
+		p, err := r.Operator.TreasuryPolicy(ctx, m.Slug)
+		if err != nil {
+			return nil, err
+		}
+		if p.Operator != (common.Address{}).Hex() {
+			out = append(out, capInGraph(&p))
+		}
+	}
+	return out, nil
+}
+
+// capInGraph converts an agent's policy in the treasury into its form in GraphQL.
+func capInGraph(p *operate.TreasuryPolicy) work.Cap {
+	c := work.Cap{Agent: p.AgentSlug, Active: p.Active, Operator: wire.Address(p.Operator),
+		PerTxCapWei: wire.BigInt(p.NativePerTxCapWei), WindowCapWei: wire.BigInt(p.NativeWindowCapWei),
+		WindowSeconds: wire.Long(p.WindowDurationSeconds), WindowSpentWei: wire.BigInt(p.NativeWindowSpentWei),
+		LeftWei: wire.BigInt(p.NativeLeftWei)}
+	if p.NativeWindowStart > 0 {
+		c.WindowStart = wire.EncodeTime(time.Unix(int64(p.NativeWindowStart), 0))
+	}
+	return c
+}

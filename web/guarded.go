@@ -1,0 +1,57 @@
+package web
+
+import (
+	"errors"
+	"net/url"
+)
+
+// guarded is the body of a page that may need a token. A browser asks for such a page without one, because the token is
+// kept by a script in one tab; the script then asks for the same page again with the token in a header, and puts what it
+// gets into this one.
+type guarded struct {
+	// Why says why the page shows nothing; nil where it shows what it is about.
+	Why *failure
+	// Wanted reports whether a token could help.
+	Wanted bool
+	// Live reports whether what is shown may still change, so that the page asks for it again.
+	Live bool
+	// Shown is what the page is about.
+	Shown any
+}
+
+// guard makes the body of a page that may need a token from what it shows and from why it cannot. Failures are shown
+// within the page, so that one that follows what it shows goes on with the next answer.
+func guard(p *page, shown any, live bool, err error) {
+	p.Private = true
+	if err == nil {
+		p.Body = guarded{Shown: shown, Live: live}
+		return
+	}
+	f := failureOf(err)
+	g := guarded{Why: &f, Wanted: wantsToken(err), Live: f.Retry != ""}
+	if !g.Wanted && !notServed(err) {
+		p.Status, p.Retry = f.Status, f.Retry
+	}
+	p.Body = g
+}
+
+// codeOf returns the code of an error of GraphQL; "" for other errors.
+func codeOf(err error) string {
+	var q *queryError
+	if errors.As(err, &q) {
+		return q.Extensions.Code
+	}
+	return ""
+}
+
+// wantsToken reports whether the same question with a token, or with another one, could be answered.
+func wantsToken(err error) bool {
+	code := codeOf(err)
+	return code == "UNAUTHORIZED" || code == "FORBIDDEN"
+}
+
+// notServed reports whether this server is not configured for the question.
+func notServed(err error) bool { return codeOf(err) == "NOT_FOUND" }
+
+// Here returns the path of the page with its parameters.
+func (p *page) Here() string { return (&url.URL{Path: p.Path, RawQuery: p.Query.Encode()}).String() }
