@@ -73,7 +73,7 @@ func registrationFile() Entity {
 			optional("agentWallet", "lower("+walletPart("^eip155:[0-9]+:(0x[0-9a-fA-F]+)$")+")"),
 			{Name: "agentWalletChainId", Type: BigInt, Nullable: true,
 				SQL: walletPart("^eip155:([0-9]+):0x[0-9a-fA-F]+$") + "::numeric"},
-			{Name: "createdAt", Type: BigInt, SQL: secondsAt(since), Order: since},
+			lifeOf(Field{Name: "createdAt", Type: BigInt, SQL: secondsAt(since), Block: since}),
 		},
 	}
 }
@@ -118,7 +118,7 @@ func feedbackFile() Entity {
 			optional("proofOfPaymentTxHash", member("Payment", "TxHash")),
 			optional("tag1", "case when {t}.value = '' then "+member("Tag1")+" end"),
 			optional("tag2", "case when {v}.value = '' then "+member("Tag2")+" end"),
-			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{b}"), Order: "{f}.block"},
+			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{b}"), Block: "{f}.block"},
 		},
 	}
 }

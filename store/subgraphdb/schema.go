@@ -65,8 +65,14 @@ type Field struct {
 	// Raw says that SQL is a bytea that holds a text, because texts of the chain may be no UTF-8. The elements of such a
 	// list are in hex.
 	Raw bool
-	// Order is what the field is ordered by where that is cheaper than SQL and ascends with it; empty for SQL.
-	Order string
+	// Block is the number of the block at whose time the value is, for times. Rows are ordered by it instead of SQL, because
+	// it ascends with the time and has an index in the large tables.
+	Block string
+	// From and Until are columns with an index that Block is never below and never above, where Block has no index itself.
+	From, Until string
+	// Order holds what rows are ordered by instead of SQL and Block; nil for none. It is empty where all rows have the same
+	// value.
+	Order []string
 	// To is the name of the entity that the field refers to; empty for scalars.
 	To string
 	// Key is the key of the one entity that the field refers to, an expression for each part. A null part means that there

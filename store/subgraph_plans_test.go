@@ -1,0 +1,69 @@
+package store_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"repute/store/subgraphdb"
+)
+
+// TestSubgraphUsesIndexes explains pages of the large entities of the subgraph in the orders that SDKs send and in that of
+// ids, and expects the index that has the order, and no table to be read as a whole.
+func TestSubgraphUsesIndexes(t *testing.T) {
+	t.Parallel()
+	db, r := crowd(t)
+	s := subgraphdb.Entities()
+	for _, c := range []struct {
+		entity, by string
+		desc       bool
+		field      string // that is compared with value by op
+		op         subgraphdb.Op
+		value      any
+		index      string
+	}{
+		{"Agent", "id", false, "", "", nil, "agents_pkey"}, {"Agent", "id", true, "", "", nil, "Backward using agents_pkey"},
+		{"Agent", "id", false, "id", subgraphdb.Greater, "1:12", "agents_pkey"},
+		{"Agent", "chainId", false, "", "", nil, "agents_pkey"},
+		{"Agent", "createdAt", true, "", "", nil, "Backward using agents_registered"},
+		{"Agent", "updatedAt", true, "registrationFile", subgraphdb.Not, nil, "Backward using agents_updated"},
+		{"Agent", "totalFeedback", true, "", "", nil, "Backward using agents_feedback"},
+		{"Agent", "lastActivity", true, "", "", nil, "Backward using agents_updated"},
+		{"Agent", "lastActivity", false, "", "", nil, "using agents_registered"},
+		{"AgentStats", "lastActivity", true, "", "", nil, "Backward using agents_updated"},
+		{"AgentRegistrationFile", "createdAt", true, "", "", nil, "Backward using agents_updated"},
+		{"AgentRegistrationFile", "id", true, "", "", nil, "Backward using agents_pkey"},
+		{"Feedback", "id", false, "", "", nil, "feedback_pkey"}, {"Feedback", "id", false, "id", subgraphdb.Greater, "1:12:", "feedback_pkey"},
+		{"Feedback", "createdAt", true, "isRevoked", subgraphdb.Equal, false, "Backward using feedback_block"},
+		{"Feedback", "createdAt", true, "agent", subgraphdb.In, "1:0", "Backward using feedback_newest"},
+		{"Feedback", "id", false, "agent", subgraphdb.Equal, "1:0", "feedback_pkey"},
+		{"FeedbackResponse", "id", false, "", "", nil, "responses_pkey"}, {"FeedbackFile", "id", false, "", "", nil, "feedback_pkey"},
+		{"FeedbackPoint", "id", true, "", "", nil, "Backward using feedback_block"},
+		{"AgentRegistrationPoint", "timestamp", true, "", "", nil, "Backward using agents_registered"},
+		{"AgentMetadata", "id", false, "", "", nil, "metadata_pkey"},
+	} {
+		e := s.Entity(c.entity)
+		q := subgraphdb.Query{Entity: e, Columns: []*subgraphdb.Field{e.ID()}, First: 20, Skip: 20,
+			Order: subgraphdb.Order{Field: e.Field(c.by), Desc: c.desc}}
+		if c.field != "" {
+			q.Where = subgraphdb.Filter{Field: e.Field(c.field), Op: c.op, Values: []any{c.value}}
+		}
+		r.take()
+		err := subgraphdb.View(t.Context(), db, s, 1, func(ctx context.Context, snapshot *subgraphdb.Snapshot) error {
+			r.take()
+			_, err := snapshot.Read(ctx, q)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := c.entity + " by " + c.by + " " + c.field
+		for _, one := range r.take() {
+			plan := explain(t, db, "force_custom_plan", one)
+			checkPlan(t, name, plan, one.sql)
+			if !strings.Contains(plan, c.index) {
+				t.Errorf("%s: no %s in\n%s\n%s", name, c.index, plan, one.sql)
+			}
+		}
+	}
+}
