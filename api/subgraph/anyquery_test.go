@@ -165,7 +165,8 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Add(`{"query":"{ agents(orderBy: lastActivity, skip: 1, where: {id_gt: \"8453:1\", or: [{metadata_: {key: \"model\"}}]}) { id } }"}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		status, answer := s.post(fmt.Sprintf("/subgraphs/%d", chainID), body)
+		one := &server{t, s.Server}
+		status, answer := one.post(fmt.Sprintf("/subgraphs/%d", chainID), body)
 		if status != http.StatusOK && status != http.StatusBadRequest || !json.Valid(answer) {
 			t.Fatalf("%d %.500s", status, answer)
 		}

@@ -37,9 +37,15 @@ func joinParse(kind string) string {
 // of returns an expression about relation x for the alias that an entity has for it.
 func of(sql, alias string) string { return strings.ReplaceAll(sql, "{x}", "{"+alias+"}") }
 
-// isParsed is the SQL condition that the document was read as a file. Postgres estimates that an equation of an expression
-// is true of one row in 200 and an absent null is found in nearly all rows, which most documents are.
-const isParsed = `nullif(jsonb_typeof({p}.content) = 'object', false) is not null`
+// likely returns the SQL of a condition that is true of most rows. Postgres takes an equation of an expression, or that it
+// is null, to be true of one row in 200, and a null to be absent from nearly all.
+func likely(condition string) string { return "nullif(" + condition + ", false) is not null" }
+
+// isParsed is the SQL condition that the document of parse p was read as a file.
+func isParsed(p string) string { return likely("jsonb_typeof(" + p + ".content) = 'object'") }
+
+// mayShow is the SQL condition that there is no reason against showing something.
+func mayShow(denied string) string { return likely(denied + " is null") }
 
 // uriType returns the SQL of the kind of URI u as the subgraph names it. A URI of a public IPFS gateway is ipfs.
 const uriType = `case
@@ -59,7 +65,15 @@ func deniedFile() string      { return docdb.DeniedFile("{u}") }
 
 // shownFile returns the SQL of the hash of a document that was read as a file and may be shown, null for others.
 func shownFile(denied string) string {
-	return "case when " + isParsed + " and " + denied + " is null then {u}.sha256 end"
+	return "case when " + isParsed("{p}") + " and " + mayShow(denied) + " then {u}.sha256 end"
+}
+
+// hasFile returns the SQL of whether the document of the URI of relation x was read as a file of a kind and may be shown.
+// It does not depend on the rest of the row, so that Postgres may look for all such URIs at once.
+func hasFile(x, kind string) string {
+	return x + `.uri_id in (select w.id from uris w join documents e on e.sha256 = w.sha256
+	join parses p on (p.sha256, p.kind, p.parser_version) = (e.sha256, '` + kind + `', e.parsed)
+	where ` + isParsed("p") + ` and ` + mayShow(docdb.DeniedFile("w")) + `)`
 }
 
 // agentTables are the tables of agents and of their files.
@@ -115,7 +129,8 @@ func agent() Entity {
 			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{rb}"), Block: "{a}.registered_block"},
 			{Name: "updatedAt", Type: BigInt, SQL: secondsOf("{ub}"), Block: "{a}.updated_block"},
 			{Name: "registrationFile", To: "AgentRegistrationFile", Nullable: true, Inline: true,
-				Key: []string{"{a}.token_id", shownFile(deniedAgentFile())}},
+				Key: []string{"{a}.token_id", shownFile(deniedAgentFile())}, Exists: hasFile("{a}", "registration") + " and " +
+					mayShow(docdb.DeniedAgent("{a}"))},
 			{Name: "feedback", To: "Feedback", List: true, Back: "agent"},
 			{Name: "validations", To: "Validation", List: true, Back: "agent"},
 			{Name: "metadata", To: "AgentMetadata", List: true, Back: "agent"},
@@ -173,7 +188,7 @@ func feedback() Entity {
 			{Name: "revokedAt", Type: BigInt, Nullable: true, Block: "{f}.revoked_block",
 				SQL: "case when {f}.revoked_block is not null then " + secondsOf("{rb}") + " end"},
 			{Name: "feedbackFile", To: "FeedbackFile", Nullable: true, Inline: true,
-				Key: append(feedbackKey("{f}"), shownFile(deniedFile()))},
+				Key: append(feedbackKey("{f}"), shownFile(deniedFile())), Exists: hasFile("{f}", "feedback")},
 			{Name: "responses", To: "FeedbackResponse", List: true, Back: "feedback"},
 		},
 	}

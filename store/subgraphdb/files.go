@@ -48,7 +48,7 @@ func registrationFile() Entity {
 	return Entity{
 		Name: "AgentRegistrationFile",
 		Key:  keyOf([]Form{FormNumber, FormHex}, []string{"{a}.token_id", "{u}.sha256"}),
-		From: agentTables(), Where: "{a}.chain_id = $1 and " + isParsed + " and " + deniedAgentFile() + " is null",
+		From: agentTables(), Where: "{a}.chain_id = $1 and " + isParsed("{p}") + " and " + mayShow(deniedAgentFile()),
 		Changed: since,
 		Fields: []Field{
 			{Name: "id", Type: ID},
@@ -94,7 +94,7 @@ func feedbackFile() Entity {
 	return Entity{
 		Name: "FeedbackFile",
 		Key:  keyOf([]Form{FormNumber, FormHex, FormNumber, FormHex}, append(feedbackKey("{f}"), "{u}.sha256")),
-		From: feedbackTables(), Where: "{f}.chain_id = $1 and " + isParsed + " and " + deniedFile() + " is null",
+		From: feedbackTables(), Where: "{f}.chain_id = $1 and " + isParsed("{p}") + " and " + mayShow(deniedFile()),
 		Changed: "{f}.block",
 		Fields: []Field{
 			{Name: "id", Type: ID},

@@ -74,6 +74,8 @@ type builder struct {
 	args   []any
 	// firstBlocks are blocks before which all times are earlier.
 	firstBlocks map[since]int64
+	// from is a place before the page, nil where the rows before it are skipped one by one.
+	from *place
 }
 
 // arg adds a parameter and returns its name.

@@ -9,8 +9,8 @@ func (b *builder) compareKey(e *Entity, level int, f *Filter) string {
 	if f.Field.To != "" {
 		key = b.schema.Entity(f.Field.To).Key
 	}
-	if f.Field.Nullable {
-		exists = at(f.Field.Key[len(f.Field.Key)-1], level) + " is not null"
+	if f.Field.Exists != "" {
+		exists = "(" + at(f.Field.Exists, level) + ")"
 	}
 	switch f.Op {
 	case Equal, Not, In, NotIn:

@@ -32,7 +32,8 @@ type Order struct {
 // Query says which rows of an entity are read.
 type Query struct {
 	Entity *Entity
-	// Columns are the fields of the rows: scalars, and references, which are read as keys.
+	// Columns are the fields of the rows: scalars, and references, which are read as keys. Scalars of an entity that an
+	// Inline field of Entity refers to may be among them: they mean nothing in rows in which that field is nil.
 	Columns []*Field
 	Where   Filter
 	Order   Order
@@ -77,6 +78,7 @@ type Snapshot struct {
 	Chain chaindb.ChainView
 	// Head is the newest indexed block.
 	Head   Block
+	db     *store.DB
 	tx     pgx.Tx
 	schema *Schema
 	size   int
@@ -116,7 +118,7 @@ func View(ctx context.Context, db *store.DB, schema *Schema, chain uint64,
 		if err := setPlanning(ctx, tx); err != nil {
 			return err
 		}
-		s := &Snapshot{Chain: *chains[0], tx: tx, schema: schema}
+		s := &Snapshot{Chain: *chains[0], db: db, tx: tx, schema: schema}
 		b, _, err := chaindb.ReadHeader(ctx, tx, chain, s.Chain.Cursor)
 		if err != nil {
 			return err
@@ -146,11 +148,27 @@ func (s *Snapshot) Read(ctx context.Context, q Query) ([]Row, error) {
 		return nil, err
 	}
 	b := &builder{schema: s.schema, chain: s.Chain.ID, args: []any{int64(s.Chain.ID)}, firstBlocks: firstBlocks}
+	unused := *b
+	if q.hasPlaces() && q.Skip > 0 {
+		none := false
+		if b.from, none, err = s.placeBefore(ctx, unused, q); err != nil || none {
+			return nil, err
+		}
+	}
+	rows, blocks, err := s.read(ctx, b, q)
+	if err == nil && q.hasPlaces() {
+		s.keepPlace(unused, q, blocks)
+	}
+	return rows, err
+}
+
+// read runs the statement of a query and returns its rows, with the block of each where it has places.
+func (s *Snapshot) read(ctx context.Context, b *builder, q Query) (list []Row, blocks []int64, err error) {
 	rows, err := s.tx.Query(ctx, b.statement(q), b.args...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Row, error) {
+	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Row, error) {
 		for _, raw := range row.RawValues() {
 			s.size += len(raw)
 		}
@@ -161,8 +179,12 @@ func (s *Snapshot) Read(ctx context.Context, q Query) ([]Row, error) {
 		if err != nil {
 			return Row{}, err
 		}
+		if q.hasPlaces() {
+			blocks = append(blocks, values[len(values)-1].(int64))
+		}
 		return scan(q.Columns, values)
 	})
+	return list, blocks, err
 }
 
 // scan turns the values of a statement into a row.

@@ -78,11 +78,16 @@ type Field struct {
 	// Key is the key of the one entity that the field refers to, an expression for each part. A null part means that there
 	// is none.
 	Key []string
+	// Exists is the condition that there is the entity, for lists in which many rows are looked at; empty for a Key without
+	// null parts.
+	Exists string
 	// Inline says that the tables of To, with the same aliases, are among those of this entity and have the one row, so
 	// that a condition on To needs no subquery.
 	Inline bool
 	// Back is the field of To that refers to this entity, for a list of entities; empty when all of the chain belong to it.
 	Back string
+
+	of *Entity // that has the field
 }
 
 // Scalar reports whether the field is a scalar or a list of scalars.
@@ -121,6 +126,9 @@ func Entities() *Schema {
 	for _, e := range append(states, series()...) {
 		s.entities = append(s.entities, &e)
 		s.byName[e.Name] = &e
+		for i := range e.Fields {
+			e.Fields[i].of = &e
+		}
 		if e.Fields[0].Type == ID {
 			e.Fields[0].Key = e.Key.columns()
 		}

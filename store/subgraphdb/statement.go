@@ -9,14 +9,19 @@ import (
 func (b *builder) statement(q Query) string {
 	columns, names := []string{}, []string{}
 	for _, c := range q.Columns {
-		for _, sql := range b.columns(q.Entity, c) {
+		for _, sql := range b.columns(c) {
 			names = append(names, fmt.Sprintf("c%d", len(columns)))
 			columns = append(columns, at(sql, 0)+" as "+names[len(columns)])
 		}
 	}
+	if q.hasPlaces() {
+		names, columns = append(names, "block"), append(columns, at(q.Order.Field.Block, 0)+" as block")
+	}
 	switch {
 	case q.Parents == nil && b.walks(q):
 		return b.pageOf(q, columns, names, b.walk(q))
+	case b.from != nil:
+		return b.pageOf(q, columns, names, b.pageFrom(q, *b.from))
 	case q.Parents == nil && q.Skip > 0 && len(q.Entity.ID().Key) > 0:
 		return b.pageOf(q, columns, names, "select "+strings.Join(keyColumns(q.Entity), ", ")+b.page(q, ""))
 	case q.Parents == nil:
@@ -106,9 +111,9 @@ func (b *builder) rows(q Query, refers string) string {
 	return sql
 }
 
-// columns returns the SQL of what is read of a field of entity e.
-func (b *builder) columns(e *Entity, f *Field) (out []string) {
-	key := e.Key
+// columns returns the SQL of what is read of a field.
+func (b *builder) columns(f *Field) (out []string) {
+	key := f.of.Key
 	if f.To != "" {
 		key = b.schema.Entity(f.To).Key
 	}
