@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +104,33 @@ func TestSubgraphSkips(t *testing.T) {
 				if err != nil || !slices.Equal(got, want) {
 					t.Errorf("%s %s behind %d: %v\n%v\n%v", by, direction, skip, err, got, want)
 				}
+			}
+		}
+	}
+}
+
+// TestSubgraphActivity: the order of agents by their last activity is the same whether it is computed for some or for all.
+func TestSubgraphActivity(t *testing.T) {
+	t.Parallel()
+	db, _ := crowd(t)
+	sqlExec(t, db, "update agents set updated_block = 30000 + token_id where token_id < 60") // which have feedback and validations
+	s := subgraphdb.Entities()
+	for _, entity := range []string{"Agent", "AgentStats"} {
+		e := s.Entity(entity)
+		for _, desc := range []bool{false, true} {
+			page := func(skip, first int) (out []subgraphdb.Row) {
+				err := subgraphdb.View(t.Context(), db, s, 1, func(ctx context.Context, snapshot *subgraphdb.Snapshot) (err error) {
+					out, err = snapshot.Read(ctx, subgraphdb.Query{Entity: e, Columns: []*subgraphdb.Field{e.ID(), e.Field("lastActivity")},
+						Order: subgraphdb.Order{Field: e.Field("lastActivity"), Desc: desc}, First: first, Skip: skip})
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return out
+			}
+			if few, all := page(9_950, 100), page(10_000, 50); len(all) != 50 || !reflect.DeepEqual(few[50:], all) {
+				t.Errorf("%s %t:\n%v\n%v", entity, desc, few, all)
 			}
 		}
 	}

@@ -94,6 +94,16 @@ const lastActivity = `case when {a}.updated_block = {a}.registered_block then {a
 		where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)))
 		from validation_requests q where q.chain_id = $1 and q.token_id = {a}.token_id)) end`
 
+// everyActivity is the SQL of lastActivity of all agents.
+const everyActivity = `select a.token_id, greatest(a.registered_block, f.block, v.block, w.block) as block from agents a
+	left join (select token_id, max(block) as block from feedback where chain_id = $1 group by 1) f on f.token_id = a.token_id
+	left join (select token_id, max(block) as block from validation_requests where chain_id = $1 group by 1) v
+		on v.token_id = a.token_id
+	left join (select q.token_id, max(x.block) as block from validation_requests q join validation_responses x
+		on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)
+		where q.chain_id = $1 group by 1) w on w.token_id = a.token_id
+	where a.chain_id = $1`
+
 // lifeOf returns field f, whose block lies between the registration of an agent and its last change.
 func lifeOf(f Field) Field {
 	f.From, f.Until = "{a}.registered_block", "{a}.updated_block"
@@ -135,7 +145,8 @@ func agent() Entity {
 			{Name: "validations", To: "Validation", List: true, Back: "agent"},
 			{Name: "metadata", To: "AgentMetadata", List: true, Back: "agent"},
 			{Name: "totalFeedback", Type: BigInt, SQL: "{a}.feedback"},
-			lifeOf(Field{Name: "lastActivity", Type: BigInt, SQL: secondsAt(lastActivity), Block: lastActivity}),
+			lifeOf(Field{Name: "lastActivity", Type: BigInt, SQL: secondsAt(lastActivity), Block: lastActivity,
+				Every: everyActivity}),
 		},
 	}
 }

@@ -66,6 +66,9 @@ func (f *Filter) all() []*Filter {
 // order returns the SQL of what a query orders by before the id.
 func (b *builder) order(q Query) []string {
 	of := q.Order.Of
+	if q.computesEvery() {
+		return []string{"every.block"}
+	}
 	if of == nil {
 		return b.orderOf(q.Entity, q.Order.Field, 0)
 	}
@@ -109,6 +112,11 @@ func (f *Field) collation() string {
 		return ""
 	}
 	return f.kind().collate
+}
+
+// computesEvery reports whether the block that orders the rows of a query is computed for all rows at once.
+func (q *Query) computesEvery() bool {
+	return q.Parents == nil && q.Order.Of == nil && q.Order.Field != nil && q.Order.Field.Every != "" && q.Skip >= manySkipped
 }
 
 // near returns the SQL of a condition, which an index answers, that the rows of a page meet when they are ordered by a

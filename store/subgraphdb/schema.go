@@ -70,6 +70,9 @@ type Field struct {
 	Block string
 	// From and Until are columns with an index that Block is never below and never above, where Block has no index itself.
 	From, Until string
+	// Every is the SQL of token_id and block of all rows, where it costs less to compute Block of all rows at once than of
+	// many one by one; empty where Block is a column.
+	Every string
 	// Order holds what rows are ordered by instead of SQL and Block; nil for none. It is empty where all rows have the same
 	// value.
 	Order []string

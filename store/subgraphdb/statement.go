@@ -103,12 +103,15 @@ func (b *builder) page(q Query, refers string) string {
 
 // rows returns the SQL of all rows of a query from its tables on, in no order.
 func (b *builder) rows(q Query, refers string) string {
-	sql := " from " + at(q.Series.of(q.Entity.From), 0) + " where " + at(q.Series.of(q.Entity.Where), 0) + refers + " and " +
-		b.condition(q.Entity, 0, &q.Where)
-	if q.Parents == nil && q.Order.Of == nil && q.Order.Field != nil && q.Order.Field.From != "" {
-		sql += " and " + b.near(q)
+	from := at(q.Series.of(q.Entity.From), 0)
+	where := " where " + at(q.Series.of(q.Entity.Where), 0) + refers + " and " + b.condition(q.Entity, 0, &q.Where)
+	switch {
+	case q.computesEvery():
+		from += " join (" + q.Order.Field.Every + ") every on every.token_id = " + at(q.Entity.Key.Parts[0].SQL, 0)
+	case q.Parents == nil && q.Order.Of == nil && q.Order.Field != nil && q.Order.Field.From != "":
+		where += " and " + b.near(q)
 	}
-	return sql
+	return " from " + from + where
 }
 
 // columns returns the SQL of what is read of a field.
