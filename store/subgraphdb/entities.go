@@ -104,6 +104,11 @@ const everyActivity = `select a.token_id, greatest(a.registered_block, f.block, 
 		where q.chain_id = $1 group by 1) w on w.token_id = a.token_id
 	where a.chain_id = $1`
 
+// everyFile is the SQL of the block since which each agent has its present URI.
+const everyFile = `select a.token_id, coalesce(max(s.to_block), a.registered_block) as block from agents a
+	left join agent_states s on s.chain_id = $1 and s.token_id = a.token_id and s.to_block is not null and s.uri_id <> a.uri_id
+	where a.chain_id = $1 group by a.token_id, a.registered_block`
+
 // lifeOf returns field f, whose block lies between the registration of an agent and its last change.
 func lifeOf(f Field) Field {
 	f.From, f.Until = "{a}.registered_block", "{a}.updated_block"
@@ -272,11 +277,11 @@ func agentMetadata() Entity {
 	return Entity{
 		Name: "AgentMetadata", Key: keyOf([]Form{FormNumber, FormText}, []string{"{m}.token_id", "{m}.key"}),
 		From: `(
-		select m.chain_id, m.token_id, m.key, m.value, m.from_block from metadata m where m.to_block is null
+		select m.chain_id, m.token_id, m.key, m.value, m.from_block, m.to_block is null as present from metadata m
 		union all
-		select a.chain_id, a.token_id, 'agentWallet'::bytea, a.wallet, ` + setSince("a", "wallet") + ` from agents a
-		where a.wallet <> '') {m}` + joinBlock("{b}", "{m}.from_block"),
-		Where: "{m}.chain_id = $1", Changed: "{m}.from_block",
+		select a.chain_id, a.token_id, 'agentWallet'::bytea, a.wallet, ` + setSince("a", "wallet") + `, a.wallet <> '' from agents a
+		) {m}` + joinBlock("{b}", "{m}.from_block"),
+		Where: "{m}.chain_id = $1 and {m}.present", Changed: "{m}.from_block",
 		Fields: []Field{
 			{Name: "id", Type: ID},
 			{Name: "agent", To: "Agent", Key: agentKey("{m}")},

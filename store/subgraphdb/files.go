@@ -73,7 +73,7 @@ func registrationFile() Entity {
 			optional("agentWallet", "lower("+walletPart("^eip155:[0-9]+:(0x[0-9a-fA-F]+)$")+")"),
 			{Name: "agentWalletChainId", Type: BigInt, Nullable: true,
 				SQL: walletPart("^eip155:([0-9]+):0x[0-9a-fA-F]+$") + "::numeric"},
-			lifeOf(Field{Name: "createdAt", Type: BigInt, SQL: secondsAt(since), Block: since}),
+			{Name: "createdAt", Type: BigInt, SQL: secondsAt(since), Block: since, Every: everyFile},
 		},
 	}
 }

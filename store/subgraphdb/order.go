@@ -116,7 +116,8 @@ func (f *Field) collation() string {
 
 // computesEvery reports whether the block that orders the rows of a query is computed for all rows at once.
 func (q *Query) computesEvery() bool {
-	return q.Parents == nil && q.Order.Of == nil && q.Order.Field != nil && q.Order.Field.Every != "" && q.Skip >= manySkipped
+	f := q.Order.Field
+	return q.Parents == nil && q.Order.Of == nil && f != nil && f.Every != "" && (f.From == "" || q.Skip >= manySkipped)
 }
 
 // near returns the SQL of a condition, which an index answers, that the rows of a page meet when they are ordered by a

@@ -81,7 +81,7 @@ func (p *places) add(key placeKey, list ...place) {
 // hasPlaces reports whether rows of a query have places: those in the order of a block that has an index.
 func (q *Query) hasPlaces() bool {
 	f := q.Order.Field
-	return q.Parents == nil && q.Order.Of == nil && f != nil && f.Block != "" && f.From == "" && !f.Nullable &&
+	return q.Parents == nil && q.Order.Of == nil && f != nil && f.Block != "" && f.From == "" && f.Every == "" && !f.Nullable &&
 		len(q.Entity.ID().Key) > 0
 }
 

@@ -9,8 +9,8 @@ import "strings"
 
 // events is what series count: of each kind of event of a table the columns of its points, and their sums.
 type events struct {
-	// from is the table with its condition.
-	from string
+	// from are the tables, and chain is the column of the chain in them.
+	from, chain string
 	// token, block and log say which agent an event belongs to and where on the chain it is.
 	token, block, log string
 	// values are what a point has, by name, and sums are what aggregations add up, for all events of group.
@@ -24,7 +24,7 @@ type value struct{ name, sql string }
 
 // registrations are the registrations of agents.
 func registrations() []events {
-	return []events{{from: "agents a where a.chain_id = $1", token: "a.token_id", block: "a.registered_block", log: "a.registered_log",
+	return []events{{from: "agents a", chain: "a.chain_id", token: "a.token_id", block: "a.registered_block", log: "a.registered_log",
 		sums: []value{{"registrations", "count(*)"}}}}
 }
 
@@ -32,12 +32,12 @@ func registrations() []events {
 func ratings() []events {
 	one, all := "f.value * "+scaleOf("f.decimals"), "sum(f.value) * "+scaleOf("f.decimals")
 	return []events{
-		{from: "feedback f where f.chain_id = $1", token: "f.token_id", block: "f.block", log: "f.log_index", group: "f.decimals",
+		{from: "feedback f", chain: "f.chain_id", token: "f.token_id", block: "f.block", log: "f.log_index", group: "f.decimals",
 			values: []value{{"value", one}, {"delta", one}, {"counted", one}, {"revocation", "false"}, {"created", "1"}, {"revoked", "0"}},
 			sums:   []value{{"created", "count(*)"}, {"revoked", "0"}, {"counted", all}, {"delta", all}}},
-		{from: "feedback f where f.chain_id = $1 and f.revoked_block is not null", token: "f.token_id", block: "f.revoked_block",
+		{from: "feedback f", chain: "f.chain_id", token: "f.token_id", block: "f.revoked_block",
 			log: "f.revoked_log", group: "f.decimals",
-			values: []value{{"value", one}, {"delta", "-(" + one + ")"}, {"counted", "0"}, {"revocation", "true"}, {"created", "0"}, {"revoked", "1"}},
+			values: []value{{"value", one}, {"delta", "-(" + one + ")"}, {"counted", "0::numeric"}, {"revocation", "true"}, {"created", "0"}, {"revoked", "1"}},
 			sums:   []value{{"created", "0"}, {"revoked", "count(*)"}, {"counted", "0"}, {"delta", "-(" + all + ")"}}},
 	}
 }
@@ -46,11 +46,11 @@ func ratings() []events {
 func validations() []events {
 	const trusted = "validation_requests q join chains c on c.chain_id = q.chain_id and q.contract = any(c.validations)"
 	return []events{
-		{from: trusted + " where q.chain_id = $1", token: "q.token_id", block: "q.block", log: "q.log_index",
+		{from: trusted, chain: "q.chain_id", token: "q.token_id", block: "q.block", log: "q.log_index",
 			values: []value{{"score", "0"}, {"requests", "1"}, {"responses", "0"}},
 			sums:   []value{{"requests", "count(*)"}, {"responses", "0"}, {"score", "0"}}},
-		{from: trusted + " join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)" +
-			" where q.chain_id = $1", token: "q.token_id", block: "x.block", log: "x.log_index",
+		{from: trusted + " join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)",
+			chain: "q.chain_id", token: "q.token_id", block: "x.block", log: "x.log_index",
 			values: []value{{"score", "x.response"}, {"requests", "0"}, {"responses", "1"}},
 			sums:   []value{{"requests", "0"}, {"responses", "count(*)"}, {"score", "sum(x.response)"}}},
 	}
@@ -65,11 +65,12 @@ func listed(values []value) string {
 	return b.String()
 }
 
-// pointsOf returns the SQL of events, one row each.
+// pointsOf returns the SQL of events of all chains, one row each. An event that did not happen has no block. There is no
+// condition on the rows, because Postgres reads a union in the order of indexes only if its parts have none.
 func pointsOf(kinds []events) string {
 	var all []string
 	for _, e := range kinds {
-		all = append(all, "select "+e.token+" as token_id, "+e.block+" as block, "+e.log+" as log"+listed(e.values)+" from "+e.from)
+		all = append(all, "select "+e.chain+", "+e.token+" as token_id, "+e.block+" as block, "+e.log+" as log"+listed(e.values)+" from "+e.from)
 	}
 	return strings.Join(all, " union all ")
 }
@@ -86,7 +87,8 @@ func sumsOf(kinds []events, byAgent bool) string {
 		if byAgent {
 			token, group = ", "+e.token+" as token_id", group+", "+e.token
 		}
-		all = append(all, "select "+e.block+" as block, max("+e.log+") as log"+token+listed(e.sums)+" from "+e.from+" group by "+group)
+		all = append(all, "select "+e.block+" as block, max("+e.log+") as log"+token+listed(e.sums)+" from "+e.from+
+			" where "+e.chain+" = $1 and "+e.block+" is not null group by "+group)
 	}
 	return strings.Join(all, " union all ")
 }
@@ -101,7 +103,8 @@ func micros(seconds string) string { return "(" + seconds + " * 1000000)" }
 func point(name string, kinds []events, fields ...Field) Entity {
 	return Entity{
 		Name: name, Key: Key{Parts: []Part{{FormNumber, placeOf("{n}")}}},
-		From: "(" + pointsOf(kinds) + ") {n}" + joinBlock("{b}", "{n}.block"), Where: "$1::bigint > 0", Changed: "{n}.block",
+		From:  "(" + pointsOf(kinds) + ") {n}" + joinBlock("{b}", "{n}.block"),
+		Where: "{n}.chain_id = $1 and {n}.block is not null", Changed: "{n}.block",
 		Fields: append([]Field{
 			{Name: "id", Type: Int8, SQL: placeOf("{n}"), Order: []string{"{n}.block", "{n}.log"}},
 			{Name: "timestamp", Type: Timestamp, SQL: micros(secondsOf("{b}")), Block: "{n}.block"},
