@@ -25,7 +25,8 @@
 //	lastActivity            agents_updated, as a bound: no agent is active after its last change
 //	createdAt of one agent  feedback_newest
 //
-// Times are ordered by the numbers of their blocks, which ascend with them.
+// Times are ordered by the numbers of their blocks, which ascend with them. A page in the order of a block begins at the
+// place where the page before it ended (places.go), so that a walk by skip does not skip the same rows again and again.
 //
 // # Series
 //

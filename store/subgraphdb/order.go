@@ -120,9 +120,10 @@ func (q *Query) computesEvery() bool {
 	return q.Parents == nil && q.Order.Of == nil && f != nil && f.Every != "" && (f.From == "" || q.Skip >= manySkipped)
 }
 
-// near returns the SQL of a condition, which an index answers, that the rows of a page meet when they are ordered by a
-// block that has no index itself, but lies between two columns that have. Of the first rows by the column that is never
-// below the block, as many as are read, the least block is a bound: rows whose column is below it are not on the page.
+// near returns the SQL of a condition that all rows of a page meet and that an index answers. It is for an order by a
+// block that has no index, but is never above column Until and never below column From, which have. In descending order:
+// of the first rows by Until, as many as are read, the least block is a bound. The page has rows at this block or above
+// it alone, and their Until is not below it either.
 func (b *builder) near(q Query) string {
 	f, where := q.Order.Field, " and "+b.condition(q.Entity, 1, &q.Where)
 	column, farthest, sign := f.Until, "min", ">="
