@@ -18,7 +18,10 @@ import (
 )
 
 // maxText is how many characters or bytes of a text a row holds. Registrants choose how long their texts are.
-const maxText = "16384"
+const (
+	maxText       = "16384"
+	maxCharacters = 16384
+)
 
 // Order is what rows are ordered by. Rows with equal values follow by id, in the same direction.
 type Order struct {
@@ -191,7 +194,20 @@ func (s *Snapshot) read(ctx context.Context, b *builder, q Query) (list []Row, b
 func scan(columns []*Field, values []any) (Row, error) {
 	row := Row{Parent: int(values[0].(int64)) - 1}
 	values = values[1:]
+	var list []service
+	shared := false
 	for _, c := range columns {
+		if c.services != nil {
+			if !shared {
+				var err error
+				if list, err = decodeServices(values[0]); err != nil {
+					return row, err
+				}
+				shared, values = true, values[1:]
+			}
+			row.Cells = append(row.Cells, c.services(list))
+			continue
+		}
 		if c.Key != nil {
 			row.Cells = append(row.Cells, scanKey(values[:len(c.Key)]))
 			values = values[len(c.Key):]

@@ -91,6 +91,8 @@ type Field struct {
 	Back string
 
 	of *Entity // that has the field
+	// services takes the value of a row from the services of a registration file, in place of SQL; nil for other fields.
+	services func([]service) any
 }
 
 // Scalar reports whether the field is a scalar or a list of scalars.

@@ -7,8 +7,12 @@ import (
 
 // statement returns the text of the statement of a query.
 func (b *builder) statement(q Query) string {
-	columns, names := []string{}, []string{}
+	columns, names, shared := []string{}, []string{}, false
 	for _, c := range q.Columns {
+		if c.services != nil && shared {
+			continue
+		}
+		shared = shared || c.services != nil
 		for _, sql := range b.columns(c) {
 			names = append(names, fmt.Sprintf("c%d", len(columns)))
 			columns = append(columns, at(sql, 0)+" as "+names[len(columns)])
@@ -116,6 +120,9 @@ func (b *builder) rows(q Query, refers string) string {
 
 // columns returns the SQL of what is read of a field.
 func (b *builder) columns(f *Field) (out []string) {
+	if f.services != nil {
+		return []string{services}
+	}
 	key := f.of.Key
 	if f.To != "" {
 		key = b.schema.Entity(f.To).Key
