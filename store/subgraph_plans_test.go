@@ -31,7 +31,6 @@ func TestSubgraphUsesIndexes(t *testing.T) {
 		{"Agent", "chainId", false, "", "", nil, "agents_pkey"},
 		{"Agent", "createdAt", true, "", "", nil, "Backward using agents_registered"},
 		{"Agent", "updatedAt", true, "totalFeedback", subgraphdb.Greater, "0", "Backward using agents_updated"},
-		{"Agent", "totalFeedback", true, "", "", nil, "Backward using agents_feedback"},
 		{"Agent", "lastActivity", true, "", "", nil, "Backward using agents_updated"},
 		{"Agent", "lastActivity", false, "", "", nil, "using agents_registered"},
 		{"AgentStats", "lastActivity", true, "", "", nil, "Backward using agents_updated"},

@@ -16,14 +16,14 @@
 // Lists are ordered by id unless a query says otherwise, and clients read all of a list with the filter id_gt. Ids ascend
 // as texts do, 8453:10 before 8453:9, which is the order of no index. Token ids of equally many digits ascend as texts and
 // as numbers, so walk reads the first rows of each number of digits from an index of numbers and merges them, and id_gt
-// becomes a range of numbers for each. Each order that SDKs send has an index:
+// becomes a range of numbers for each. The orders that SDKs send and their indexes:
 //
 //	id, chainId             the primary keys, by number of digits
 //	createdAt               agents_registered, feedback_block
 //	updatedAt               agents_updated
-//	totalFeedback           agents_feedback
 //	lastActivity            agents_updated, as a bound: no agent is active after its last change
 //	createdAt of one agent  feedback_newest
+//	totalFeedback, name     none: all rows are sorted
 //
 // Times are ordered by the numbers of their blocks, which ascend with them. A page in the order of a block begins at the
 // place where the page before it ended (places.go), so that a walk by skip does not skip the same rows again and again.
