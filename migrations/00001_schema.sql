@@ -277,6 +277,7 @@ create table feedback (
     payer         bytea,
     primary key (chain_id, token_id, client, idx)
 );
+create index feedback_block on feedback (chain_id, block);
 create index feedback_client on feedback (chain_id, client, token_id);
 create index feedback_newest on feedback (chain_id, token_id, block, log_index);
 create index feedback_revoked on feedback (chain_id, revoked_block)
@@ -368,6 +369,7 @@ create index agents_approved on agents (chain_id, approved, token_id)
 create index agents_clients on agents (chain_id, clients, token_id);
 create index agents_feedback on agents (chain_id, feedback, token_id);
 create index agents_owner on agents (chain_id, owner, token_id);
+create index agents_registered on agents (chain_id, registered_block);
 create index agents_updated on agents (chain_id, updated_block, token_id);
 create index agents_uri on agents (uri_id, chain_id, token_id);
 create index agents_wallet on agents (chain_id, wallet, token_id)

@@ -15,37 +15,49 @@ func TestBadInput(t *testing.T) {
 	l := story(t)
 	s := serve(t, l.db)
 	for query, want := range map[string]string{
-		`{ agents(first: 0) { id } }`:                               "The `first` argument must be between 0 and 1000, but is 0",
-		`{ agents(first: 1001) { id } }`:                            "The `first` argument must be between 0 and 1000, but is 1001",
-		`{ agents(first: -1) { id } }`:                              "The `first` argument must be between 0 and 1000, but is -1",
-		`{ agents(first: 99999999999999999999) { id } }`:            "The `first` argument must be between 0 and 1000, but is 99999999999999999999",
-		`{ agents(skip: -1) { id } }`:                               "The `skip` argument must be between 0 and 4294967295, but is -1",
-		`{ agents(first: "many") { id } }`:                          "Invalid value provided for argument `first`: String(\"many\")",
-		`{ agents(orderBy: nothing) { id } }`:                       "Invalid value provided for argument `orderBy`: Enum(\"nothing\")",
-		`{ agents(orderDirection: up) { id } }`:                     "Invalid value provided for argument `orderDirection`: Enum(\"up\")",
-		`{ agents(where: 3) { id } }`:                               "Filter must by an object",
-		`{ agents(where: {or: 3}) { id } }`:                         "Filter must by an object",
-		`{ agents(where: {nothing: 3}) { id } }`:                    "Entity `Agent` has no attribute `nothing`",
-		`{ agents(where: {registrationFile_: {x_not: 3}}) { id } }`: "Entity `AgentRegistrationFile` has no attribute `x_not`",
-		`{ agents(where: {registrationFile_: null}) { id } }`:       "Query contains value with invalid type `AgentRegistrationFile`: `Null`",
-		`{ agents(where: {owner: "0xzz"}) { id } }`:                 "Failed to decode `Bytes` value: `Invalid character 'z' at position 0`",
-		`{ agents(where: {owner: "0xabc"}) { id } }`:                "Failed to decode `Bytes` value: `Odd number of digits`",
-		`{ agents(where: {agentId: "many"}) { id } }`:               "Failed to decode `BigInt` value: `invalid digit found in string`",
-		`{ agents(where: {agentId_gt: null}) { id } }`:              "Filter not supported by value `null`: `gt`",
-		`{ agents(where: {agentId: [1]}) { id } }`:                  "Query contains value with invalid type `BigInt`: `List([Int(1)])`",
-		`{ feedbacks(where: {value: "1e9999"}) { id } }`:            "Failed to decode `BigDecimal` value: `invalid decimal`",
-		`{ feedbacks(where: {isRevoked: "yes"}) { id } }`:           "Failed to decode `Boolean` value: `String(\"yes\")`",
-		`{ agents(where: {agentURI: "a\u0000b"}) { id } }`:          "Failed to decode `String` value: `a zero byte is in no text`",
-		`{ nothing { id } }`:                                        "Type `Query` has no field `nothing`",
-		`{ agents { nothing } }`:                                    "Type `Agent` has no field `nothing`",
-		`{ _meta { nothing } }`:                                     "Type `_Meta_` has no field `nothing`",
-		`{ agent { id } }`:                                          "No value provided for required argument: `id`",
-		`query($id: ID!) { agent(id: $id) { id } }`:                 "No value provided for required variable `id`",
-		`{ agents { ...none } }`:                                    "fragment `none` is not defined",
-		`fragment f on Agent { ...f } { agents { ...f } }`:          "query is too expensive",
-		`mutation { x }`:                                            "Not supported: Mutations are not supported",
-		`subscription { x }`:                                        "Not supported: Subscriptions are not supported",
-		`query a { agents { id } } query b { agents { id } }`:       "Operation name required",
+		`{ agents(first: 0) { id } }`:                                                                    "The `first` argument must be between 0 and 1000, but is 0",
+		`{ agents(first: 1001) { id } }`:                                                                 "The `first` argument must be between 0 and 1000, but is 1001",
+		`{ agents(first: -1) { id } }`:                                                                   "The `first` argument must be between 0 and 1000, but is -1",
+		`{ agents(first: 99999999999999999999) { id } }`:                                                 "The `first` argument must be between 0 and 1000, but is 99999999999999999999",
+		`{ agents(skip: -1) { id } }`:                                                                    "The `skip` argument must be between 0 and 4294967295, but is -1",
+		`{ agents(first: "many") { id } }`:                                                               "Invalid value provided for argument `first`: String(\"many\")",
+		`{ agents(orderBy: nothing) { id } }`:                                                            "Invalid value provided for argument `orderBy`: Enum(\"nothing\")",
+		`{ agents(orderDirection: up) { id } }`:                                                          "Invalid value provided for argument `orderDirection`: Enum(\"up\")",
+		`{ agents(where: 3) { id } }`:                                                                    "Filter must by an object",
+		`{ agents(where: {or: 3}) { id } }`:                                                              "Filter must by an object",
+		`{ agents(where: {nothing: 3}) { id } }`:                                                         "Entity `Agent` has no attribute `nothing`",
+		`{ agents(where: {registrationFile_: {x_not: 3}}) { id } }`:                                      "Entity `AgentRegistrationFile` has no attribute `x_not`",
+		`{ agents(where: {registrationFile_: null}) { id } }`:                                            "Query contains value with invalid type `AgentRegistrationFile`: `Null`",
+		`{ agents(where: {owner: "0xzz"}) { id } }`:                                                      "Failed to decode `Bytes` value: `Invalid character 'z' at position 0`",
+		`{ agents(where: {owner: "0xabc"}) { id } }`:                                                     "Failed to decode `Bytes` value: `Odd number of digits`",
+		`{ agents(where: {agentId: "many"}) { id } }`:                                                    "Failed to decode `BigInt` value: `invalid digit found in string`",
+		`{ agents(where: {agentId_gt: null}) { id } }`:                                                   "Filter not supported by value `null`: `gt`",
+		`{ agents(where: {agentId: [1]}) { id } }`:                                                       "Query contains value with invalid type `BigInt`: `List([Int(1)])`",
+		`{ feedbacks(where: {value: "1e9999"}) { id } }`:                                                 "Failed to decode `BigDecimal` value: `invalid decimal`",
+		`{ feedbacks(where: {isRevoked: "yes"}) { id } }`:                                                "Failed to decode `Boolean` value: `String(\"yes\")`",
+		`{ agents(where: {agentURI: "a\u0000b"}) { id } }`:                                               "Failed to decode `String` value: `a zero byte is in no text`",
+		`{ agents(where: {operators_contains: ["zz"]}) { id } }`:                                         "Failed to decode `Bytes` value: `Invalid character 'z' at position 0`",
+		`{ agents(where: {registrationFile_: {supportedTrusts_contains: ["a\u0000"]}}) { id } }`:         "a zero byte is in no text",
+		`{ feedbacks(where: {tag1_in: ["\u0000"]}) { id } }`:                                             "a zero byte is in no text",
+		`{ agents(where: {id_gt: "8453:\u0000"}) { id } }`:                                               "a zero byte is in no text",
+		`{ agent(id: "8453:1\u0000") { id } }`:                                                           "a zero byte is in no text",
+		`{ validations(where: {status: LOST}) { id } }`:                                                  "Failed to decode `ValidationStatus` value: `Enum(\"LOST\")`",
+		`{ agents(where: {agentId: ` + strings.Repeat("9", 201) + `}) { id } }`:                          "Failed to decode `BigInt` value: `invalid digit found in string`",
+		`{ agents(orderBy: "id\u0000") { id } }`:                                                         "Invalid value provided for argument `orderBy`: String(\"id\\x00\")",
+		`{ protocolAgentStats_collection { id } }`:                                                       "No value provided for required argument: `interval`",
+		`{ protocolAgentStats_collection(interval: week) { id } }`:                                       "Invalid value provided for argument `interval`: Enum(\"week\")",
+		`{ agents(where: {a: ` + strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000) + `}) { id } }`: "exceeded maximum nesting depth of 1000",
+		`{ agents { ...a } } ` + doubling(20):                                                            "query is too expensive",
+		`{ nothing { id } }`:                                                                             "Type `Query` has no field `nothing`",
+		`{ agents { nothing } }`:                                                                         "Type `Agent` has no field `nothing`",
+		`{ _meta { nothing } }`:                                                                          "Type `_Meta_` has no field `nothing`",
+		`{ agent { id } }`:                                                                               "No value provided for required argument: `id`",
+		`query($id: ID!) { agent(id: $id) { id } }`:                                                      "No value provided for required variable `id`",
+		`{ agents { ...none } }`:                                                                         "fragment `none` is not defined",
+		`fragment f on Agent { ...f } { agents { ...f } }`:                                               "query is too expensive",
+		`mutation { x }`:     "Not supported: Mutations are not supported",
+		`subscription { x }`: "Not supported: Subscriptions are not supported",
+		`query a { agents { id } } query b { agents { id } }`: "Operation name required",
 		``:                                       "The query is empty",
 		`{ agents`:                               "Expected Name, found <EOF>",
 		`{ agents(block: {number: 99}) { id } }`: "has only indexed up to block number 8 and data for block number 99 is therefore not yet available`",
@@ -72,6 +84,16 @@ func TestBadInput(t *testing.T) {
 	if all := refused(t, s.ask(`{ agents { a b } c }`, nil)); len(all) != 3 {
 		t.Errorf("each unknown field is named: %q", all)
 	}
+}
+
+// doubling are fragments of which each has the next one twice.
+func doubling(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "fragment %[1]c on Agent { ...%[2]c ...%[2]c } ", 'a'+i, 'a'+i+1)
+	}
+	fmt.Fprintf(&b, "fragment %c on Agent { id }", 'a'+n)
+	return b.String()
 }
 
 // nested is a filter that nests and in and.

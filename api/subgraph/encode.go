@@ -66,8 +66,15 @@ func (o *object) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendText appends a text as JSON.
+// appendText appends a text as JSON. Most texts are ASCII that needs no escapes.
 func appendText(b []byte, s string) []byte {
-	quoted, _ := json.Marshal(s) // a text is always JSON
-	return append(b, quoted...)
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(s) // a text is always JSON
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
 }

@@ -3,6 +3,7 @@ package subgraph
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/vektah/gqlparser/v2/ast"
 
@@ -155,6 +156,25 @@ func (c *columns) add(f *subgraphdb.Field) int {
 	return i
 }
 
+// addAll adds the columns of what is selected of an entity.
+func (c *columns) addAll(e *subgraphdb.Entity, set *selection) {
+	for _, s := range set.fields {
+		if s.field == nil {
+			continue
+		}
+		c.add(columnOf(e, s.field))
+		if s.inline() {
+			c.addAll(s.set.entity, s.set)
+		}
+	}
+}
+
+// inline reports whether the entity that a selected field refers to is read with the row, in one statement: it is in the
+// same tables, and nothing but scalars is selected of it.
+func (s *selected) inline() bool {
+	return s.field.Inline && !slices.ContainsFunc(s.set.fields, func(c selected) bool { return c.field != nil && !c.field.Scalar() })
+}
+
 // columnOf returns the field that is read for a selected one: for a list of entities that refer back the id.
 func columnOf(e *subgraphdb.Entity, f *subgraphdb.Field) *subgraphdb.Field {
 	if f.Many() {
@@ -166,11 +186,7 @@ func columnOf(e *subgraphdb.Entity, f *subgraphdb.Field) *subgraphdb.Field {
 // read returns the entities of a query with all that is selected of them.
 func (x *execution) read(ctx context.Context, q subgraphdb.Query, set *selection) ([]record, error) {
 	c := columns{place: map[*subgraphdb.Field]int{}}
-	for _, s := range set.fields {
-		if s.field != nil {
-			c.add(columnOf(q.Entity, s.field))
-		}
-	}
+	c.addAll(q.Entity, set)
 	q.Columns, q.Limit = c.list, x.left+1
 	rows, err := x.snapshot.Read(ctx, q)
 	if err != nil {
@@ -214,7 +230,30 @@ func (x *execution) fill(ctx context.Context, e *subgraphdb.Entity, s selected, 
 		}
 		return nil
 	}
+	if s.inline() {
+		x.fillInline(s, c, rows, out)
+		return nil
+	}
 	return x.children(ctx, e, s, place, rows, out)
+}
+
+// fillInline sets a field whose entity is read with the rows.
+func (x *execution) fillInline(s selected, c columns, rows []subgraphdb.Row, out []record) {
+	for i, row := range rows {
+		if row.Cells[c.place[s.field]] == nil {
+			out[i].object.set(s.key, nil)
+			continue
+		}
+		child := &object{}
+		for _, f := range s.set.fields {
+			if f.field == nil {
+				child.set(f.key, s.set.entity.Name)
+				continue
+			}
+			child.set(f.key, x.shown(s.set.entity, row.Cells[c.place[f.field]]))
+		}
+		out[i].object.set(s.key, child)
+	}
 }
 
 // shown returns a cell as it is answered.

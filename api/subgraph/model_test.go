@@ -57,7 +57,8 @@ func (m *model) agent(l *ledger, r *rand.Rand, id uint64) {
 	b := l.add(mint(id, owner, uri)...)
 	a := row{"id": key, "chainId": number(chainID), "agentId": number(int64(id)), "agentURI": uri, "agentURIType": "https",
 		"owner": owner.Bytes(), "agentWallet": owner.Bytes(), "operators": []string{}, "totalFeedback": number(0),
-		"createdAt": number(secondsOf(b.Number)), "updatedAt": number(secondsOf(b.Number)), "registrationFile": nil}
+		"createdAt": number(secondsOf(b.Number)), "updatedAt": number(secondsOf(b.Number)),
+		"lastActivity": number(secondsOf(b.Number)), "registrationFile": nil}
 	m.rows["Agent"] = append(m.rows["Agent"], a)
 	if r.Intn(3) == 0 {
 		return
@@ -107,7 +108,7 @@ func (m *model) feedback(l *ledger, r *rand.Rand) {
 		"value": new(big.Rat).SetFrac(big.NewInt(value), scale), "tag1": e.Tag1, "tag2": e.Tag2, "isRevoked": false,
 		"createdAt": number(secondsOf(b.Number)), "revokedAt": nil})
 	a["totalFeedback"] = new(big.Rat).Add(a["totalFeedback"].(*big.Rat), number(1))
-	a["updatedAt"] = number(secondsOf(b.Number))
+	a["updatedAt"], a["lastActivity"] = number(secondsOf(b.Number)), number(secondsOf(b.Number))
 }
 
 // event revokes feedback or answers it.

@@ -118,7 +118,7 @@ func (n *visibleChanges) addDocumentChanges(ctx context.Context, tx pgx.Tx) erro
 			insert into changes (chain_id, kind, block, log_index, token_id, data)
 			select a.chain_id, 'document.updated', 0, 0, a.token_id, k.data::jsonb
 			from k join agents a on a.uri_id = k.id
-			where not k.crowd and `+deniedAgent("a")+` is null
+			where not k.crowd and `+DeniedAgent("a")+` is null
 			order by a.chain_id, a.token_id
 			returning chain_id, token_id)
 		`+trustmark.InsertAgents+`select distinct chain_id, token_id from told`, n.documents, n.data, maxDirectChanges, sharedChangesPause, busy)
@@ -153,7 +153,7 @@ func (n *visibleChanges) addProofChanges(ctx context.Context, tx pgx.Tx) error {
 		changed as (
 			insert into changes (chain_id, kind, block, log_index, token_id, data)
 			select a.chain_id, 'proof.updated', 0, 0, a.token_id, jsonb_build_object('domain', a.domain)
-			from told a where `+deniedAgent("a")+` is null
+			from told a where `+DeniedAgent("a")+` is null
 			order by a.chain_id, a.token_id, a.domain
 			returning chain_id, token_id)
 		`+trustmark.InsertAgents+`select distinct chain_id, token_id from changed`, n.proofs, n.was, n.is, maxDirectChanges)
@@ -237,7 +237,7 @@ func addSomeChanges(ctx context.Context, tx pgx.Tx, uri int64, limit int) error 
 		told as (
 			insert into changes (chain_id, kind, block, log_index, token_id, data)
 			select a.chain_id, 'document.updated', 0, 0, a.token_id, $3::jsonb from portion a
-			where `+deniedAgent("a")+` is null order by a.chain_id, a.token_id
+			where `+DeniedAgent("a")+` is null order by a.chain_id, a.token_id
 			returning chain_id, token_id),
 		marked as (`+trustmark.InsertAgents+`select chain_id, token_id from told),
 		last as (select chain_id, token_id, (select count(*) from portion) = $2 as full_step from portion order by 1 desc,

@@ -108,8 +108,8 @@ func deniedWay(u string) string {
 		('host', split_part(` + u + `.host, ':', 1)), ('host', split_part(` + u + `.served_by, ':', 1))))`)
 }
 
-// deniedAgent returns the SQL of why agent a is denied.
-func deniedAgent(a string) string { return deniedToken(a+".chain_id", a+".token_id") }
+// DeniedAgent returns the SQL of why the documents of agent a must not be shown; null when they may be.
+func DeniedAgent(a string) string { return deniedToken(a+".chain_id", a+".token_id") }
 
 // deniedToken returns the SQL of why the agent of a chain and a token is denied.
 func deniedToken(chain, token string) string {
@@ -125,7 +125,7 @@ func DeniedFile(u string) string {
 // DeniedDocument returns the SQL of why the document of URI u must not be shown for agent a; null
 // when it may be.
 func DeniedDocument(u, a string) string {
-	return `coalesce(` + deniedBytes(u+".sha256") + `, ` + deniedWay(u) + `, ` + deniedAgent(a) + `)`
+	return `coalesce(` + deniedBytes(u+".sha256") + `, ` + deniedWay(u) + `, ` + DeniedAgent(a) + `)`
 }
 
 // deniedUsers returns the SQL of why URI u must not be fetched for its agents: all agents that have
@@ -133,7 +133,7 @@ func DeniedDocument(u, a string) string {
 // fetched.
 func deniedUsers(u string) string {
 	return orNothing(`(case when ` + u + `.rank < 2 and not exists (
-			select from agents a where a.uri_id = ` + u + `.id and ` + deniedAgent("a") + ` is null)
+			select from agents a where a.uri_id = ` + u + `.id and ` + DeniedAgent("a") + ` is null)
 		then (select max(x.reason) from denied x
 			join agent_states s on s.chain_id = case x.kind when 'agent' then split_part(x.value, ':', 1)::bigint end
 				and s.token_id = case x.kind when 'agent' then split_part(x.value, ':', 2)::numeric end

@@ -37,8 +37,15 @@ func joinParse(kind string) string {
 // of returns an expression about relation x for the alias that an entity has for it.
 func of(sql, alias string) string { return strings.ReplaceAll(sql, "{x}", "{"+alias+"}") }
 
-// isParsed is the SQL condition that the document was read as a file.
-const isParsed = `jsonb_typeof({p}.content) = 'object'`
+// likely returns the SQL of a condition that is true of most rows. Postgres takes an equation of an expression, or that it
+// is null, to be true of one row in 200, and a null to be absent from nearly all.
+func likely(condition string) string { return "nullif(" + condition + ", false) is not null" }
+
+// isParsed is the SQL condition that the document of parse p was read as a file.
+func isParsed(p string) string { return likely("jsonb_typeof(" + p + ".content) = 'object'") }
+
+// mayShow is the SQL condition that there is no reason against showing something.
+func mayShow(denied string) string { return likely(denied + " is null") }
 
 // uriType returns the SQL of the kind of URI u as the subgraph names it. A URI of a public IPFS gateway is ipfs.
 const uriType = `case
@@ -58,7 +65,15 @@ func deniedFile() string      { return docdb.DeniedFile("{u}") }
 
 // shownFile returns the SQL of the hash of a document that was read as a file and may be shown, null for others.
 func shownFile(denied string) string {
-	return "case when " + isParsed + " and " + denied + " is null then {u}.sha256 end"
+	return "case when " + isParsed("{p}") + " and " + mayShow(denied) + " then {u}.sha256 end"
+}
+
+// hasFile returns the SQL of whether the document of the URI of relation x was read as a file of a kind and may be shown.
+// It does not depend on the rest of the row, so that Postgres may look for all such URIs at once.
+func hasFile(x, kind string) string {
+	return x + `.uri_id in (select w.id from uris w join documents e on e.sha256 = w.sha256
+	join parses p on (p.sha256, p.kind, p.parser_version) = (e.sha256, '` + kind + `', e.parsed)
+	where ` + isParsed("p") + ` and ` + mayShow(docdb.DeniedFile("w")) + `)`
 }
 
 // agentTables are the tables of agents and of their files.
@@ -71,13 +86,34 @@ func agentTables() string {
 func agentKey(a string) []string { return []string{a + ".token_id"} }
 
 // lastActivity is the SQL of the block of the last event that somebody caused with an agent: its registration, feedback or
-// a validation.
-const lastActivity = `greatest({a}.registered_block,
+// a validation. An agent that nothing happened to since its registration, as to most, is not looked up.
+const lastActivity = `case when {a}.updated_block = {a}.registered_block then {a}.registered_block else greatest({a}.registered_block,
 	(select max(f.block) from feedback f where f.chain_id = $1 and f.token_id = {a}.token_id),
 	(select max(q.block) from validation_requests q where q.chain_id = $1 and q.token_id = {a}.token_id),
-	(select max(x.block) from validation_requests q join validation_responses x
+	(select max((select max(x.block) from validation_responses x
+		where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)))
+		from validation_requests q where q.chain_id = $1 and q.token_id = {a}.token_id)) end`
+
+// everyActivity is the SQL of lastActivity of all agents.
+const everyActivity = `select a.token_id, greatest(a.registered_block, f.block, v.block, w.block) as block from agents a
+	left join (select token_id, max(block) as block from feedback where chain_id = $1 group by 1) f on f.token_id = a.token_id
+	left join (select token_id, max(block) as block from validation_requests where chain_id = $1 group by 1) v
+		on v.token_id = a.token_id
+	left join (select q.token_id, max(x.block) as block from validation_requests q join validation_responses x
 		on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)
-		where q.chain_id = $1 and q.token_id = {a}.token_id))`
+		where q.chain_id = $1 group by 1) w on w.token_id = a.token_id
+	where a.chain_id = $1`
+
+// everyFile is the SQL of the block since which each agent has its present URI.
+const everyFile = `select a.token_id, coalesce(max(s.to_block), a.registered_block) as block from agents a
+	left join agent_states s on s.chain_id = $1 and s.token_id = a.token_id and s.to_block is not null and s.uri_id <> a.uri_id
+	where a.chain_id = $1 group by a.token_id, a.registered_block`
+
+// lifeOf returns field f, whose block lies between the registration of an agent and its last change.
+func lifeOf(f Field) Field {
+	f.From, f.Until = "{a}.registered_block", "{a}.updated_block"
+	return f
+}
 
 // operators is the SQL of who may act for an agent: the address that the ERC-721 approval names, and the owner's operators.
 const operators = `(select coalesce(jsonb_agg('0x' || encode(x.o, 'hex') order by x.o), '[]') from (
@@ -87,8 +123,9 @@ const operators = `(select coalesce(jsonb_agg('0x' || encode(x.o, 'hex') order b
 
 // setSince returns the SQL of the block since which a column of agent a has its value.
 func setSince(a, column string) string {
-	return `coalesce((select max(s.to_block) from agent_states s
-	where s.chain_id = $1 and s.token_id = ` + a + `.token_id and s.` + column + ` <> ` + a + `.` + column + `), ` + a + `.registered_block)`
+	return `case when ` + a + `.updated_block = ` + a + `.registered_block then ` + a + `.registered_block
+	else coalesce((select max(s.to_block) from agent_states s where s.chain_id = $1 and s.token_id = ` + a + `.token_id
+		and s.` + column + ` <> ` + a + `.` + column + `), ` + a + `.registered_block) end`
 }
 
 func agent() Entity {
@@ -97,22 +134,26 @@ func agent() Entity {
 		From: agentTables(), Where: "{a}.chain_id = $1", Changed: "{a}.updated_block",
 		Fields: []Field{
 			{Name: "id", Type: ID},
-			{Name: "chainId", Type: BigInt, SQL: "{a}.chain_id"},
+			{Name: "chainId", Type: BigInt, SQL: "{a}.chain_id", Order: []string{}},
 			{Name: "agentId", Type: BigInt, SQL: "{a}.token_id"},
 			{Name: "agentURI", Type: String, Nullable: true, Raw: true, SQL: shownURI(deniedAgentFile())},
 			{Name: "agentURIType", Type: String, Nullable: true, SQL: uriType},
 			{Name: "owner", Type: Bytes, SQL: "{a}.owner"},
 			{Name: "agentWallet", Type: Bytes, Nullable: true, SQL: "nullif({a}.wallet, '')"},
 			{Name: "operators", Type: Bytes, List: true, SQL: operators},
-			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{rb}"), Order: "{a}.registered_block"},
-			{Name: "updatedAt", Type: BigInt, SQL: secondsOf("{ub}"), Order: "{a}.updated_block"},
+			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{rb}"), Block: "{a}.registered_block"},
+			{Name: "updatedAt", Type: BigInt, SQL: secondsOf("{ub}"), Block: "{a}.updated_block"},
 			{Name: "registrationFile", To: "AgentRegistrationFile", Nullable: true, Inline: true,
-				Key: []string{"{a}.token_id", shownFile(deniedAgentFile())}},
+				Key: []string{"{a}.token_id", shownFile(deniedAgentFile())}, Exists: hasFile("{a}", "registration") + " and " +
+					mayShow(docdb.DeniedAgent("{a}"))},
 			{Name: "feedback", To: "Feedback", List: true, Back: "agent"},
 			{Name: "validations", To: "Validation", List: true, Back: "agent"},
 			{Name: "metadata", To: "AgentMetadata", List: true, Back: "agent"},
-			{Name: "totalFeedback", Type: BigInt, SQL: "{a}.feedback"},
-			{Name: "lastActivity", Type: BigInt, SQL: secondsAt(lastActivity), Order: lastActivity},
+			// Most agents have the same few counts, so that the rows of one count are many and must be sorted by id: the index
+			// of counts, which + 0 keeps out, would be the longer way.
+			{Name: "totalFeedback", Type: BigInt, SQL: "{a}.feedback", Order: []string{"({a}.feedback + 0)"}},
+			lifeOf(Field{Name: "lastActivity", Type: BigInt, SQL: secondsAt(lastActivity), Block: lastActivity,
+				Every: everyActivity}),
 		},
 	}
 }
@@ -161,11 +202,11 @@ func feedback() Entity {
 			{Name: "feedbackURIType", Type: String, Nullable: true, SQL: uriType},
 			{Name: "feedbackHash", Type: Bytes, Nullable: true, SQL: hashOr("{f}.hash")},
 			{Name: "isRevoked", Type: Boolean, SQL: "({f}.revoked_block is not null)"},
-			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{b}"), Order: "{f}.block"},
-			{Name: "revokedAt", Type: BigInt, Nullable: true, Order: "{f}.revoked_block",
+			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{b}"), Block: "{f}.block"},
+			{Name: "revokedAt", Type: BigInt, Nullable: true, Block: "{f}.revoked_block",
 				SQL: "case when {f}.revoked_block is not null then " + secondsOf("{rb}") + " end"},
 			{Name: "feedbackFile", To: "FeedbackFile", Nullable: true, Inline: true,
-				Key: append(feedbackKey("{f}"), shownFile(deniedFile()))},
+				Key: append(feedbackKey("{f}"), shownFile(deniedFile())), Exists: hasFile("{f}", "feedback")},
 			{Name: "responses", To: "FeedbackResponse", List: true, Back: "feedback"},
 		},
 	}
@@ -190,7 +231,7 @@ func feedbackResponse() Entity {
 			{Name: "responseUri", Type: String, Nullable: true, Raw: true, SQL: shownURI(deniedFile())},
 			{Name: "responseURI", Type: String, Nullable: true, Raw: true, SQL: shownURI(deniedFile())},
 			{Name: "responseHash", Type: Bytes, Nullable: true, SQL: hashOr("{r}.hash")},
-			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{b}"), Order: "{r}.block"},
+			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{b}"), Block: "{r}.block"},
 		},
 	}
 }
@@ -227,8 +268,8 @@ func validation() Entity {
 			{Name: "responseHash", Type: Bytes, Nullable: true, SQL: hashOr("coalesce({x}.hash, '')")},
 			{Name: "tag", Type: String, Nullable: true, Raw: true, SQL: "coalesce({t}.value, '')"},
 			{Name: "status", Type: Status, SQL: "case when {x}.block is null then 'PENDING' else 'COMPLETED' end"},
-			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{b}"), Order: "{q}.block"},
-			{Name: "updatedAt", Type: BigInt, Order: "coalesce({x}.block, {q}.block)",
+			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{b}"), Block: "{q}.block"},
+			{Name: "updatedAt", Type: BigInt, Block: "coalesce({x}.block, {q}.block)",
 				SQL: "case when {x}.block is null then " + secondsOf("{b}") + " else " + secondsOf("{xb}") + " end"},
 		},
 	}
@@ -238,17 +279,17 @@ func agentMetadata() Entity {
 	return Entity{
 		Name: "AgentMetadata", Key: keyOf([]Form{FormNumber, FormText}, []string{"{m}.token_id", "{m}.key"}),
 		From: `(
-		select m.chain_id, m.token_id, m.key, m.value, m.from_block from metadata m where m.to_block is null
+		select m.chain_id, m.token_id, m.key, m.value, m.from_block, m.to_block is null as present from metadata m
 		union all
-		select a.chain_id, a.token_id, 'agentWallet'::bytea, a.wallet, ` + setSince("a", "wallet") + ` from agents a
-		where a.wallet <> '') {m}` + joinBlock("{b}", "{m}.from_block"),
-		Where: "{m}.chain_id = $1", Changed: "{m}.from_block",
+		select a.chain_id, a.token_id, 'agentWallet'::bytea, a.wallet, ` + setSince("a", "wallet") + `, a.wallet <> '' from agents a
+		) {m}` + joinBlock("{b}", "{m}.from_block"),
+		Where: "{m}.chain_id = $1 and {m}.present", Changed: "{m}.from_block",
 		Fields: []Field{
 			{Name: "id", Type: ID},
 			{Name: "agent", To: "Agent", Key: agentKey("{m}")},
 			{Name: "key", Type: String, Raw: true, SQL: "{m}.key"},
 			{Name: "value", Type: Bytes, SQL: "{m}.value"},
-			{Name: "updatedAt", Type: BigInt, SQL: secondsOf("{b}"), Order: "{m}.from_block"},
+			{Name: "updatedAt", Type: BigInt, SQL: secondsOf("{b}"), Block: "{m}.from_block"},
 		},
 	}
 }

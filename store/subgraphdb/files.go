@@ -3,13 +3,13 @@ package subgraphdb
 // Members of a stored registration file are those of docjson.EncodeRegistration, of a feedback file those of
 // docjson.EncodeFeedback.
 
-// service returns the SQL of a jsonb array with a member of the services of a name, in any case.
-func service(name, member string) string {
+// servicePath returns the SQL of a jsonb array with a member of the services of a name, in any case.
+func servicePath(name, member string) string {
 	return `jsonb_path_query_array({p}.content, '$.services[*] ? (@.name like_regex "^` + name + `$" flag "i").` + member + `')`
 }
 
 // endpoint returns the SQL of a member of the last service of a name that has it.
-func endpoint(name, member string) string { return "(" + service(name, member) + " ->> -1)" }
+func endpoint(name, member string) string { return "(" + servicePath(name, member) + " ->> -1)" }
 
 // array returns the SQL of a member that is a list, empty where it is absent or null.
 func array(names ...string) string {
@@ -40,7 +40,13 @@ func walletPart(pattern string) string {
 func registrationFile() Entity {
 	optional := func(name, sql string) Field { return Field{Name: name, Type: String, Nullable: true, SQL: sql} }
 	list := func(name, sql string) Field { return Field{Name: name, Type: String, List: true, SQL: sql} }
-	oasf := "jsonb_array_length(" + service("oasf", "skills[*]") + ") + jsonb_array_length(" + service("oasf", "domains[*]") + ") > 0"
+	last := func(field, name, member string) Field {
+		return Field{Name: field, Type: String, Nullable: true, SQL: endpoint(name, member), services: lastOf(name, member)}
+	}
+	all := func(field, name, member string) Field {
+		return Field{Name: field, Type: String, List: true, SQL: servicePath(name, member+"[*]"), services: allOf(name, member)}
+	}
+	oasf := "jsonb_array_length(" + servicePath("oasf", "skills[*]") + ") + jsonb_array_length(" + servicePath("oasf", "domains[*]") + ") > 0"
 	x402 := Field{Name: "x402Support", Type: Boolean, Nullable: true, SQL: "({p}.content ->> 'x402')::boolean"}
 	x402Before := x402
 	x402Before.Name = "x402support"
@@ -48,7 +54,7 @@ func registrationFile() Entity {
 	return Entity{
 		Name: "AgentRegistrationFile",
 		Key:  keyOf([]Form{FormNumber, FormHex}, []string{"{a}.token_id", "{u}.sha256"}),
-		From: agentTables(), Where: "{a}.chain_id = $1 and " + isParsed + " and " + deniedAgentFile() + " is null",
+		From: agentTables(), Where: "{a}.chain_id = $1 and " + isParsed("{p}") + " and " + mayShow(deniedAgentFile()),
 		Changed: since,
 		Fields: []Field{
 			{Name: "id", Type: ID},
@@ -60,20 +66,22 @@ func registrationFile() Entity {
 			x402, x402Before,
 			list("supportedTrusts", array("supportedTrust")),
 			optional("endpointsRawJson", endpointsRawJSON),
-			optional("mcpEndpoint", endpoint("mcp", "endpoint")), optional("mcpVersion", endpoint("mcp", "version")),
-			optional("a2aEndpoint", endpoint("a2a", "endpoint")), optional("a2aVersion", endpoint("a2a", "version")),
-			optional("webEndpoint", endpoint("web", "endpoint")),
-			optional("oasfEndpoint", endpoint("oasf", "endpoint")), optional("oasfVersion", endpoint("oasf", "version")),
-			list("oasfSkills", service("oasf", "skills[*]")), list("oasfDomains", service("oasf", "domains[*]")),
-			{Name: "hasOASF", Type: Boolean, SQL: "(" + oasf + ")"},
-			optional("emailEndpoint", endpoint("email", "endpoint")), optional("ens", endpoint("ens", "endpoint")),
-			optional("did", endpoint("did", "endpoint")),
-			list("mcpTools", service("mcp", "tools[*]")), list("mcpPrompts", service("mcp", "prompts[*]")),
-			list("mcpResources", service("mcp", "resources[*]")), list("a2aSkills", service("a2a", "skills[*]")),
+			last("mcpEndpoint", "mcp", "endpoint"), last("mcpVersion", "mcp", "version"),
+			last("a2aEndpoint", "a2a", "endpoint"), last("a2aVersion", "a2a", "version"),
+			last("webEndpoint", "web", "endpoint"),
+			last("oasfEndpoint", "oasf", "endpoint"), last("oasfVersion", "oasf", "version"),
+			all("oasfSkills", "oasf", "skills"), all("oasfDomains", "oasf", "domains"),
+			{Name: "hasOASF", Type: Boolean, SQL: "(" + oasf + ")", services: func(l []service) any {
+				return len(elementsOf(l, "oasf", "skills"))+len(elementsOf(l, "oasf", "domains")) > 0
+			}},
+			last("emailEndpoint", "email", "endpoint"), last("ens", "ens", "endpoint"),
+			last("did", "did", "endpoint"),
+			all("mcpTools", "mcp", "tools"), all("mcpPrompts", "mcp", "prompts"),
+			all("mcpResources", "mcp", "resources"), all("a2aSkills", "a2a", "skills"),
 			optional("agentWallet", "lower("+walletPart("^eip155:[0-9]+:(0x[0-9a-fA-F]+)$")+")"),
 			{Name: "agentWalletChainId", Type: BigInt, Nullable: true,
 				SQL: walletPart("^eip155:([0-9]+):0x[0-9a-fA-F]+$") + "::numeric"},
-			{Name: "createdAt", Type: BigInt, SQL: secondsAt(since), Order: since},
+			{Name: "createdAt", Type: BigInt, SQL: secondsAt(since), Block: since, Every: everyFile},
 		},
 	}
 }
@@ -94,7 +102,7 @@ func feedbackFile() Entity {
 	return Entity{
 		Name: "FeedbackFile",
 		Key:  keyOf([]Form{FormNumber, FormHex, FormNumber, FormHex}, append(feedbackKey("{f}"), "{u}.sha256")),
-		From: feedbackTables(), Where: "{f}.chain_id = $1 and " + isParsed + " and " + deniedFile() + " is null",
+		From: feedbackTables(), Where: "{f}.chain_id = $1 and " + isParsed("{p}") + " and " + mayShow(deniedFile()),
 		Changed: "{f}.block",
 		Fields: []Field{
 			{Name: "id", Type: ID},
@@ -118,7 +126,7 @@ func feedbackFile() Entity {
 			optional("proofOfPaymentTxHash", member("Payment", "TxHash")),
 			optional("tag1", "case when {t}.value = '' then "+member("Tag1")+" end"),
 			optional("tag2", "case when {v}.value = '' then "+member("Tag2")+" end"),
-			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{b}"), Order: "{f}.block"},
+			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{b}"), Block: "{f}.block"},
 		},
 	}
 }

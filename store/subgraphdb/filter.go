@@ -72,6 +72,10 @@ type builder struct {
 	schema *Schema
 	chain  uint64
 	args   []any
+	// firstBlocks are blocks before which all times are earlier.
+	firstBlocks map[since]int64
+	// from is a place before the page, nil where the rows before it are skipped one by one.
+	from *place
 }
 
 // arg adds a parameter and returns its name.
@@ -153,7 +157,13 @@ func (b *builder) compare(e *Entity, level int, f *Filter) string {
 	case partial(f.Op):
 		return b.comparePart(f.Op, x, f.Values[0].(string))
 	}
-	return b.compareWhole(f.Field.kind(), x, f.Op, f.Field.parameters(f.Values))
+	sql := b.compareWhole(f.Field.kind(), x, f.Op, f.Field.parameters(f.Values))
+	if t, bounds := f.since(); bounds {
+		if first, known := b.firstBlocks[t]; known {
+			return "(" + sql + " and " + at(f.Field.Block, level) + " >= " + b.arg(first) + "::bigint)"
+		}
+	}
+	return sql
 }
 
 // kind is how Postgres compares the values of a field.
@@ -326,88 +336,4 @@ func (f *Field) element(v any) string {
 		return v
 	}
 	return ""
-}
-
-// compareKey returns the SQL of a comparison of an id. Equal ids are found by the columns of the key, because the text of
-// an id has no index.
-func (b *builder) compareKey(e *Entity, level int, f *Filter) string {
-	key, exists := e.Key, "true"
-	if f.Field.To != "" {
-		key = b.schema.Entity(f.Field.To).Key
-	}
-	if f.Field.Nullable {
-		exists = at(f.Field.Key[len(f.Field.Key)-1], level) + " is not null"
-	}
-	switch f.Op {
-	case Equal, Not, In, NotIn:
-		return b.compareKeys(key, level, f, exists)
-	}
-	x := key.id(f.Field.Key, level)
-	if partial(f.Op) {
-		return b.comparePart(f.Op, x, f.Values[0].(string))
-	}
-	return b.compareWhole(texts(), x, f.Op, f.Values)
-}
-
-// compareKeys returns the SQL of whether a key is, or is not, one of the ids. exists is the condition that there is one.
-func (b *builder) compareKeys(key Key, level int, f *Filter, exists string) string {
-	var keys []Value
-	null := false
-	for _, v := range f.Values {
-		id, isText := v.(string)
-		null = null || !isText
-		if v, ok := key.Parse(b.chain, id); isText && ok {
-			keys = append(keys, v)
-		}
-	}
-	found := b.among(key, f.Field.Key, level, keys)
-	absent := "not (" + exists + ")"
-	if f.Op == Equal || f.Op == In {
-		if null {
-			return "(" + found + " or " + absent + ")"
-		}
-		return found
-	}
-	if f.Op == NotIn && len(f.Values) == 0 {
-		return "true"
-	}
-	return "(" + exists + " and not " + found + ")"
-}
-
-// among returns the SQL of whether the columns of a key have one of the values.
-func (b *builder) among(key Key, columns []string, level int, keys []Value) string {
-	switch {
-	case len(keys) == 0:
-		return "false"
-	case len(columns) == 0:
-		return "true"
-	}
-	var ours, theirs []string
-	for i, c := range columns {
-		ours = append(ours, "("+at(c, level)+")")
-		theirs = append(theirs, b.column(key.Parts[i].Form, keys, i))
-	}
-	first := ours[0] + " = any(" + theirs[0] + ")" // by which an index finds the rows
-	switch {
-	case len(columns) == 1:
-		return first
-	case len(keys) == 1:
-		for i := 1; i < len(ours); i++ {
-			first += " and " + ours[i] + " = (" + theirs[i] + ")[1]"
-		}
-		return "(" + first + ")"
-	}
-	return "(" + first + " and (" + strings.Join(ours, ", ") + ") in (select * from unnest(" + strings.Join(theirs, ", ") + ")))"
-}
-
-// column adds one part of keys as an array parameter.
-func (b *builder) column(form Form, keys []Value, i int) string {
-	parts := make([]any, len(keys))
-	for n, k := range keys {
-		parts[n] = k[i]
-	}
-	if form == FormNumber {
-		return b.arg(slice[string](parts)) + "::text[]::numeric[]"
-	}
-	return b.arg(slice[[]byte](parts)) + "::bytea[]"
 }

@@ -129,28 +129,69 @@ func hexText(b []byte) string { return "0x" + hex.EncodeToString(b) }
 // text returns a text of the chain as valid UTF-8.
 func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
+// prefix returns what all ids of a chain begin with.
+func (k Key) prefix(chain uint64) string {
+	if k.Chain && len(k.Parts) > 0 {
+		return strconv.FormatUint(chain, 10) + ":"
+	}
+	return ""
+}
+
+// byToken reports whether ids are a chain, a token id, and what follows it.
+func (k Key) byToken() bool { return k.Chain && len(k.Parts) > 0 && k.Parts[0].Form == FormNumber }
+
 // id returns the SQL of the text of an id whose parts are at the expressions.
 func (k Key) id(columns []string, level int) string {
-	if k.Fixed != "" {
+	switch {
+	case k.Fixed != "":
 		return "'" + k.Fixed + "'"
+	case k.Chain && len(k.Parts) == 0:
+		return "($1::bigint::text)"
+	case k.Chain:
+		return "($1::bigint::text || ':' || " + k.rest(columns, level) + ")"
 	}
+	return k.rest(columns, level)
+}
+
+// rest returns the SQL of the text of an id after its prefix.
+func (k Key) rest(columns []string, level int) string {
 	var parts []string
-	if k.Chain {
-		parts = append(parts, "$1::bigint::text")
-	}
 	tail := ""
 	for i, p := range k.Parts {
 		sql := at(columns[i], level)
-		switch p.Form {
-		case FormNumber:
-			parts = append(parts, "("+sql+")::text")
-		case FormHex:
-			parts = append(parts, "'0x' || encode("+sql+", 'hex')")
-		case FormOptional:
+		if p.Form == FormOptional {
 			tail = " || case when " + sql + " = '' then '' else ':0x' || encode(" + sql + ", 'hex') end"
-		case FormText:
-			parts = append(parts, "encode("+sql+", 'escape')")
+			continue
 		}
+		parts = append(parts, p.Form.text(sql))
 	}
 	return "(" + strings.Join(parts, " || ':' || ") + tail + ")"
+}
+
+// text returns the SQL of a part as ids write it.
+func (f Form) text(sql string) string {
+	switch f {
+	case FormNumber:
+		return "(" + sql + ")::text"
+	case FormText:
+		return "encode(" + sql + ", 'escape')"
+	}
+	return "'0x' || encode(" + sql + ", 'hex')"
+}
+
+// within returns the SQL of what orders the ids of one token like their texts do: part by part, because an index has the
+// parts. Addresses and hashes ascend as their hex does.
+func (k Key) within(columns []string, level int) (out []string) {
+	for i, p := range k.Parts {
+		sql := at(columns[i], level)
+		switch {
+		case i == 0, p.Form == FormHex:
+			out = append(out, sql)
+		case i < len(k.Parts)-1:
+			out = append(out, "("+p.Form.text(sql)+" || ':')"+collateC)
+		default:
+			out = append(out, "("+p.Form.text(sql)+")"+collateC)
+		}
+	}
+	return out
 }

@@ -18,7 +18,10 @@ import (
 )
 
 // maxText is how many characters or bytes of a text a row holds. Registrants choose how long their texts are.
-const maxText = "16384"
+const (
+	maxText       = "16384"
+	maxCharacters = 16384
+)
 
 // Order is what rows are ordered by. Rows with equal values follow by id, in the same direction.
 type Order struct {
@@ -32,7 +35,8 @@ type Order struct {
 // Query says which rows of an entity are read.
 type Query struct {
 	Entity *Entity
-	// Columns are the fields of the rows: scalars, and references, which are read as keys.
+	// Columns are the fields of the rows: scalars, and references, which are read as keys. Scalars of an entity that an
+	// Inline field of Entity refers to may be among them: they mean nothing in rows in which that field is nil.
 	Columns []*Field
 	Where   Filter
 	Order   Order
@@ -77,6 +81,7 @@ type Snapshot struct {
 	Chain chaindb.ChainView
 	// Head is the newest indexed block.
 	Head   Block
+	db     *store.DB
 	tx     pgx.Tx
 	schema *Schema
 	size   int
@@ -113,7 +118,10 @@ func View(ctx context.Context, db *store.DB, schema *Schema, chain uint64,
 		if len(chains) == 0 {
 			return chaindb.MissingChain(chain)
 		}
-		s := &Snapshot{Chain: *chains[0], tx: tx, schema: schema}
+		if err := setPlanning(ctx, tx); err != nil {
+			return err
+		}
+		s := &Snapshot{Chain: *chains[0], db: db, tx: tx, schema: schema}
 		b, _, err := chaindb.ReadHeader(ctx, tx, chain, s.Chain.Cursor)
 		if err != nil {
 			return err
@@ -127,14 +135,43 @@ func View(ctx context.Context, db *store.DB, schema *Schema, chain uint64,
 	})
 }
 
+// setPlanning sets how Postgres plans the statements of a snapshot. Each is planned for its own values, because the plan
+// for a page depends on how many rows are skipped and on how many rows a condition leaves. Compiling a statement takes
+// longer than running it. Sorts of whole chains need more memory than the usual 4 MB.
+func setPlanning(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `select set_config(name, value, true) from (values
+		('plan_cache_mode', 'force_custom_plan'), ('jit', 'off'), ('work_mem', '32MB')) v(name, value)`)
+	return err
+}
+
 // Read returns the rows of a query: parent by parent in the order of the query.
 func (s *Snapshot) Read(ctx context.Context, q Query) ([]Row, error) {
-	b := &builder{schema: s.schema, chain: s.Chain.ID, args: []any{int64(s.Chain.ID)}}
-	rows, err := s.tx.Query(ctx, b.statement(q), b.args...)
+	firstBlocks, err := s.firstBlocks(ctx, &q.Where)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Row, error) {
+	b := &builder{schema: s.schema, chain: s.Chain.ID, args: []any{int64(s.Chain.ID)}, firstBlocks: firstBlocks}
+	unused := *b
+	if q.hasPlaces() && q.Skip > 0 {
+		none := false
+		if b.from, none, err = s.placeBefore(ctx, unused, q); err != nil || none {
+			return nil, err
+		}
+	}
+	rows, blocks, err := s.read(ctx, b, q)
+	if err == nil && q.hasPlaces() {
+		s.keepPlace(unused, q, blocks)
+	}
+	return rows, err
+}
+
+// read runs the statement of a query and returns its rows, with the block of each where it has places.
+func (s *Snapshot) read(ctx context.Context, b *builder, q Query) (list []Row, blocks []int64, err error) {
+	rows, err := s.tx.Query(ctx, b.statement(q), b.args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Row, error) {
 		for _, raw := range row.RawValues() {
 			s.size += len(raw)
 		}
@@ -145,167 +182,32 @@ func (s *Snapshot) Read(ctx context.Context, q Query) ([]Row, error) {
 		if err != nil {
 			return Row{}, err
 		}
+		if q.hasPlaces() {
+			blocks = append(blocks, values[len(values)-1].(int64))
+		}
 		return scan(q.Columns, values)
 	})
-}
-
-// statement returns the text of the statement of a query.
-func (b *builder) statement(q Query) string {
-	columns, names := []string{}, []string{}
-	for _, c := range q.Columns {
-		for _, sql := range b.columns(q.Entity, c) {
-			names = append(names, fmt.Sprintf("c%d", len(columns)))
-			columns = append(columns, at(sql, 0)+" as "+names[len(columns)])
-		}
-	}
-	switch {
-	case q.Parents == nil && q.Skip > 0 && len(q.Entity.ID().Key) > 0:
-		return b.deepPage(q, columns, names)
-	case q.Parents == nil:
-		return "select " + strings.Join(append([]string{"1::bigint"}, columns...), ", ") + b.page(q, "")
-	}
-	key := q.Of.Key
-	if q.Of.Many() {
-		key = q.Parent.Key.columns()
-	}
-	parts, arrays, refers := b.parents(q, key)
-	from := "unnest(" + strings.Join(arrays, ", ") + ") with ordinality as k(" + strings.Join(append(parts, "n"), ", ") + ")"
-	if len(key) == 0 {
-		from = "(values (1::bigint)) as k(n)"
-	}
-	inner := "select " + strings.Join(append(columns, "null"), ", ") + b.page(q, refers)
-	return "select k.n, " + strings.Join(append(prefixed("y.", names), "y.r"), ", ") + " from " + from +
-		" cross join lateral (select z.*, row_number() over () as r from (" + inner + ") z) y order by k.n, y.r limit " +
-		b.arg(q.Limit) + "::bigint"
-}
-
-// deepPage returns the statement of a page that skips rows. It finds the keys of the page first, because Postgres computes
-// the columns of the skipped rows too.
-func (b *builder) deepPage(q Query, columns, names []string) string {
-	keys, refers := []string{}, ""
-	for i, sql := range q.Entity.ID().Key {
-		name := fmt.Sprintf("k%d", i)
-		keys = append(keys, at(sql, 0)+" as "+name)
-		refers += " and " + at(sql, 0) + " = k." + name
-	}
-	return "select " + strings.Join(append([]string{"1::bigint"}, prefixed("y.", names)...), ", ") +
-		" from (select z.*, row_number() over () as r from (select " + strings.Join(keys, ", ") + b.page(q, "") + ") z) k" +
-		" cross join lateral (select " + strings.Join(append(columns, "null"), ", ") + " from " + at(q.Entity.From, 0) + " where " +
-		at(q.Entity.Where, 0) + refers + " limit 1) y order by k.r"
-}
-
-// prefixed puts a prefix before each name.
-func prefixed(prefix string, names []string) []string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = prefix + n
-	}
-	return out
-}
-
-// parents adds the keys of the parents as arrays and returns the names of their parts, the arrays, and the condition that
-// a row belongs to a parent.
-func (b *builder) parents(q Query, key []string) (names, arrays []string, refers string) {
-	forms, theirs := b.schema.Entity(q.Of.To).Key, q.Entity.Key.columns()
-	if q.Of.Many() {
-		forms = q.Parent.Key
-		if q.Of.Back == "" {
-			return nil, nil, ""
-		}
-		theirs = q.Entity.Field(q.Of.Back).Key
-	}
-	for i := range key {
-		names = append(names, fmt.Sprintf("k%d", i))
-		arrays = append(arrays, b.column(forms.Parts[i].Form, q.Parents, i))
-		refers += " and " + at(theirs[i], 0) + " = k." + names[i]
-	}
-	return names, arrays, refers
-}
-
-// page returns the SQL of the rows of a query from its tables on.
-func (b *builder) page(q Query, refers string) string {
-	direction := " asc"
-	if q.Order.Desc {
-		direction = " desc"
-	}
-	order := b.orderOf(q.Entity, q.Entity.ID(), 0) + direction
-	if f := q.Order.Field; f != nil && (f != q.Entity.ID() || q.Order.Of != nil) {
-		order = b.order(q) + direction + ", " + order
-	}
-	return " from " + at(q.Series.of(q.Entity.From), 0) + " where " + at(q.Series.of(q.Entity.Where), 0) + refers + " and " +
-		b.condition(q.Entity, 0, &q.Where) + " order by " + order +
-		" limit " + b.arg(q.First) + "::bigint offset " + b.arg(q.Skip) + "::bigint"
-}
-
-// order returns the SQL of what a query orders by.
-func (b *builder) order(q Query) string {
-	of := q.Order.Of
-	if of == nil {
-		return b.orderOf(q.Entity, q.Order.Field, 0)
-	}
-	to := b.schema.Entity(of.To)
-	if of.Inline {
-		return "case when " + at(of.Key[len(of.Key)-1], 0) + " is not null then " + b.orderOf(to, q.Order.Field, 0) + " end"
-	}
-	return "(select " + b.orderOf(to, q.Order.Field, 1) + " from " + at(to.From, 1) + " where " + at(to.Where, 1) +
-		b.refers(q.Entity, 0, of, 1) + ")" + q.Order.Field.collation()
-}
-
-// orderOf returns the SQL of what orders rows of an entity by a field.
-func (b *builder) orderOf(e *Entity, f *Field, level int) string {
-	switch {
-	case f.Key != nil && f.To == "":
-		return e.Key.id(f.Key, level) + collateC
-	case f.Key != nil:
-		return b.schema.Entity(f.To).Key.id(f.Key, level) + collateC
-	case f.Order != "":
-		return "(" + at(f.Order, level) + ")"
-	}
-	return "(" + at(f.SQL, level) + ")" + f.collation()
-}
-
-// collation returns the collation of a field that is a text: that of its bytes.
-func (f *Field) collation() string {
-	if f.List || f.Key != nil && f.To == "" {
-		return ""
-	}
-	return f.kind().collate
-}
-
-// columns returns the SQL of what is read of a field of entity e.
-func (b *builder) columns(e *Entity, f *Field) (out []string) {
-	key := e.Key
-	if f.To != "" {
-		key = b.schema.Entity(f.To).Key
-	}
-	for i, sql := range f.Key {
-		if key.Parts[i].Form == FormNumber {
-			sql = "(" + sql + ")::text"
-		}
-		out = append(out, sql)
-	}
-	if f.Key != nil {
-		return out
-	}
-	x := "(" + f.SQL + ")"
-	switch {
-	case f.List, f.Type == BigInt, f.Type == Int8, f.Type == Timestamp, f.Type == Status:
-		x += "::text"
-	case f.Type == BigDecimal:
-		x = "trim_scale(" + x + ")::text"
-	case f.Raw:
-		x = "substring(" + x + " for " + maxText + ")"
-	case f.Type == String:
-		x = "left(" + x + ", " + maxText + ")"
-	}
-	return []string{x}
+	return list, blocks, err
 }
 
 // scan turns the values of a statement into a row.
 func scan(columns []*Field, values []any) (Row, error) {
 	row := Row{Parent: int(values[0].(int64)) - 1}
 	values = values[1:]
+	var list []service
+	shared := false
 	for _, c := range columns {
+		if c.services != nil {
+			if !shared {
+				var err error
+				if list, err = decodeServices(values[0]); err != nil {
+					return row, err
+				}
+				shared, values = true, values[1:]
+			}
+			row.Cells = append(row.Cells, c.services(list))
+			continue
+		}
 		if c.Key != nil {
 			row.Cells = append(row.Cells, scanKey(values[:len(c.Key)]))
 			values = values[len(c.Key):]

@@ -65,18 +65,34 @@ type Field struct {
 	// Raw says that SQL is a bytea that holds a text, because texts of the chain may be no UTF-8. The elements of such a
 	// list are in hex.
 	Raw bool
-	// Order is what the field is ordered by where that is cheaper than SQL and ascends with it; empty for SQL.
-	Order string
+	// Block is the number of the block at whose time the value is, for times. Rows are ordered by it instead of SQL, because
+	// it ascends with the time and has an index in the large tables.
+	Block string
+	// From and Until are columns with an index that Block is never below and never above, where Block has no index itself.
+	From, Until string
+	// Every is the SQL of token_id and block of all rows, where it costs less to compute Block of all rows at once than of
+	// many one by one; empty where Block is a column.
+	Every string
+	// Order holds what rows are ordered by instead of SQL and Block; nil for none. It is empty where all rows have the same
+	// value.
+	Order []string
 	// To is the name of the entity that the field refers to; empty for scalars.
 	To string
 	// Key is the key of the one entity that the field refers to, an expression for each part. A null part means that there
 	// is none.
 	Key []string
+	// Exists is the condition that there is the entity, for lists in which many rows are looked at; empty for a Key without
+	// null parts.
+	Exists string
 	// Inline says that the tables of To, with the same aliases, are among those of this entity and have the one row, so
 	// that a condition on To needs no subquery.
 	Inline bool
 	// Back is the field of To that refers to this entity, for a list of entities; empty when all of the chain belong to it.
 	Back string
+
+	of *Entity // that has the field
+	// services takes the value of a row from the services of a registration file, in place of SQL; nil for other fields.
+	services func([]service) any
 }
 
 // Scalar reports whether the field is a scalar or a list of scalars.
@@ -115,6 +131,9 @@ func Entities() *Schema {
 	for _, e := range append(states, series()...) {
 		s.entities = append(s.entities, &e)
 		s.byName[e.Name] = &e
+		for i := range e.Fields {
+			e.Fields[i].of = &e
+		}
 		if e.Fields[0].Type == ID {
 			e.Fields[0].Key = e.Key.columns()
 		}

@@ -4,56 +4,110 @@ import "strings"
 
 // Series: what happened over time. Points are the events themselves, aggregations their sums by hour or day up to the end
 // of each, as the subgraph has them. Both are computed from the tables of events when they are asked for, so that a
-// reorganization needs no care of its own.
+// reorganization needs no care of its own. Points are read in the order of an index by block; aggregations read all events
+// and add them up by block before anything else, because most of the cost is in what follows.
 
-// pointOf returns the SQL of the identity of an event: its place on the chain as a number, which is the id of its point, and
-// its time in seconds.
-func pointOf(block, log string) string {
-	return block + "::bigint * 1000000 + " + log + " as id, " + secondsOf("b") + " as seconds"
+// events is what series count: of each kind of event of a table the columns of its points, and their sums.
+type events struct {
+	// from are the tables, and chain is the column of the chain in them.
+	from, chain string
+	// token, block and log say which agent an event belongs to and where on the chain it is.
+	token, block, log string
+	// values are what a point has, by name, and sums are what aggregations add up, for all events of group.
+	values, sums []value
+	// group is what sums have equal, besides the block; empty for nothing.
+	group string
 }
 
-// joinTime returns the join of the block of an event, of which a table may have rows of other chains.
-func joinTime(block string) string {
-	return " left join blocks b on (b.chain_id, b.number) = ($1, " + block + ")"
+// value is a column of a series.
+type value struct{ name, sql string }
+
+// registrations are the registrations of agents.
+func registrations() []events {
+	return []events{{from: "agents a", chain: "a.chain_id", token: "a.token_id", block: "a.registered_block", log: "a.registered_log",
+		sums: []value{{"registrations", "count(*)"}}}}
 }
 
-// registrationPoints are the registrations.
-func registrationPoints() string {
-	return "select a.token_id, a.registered_block as block, " + pointOf("a.registered_block", "a.registered_log") +
-		" from agents a" + joinTime("a.registered_block") + " where a.chain_id = $1"
+// ratings are ratings and revocations.
+func ratings() []events {
+	one, all := "f.value * "+scaleOf("f.decimals"), "sum(f.value) * "+scaleOf("f.decimals")
+	return []events{
+		{from: "feedback f", chain: "f.chain_id", token: "f.token_id", block: "f.block", log: "f.log_index", group: "f.decimals",
+			values: []value{{"value", one}, {"delta", one}, {"counted", one}, {"revocation", "false"}, {"created", "1"}, {"revoked", "0"}},
+			sums:   []value{{"created", "count(*)"}, {"revoked", "0"}, {"counted", all}, {"delta", all}}},
+		{from: "feedback f", chain: "f.chain_id", token: "f.token_id", block: "f.revoked_block",
+			log: "f.revoked_log", group: "f.decimals",
+			values: []value{{"value", one}, {"delta", "-(" + one + ")"}, {"counted", "0::numeric"}, {"revocation", "true"}, {"created", "0"}, {"revoked", "1"}},
+			sums:   []value{{"created", "0"}, {"revoked", "count(*)"}, {"counted", "0"}, {"delta", "-(" + all + ")"}}},
+	}
 }
 
-// feedbackPoints are ratings and revocations.
-func feedbackPoints() string {
-	value := "f.value * " + scaleOf("f.decimals")
-	return "select f.token_id, f.block, " + pointOf("f.block", "f.log_index") + ", " + value + " as value, " + value +
-		" as delta, " + value + " as counted, false as revocation, 1 as created, 0 as revoked from feedback f" + joinTime("f.block") +
-		" where f.chain_id = $1 union all select f.token_id, f.revoked_block, " + pointOf("f.revoked_block", "f.revoked_log") +
-		", " + value + ", -(" + value + "), 0, true, 0, 1 from feedback f" + joinTime("f.revoked_block") +
-		" where f.chain_id = $1 and f.revoked_block is not null"
+// validations are requests and answers of contracts on the allow-list.
+func validations() []events {
+	const trusted = "validation_requests q join chains c on c.chain_id = q.chain_id and q.contract = any(c.validations)"
+	return []events{
+		{from: trusted, chain: "q.chain_id", token: "q.token_id", block: "q.block", log: "q.log_index",
+			values: []value{{"score", "0"}, {"requests", "1"}, {"responses", "0"}},
+			sums:   []value{{"requests", "count(*)"}, {"responses", "0"}, {"score", "0"}}},
+		{from: trusted + " join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)",
+			chain: "q.chain_id", token: "q.token_id", block: "x.block", log: "x.log_index",
+			values: []value{{"score", "x.response"}, {"requests", "0"}, {"responses", "1"}},
+			sums:   []value{{"requests", "0"}, {"responses", "count(*)"}, {"score", "sum(x.response)"}}},
+	}
 }
 
-// validationPoints are requests and answers of contracts on the allow-list.
-func validationPoints() string {
-	const trusted = " join chains c on c.chain_id = q.chain_id and q.contract = any(c.validations)"
-	return "select q.token_id, q.block, " + pointOf("q.block", "q.log_index") + ", 0 as score, 1 as requests, 0 as responses" +
-		" from validation_requests q" + trusted + joinTime("q.block") + " where q.chain_id = $1 union all select q.token_id, x.block, " +
-		pointOf("x.block", "x.log_index") + ", x.response, 0, 1 from validation_requests q" + trusted +
-		" join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)" +
-		joinTime("x.block") + " where q.chain_id = $1"
+// listed returns the SQL of columns, each after a comma.
+func listed(values []value) string {
+	var b strings.Builder
+	for _, v := range values {
+		b.WriteString(", " + v.sql + " as " + v.name)
+	}
+	return b.String()
 }
+
+// pointsOf returns the SQL of events of all chains, one row each. An event that did not happen has no block. There is no
+// condition on the rows, because Postgres reads a union in the order of indexes only if its parts have none.
+func pointsOf(kinds []events) string {
+	var all []string
+	for _, e := range kinds {
+		all = append(all, "select "+e.chain+", "+e.token+" as token_id, "+e.block+" as block, "+e.log+" as log"+listed(e.values)+" from "+e.from)
+	}
+	return strings.Join(all, " union all ")
+}
+
+// sumsOf returns the SQL of events added up by block, and by agent where that is asked for.
+func sumsOf(kinds []events, byAgent bool) string {
+	var all []string
+	for _, e := range kinds {
+		group := e.block
+		if e.group != "" {
+			group += ", " + e.group
+		}
+		token := ""
+		if byAgent {
+			token, group = ", "+e.token+" as token_id", group+", "+e.token
+		}
+		all = append(all, "select "+e.block+" as block, max("+e.log+") as log"+token+listed(e.sums)+" from "+e.from+
+			" where "+e.chain+" = $1 and "+e.block+" is not null group by "+group)
+	}
+	return strings.Join(all, " union all ")
+}
+
+// placeOf returns the SQL of the place of an event on the chain as a number, which is the id of its point.
+func placeOf(r string) string { return "(" + r + ".block::bigint * 1000000 + " + r + ".log)" }
 
 // micros returns the SQL of a time in microseconds, as Timestamp has it.
 func micros(seconds string) string { return "(" + seconds + " * 1000000)" }
 
 // point returns the entity of points.
-func point(name, points string, fields ...Field) Entity {
+func point(name string, kinds []events, fields ...Field) Entity {
 	return Entity{
-		Name: name, Key: Key{Parts: []Part{{FormNumber, "{n}.id"}}}, From: "(" + points + ") {n}", Where: "$1::bigint > 0",
-		Changed: "{n}.block",
+		Name: name, Key: Key{Parts: []Part{{FormNumber, placeOf("{n}")}}},
+		From:  "(" + pointsOf(kinds) + ") {n}" + joinBlock("{b}", "{n}.block"),
+		Where: "{n}.chain_id = $1 and {n}.block is not null", Changed: "{n}.block",
 		Fields: append([]Field{
-			{Name: "id", Type: Int8, SQL: "{n}.id"},
-			{Name: "timestamp", Type: Timestamp, SQL: micros("{n}.seconds")},
+			{Name: "id", Type: Int8, SQL: placeOf("{n}"), Order: []string{"{n}.block", "{n}.log"}},
+			{Name: "timestamp", Type: Timestamp, SQL: micros(secondsOf("{b}")), Block: "{n}.block"},
 			{Name: "protocol", To: "Protocol", Key: []string{}},
 			{Name: "agent", To: "Agent", Key: agentKey("{n}")},
 		}, fields...),
@@ -63,15 +117,15 @@ func point(name, points string, fields ...Field) Entity {
 // bucket is the SQL of the start of the hour or day of a time in seconds. Statements put the length for @seconds@.
 func bucket(seconds string) string { return "(" + seconds + " / @seconds@ * @seconds@)" }
 
-// sum is a sum of an aggregation: the field, its type and what is added up of points.
+// sum is a field of an aggregation: its name and type, and the column that is added up.
 type sum struct {
 	name, of string
 	kind     Type
 }
 
-// aggregation returns the entity of sums of points up to the end of each hour or day, of each agent or of all. The hour or
+// aggregation returns the entity of sums of events up to the end of each hour or day, of each agent or of all. The hour or
 // day of the newest block is shown where a statement puts true for @all@.
-func aggregation(name, points string, byAgent bool, sums ...sum) Entity {
+func aggregation(name string, kinds []events, byAgent bool, sums ...sum) Entity {
 	group, partition := "", ""
 	fields := []Field{
 		{Name: "id", Type: Int8, SQL: "{g}.id"},
@@ -85,14 +139,15 @@ func aggregation(name, points string, byAgent bool, sums ...sum) Entity {
 	}
 	var columns strings.Builder
 	for _, s := range sums {
-		columns.WriteString(", sum(sum(" + s.of + ")) over w as " + s.name)
+		columns.WriteString(", sum(sum(x." + s.of + ")) over w as " + s.name)
 		fields = append(fields, Field{Name: s.name, Type: s.kind, SQL: "{g}." + s.name})
 	}
-	start := bucket("x.seconds")
+	start := bucket(secondsOf("b"))
 	return Entity{
 		Name: name, Aggregation: true, Key: key,
-		From: "(select " + start + " as bucket" + group + ", max(x.id) as id, max(x.block) as block" + columns.String() + " from (" +
-			points + ") x group by " + start + group + " window w as (" + partition + "order by " + start + ")) {g}",
+		From: "(select " + start + " as bucket" + group + ", max(" + placeOf("x") + ") as id, max(x.block) as block" + columns.String() +
+			" from (" + sumsOf(kinds, byAgent) + ") x" + joinBlock("b", "x.block") + " group by " + start + group +
+			" window w as (" + partition + "order by " + start + ")) {g}",
 		Where: "(@all@ or {g}.bucket < (select " + bucket("coalesce(extract(epoch from c.cursor_time)::bigint, 0)") +
 			" from chains c where c.chain_id = $1))",
 		Changed: "{g}.block", Fields: fields,
@@ -101,25 +156,25 @@ func aggregation(name, points string, byAgent bool, sums ...sum) Entity {
 
 // series returns the entities over time.
 func series() (out []Entity) {
-	ratings := []sum{{"feedbackCreated", "x.created", BigInt}, {"feedbackRevoked", "x.revoked", BigInt},
-		{"valueSum", "x.counted", BigDecimal}, {"valueDeltaSum", "x.delta", BigDecimal}}
-	validations := []sum{{"validationRequests", "x.requests", BigInt}, {"validationResponses", "x.responses", BigInt},
-		{"scoreSum", "x.score", BigInt}}
+	rated := []sum{{"feedbackCreated", "created", BigInt}, {"feedbackRevoked", "revoked", BigInt},
+		{"valueSum", "counted", BigDecimal}, {"valueDeltaSum", "delta", BigDecimal}}
+	validated := []sum{{"validationRequests", "requests", BigInt}, {"validationResponses", "responses", BigInt},
+		{"scoreSum", "score", BigInt}}
 	field := func(name string, kind Type, sql string) Field { return Field{Name: name, Type: kind, SQL: sql} }
 	return []Entity{
-		point("AgentRegistrationPoint", registrationPoints()),
-		point("FeedbackPoint", feedbackPoints(), field("value", BigDecimal, "{n}.value"),
+		point("AgentRegistrationPoint", registrations()),
+		point("FeedbackPoint", ratings(), field("value", BigDecimal, "{n}.value"),
 			field("valueDelta", BigDecimal, "{n}.delta"), field("isRevocation", Boolean, "{n}.revocation"),
 			field("createdCount", BigInt, "{n}.created"), field("revokedCount", BigInt, "{n}.revoked"),
 			field("valueForSum", BigDecimal, "{n}.counted")),
-		point("ValidationPoint", validationPoints(), field("score", Int, "{n}.score::integer"),
+		point("ValidationPoint", validations(), field("score", Int, "{n}.score::integer"),
 			field("isRequest", Boolean, "({n}.requests = 1)"), field("isResponse", Boolean, "({n}.responses = 1)"),
 			field("requestCount", BigInt, "{n}.requests"), field("responseCount", BigInt, "{n}.responses"),
 			field("responseScore", BigInt, "{n}.score")),
-		aggregation("ProtocolAgentStats", registrationPoints(), false, sum{"agentRegistrations", "1", Int8}),
-		aggregation("ProtocolFeedbackStats", feedbackPoints(), false, ratings...),
-		aggregation("AgentFeedbackStats", feedbackPoints(), true, ratings...),
-		aggregation("ProtocolValidationStats", validationPoints(), false, validations...),
-		aggregation("AgentValidationStats", validationPoints(), true, validations...),
+		aggregation("ProtocolAgentStats", registrations(), false, sum{"agentRegistrations", "registrations", Int8}),
+		aggregation("ProtocolFeedbackStats", ratings(), false, rated...),
+		aggregation("AgentFeedbackStats", ratings(), true, rated...),
+		aggregation("ProtocolValidationStats", validations(), false, validated...),
+		aggregation("AgentValidationStats", validations(), true, validated...),
 	}
 }

@@ -92,8 +92,9 @@ func agentStats() Entity {
 			{Name: "completedValidations", Type: BigInt, SQL: "{a}.validations"},
 			{Name: "averageValidationScore", Type: BigDecimal,
 				SQL: "coalesce((select avg(" + score + ") " + requests + "), 0)"},
-			{Name: "lastActivity", Type: BigInt, SQL: secondsAt(lastActivity), Order: lastActivity},
-			{Name: "updatedAt", Type: BigInt, SQL: secondsOf("{ub}"), Order: "{a}.updated_block"},
+			lifeOf(Field{Name: "lastActivity", Type: BigInt, SQL: secondsAt(lastActivity), Block: lastActivity,
+				Every: everyActivity}),
+			{Name: "updatedAt", Type: BigInt, SQL: secondsOf("{ub}"), Block: "{a}.updated_block"},
 		},
 	}
 }

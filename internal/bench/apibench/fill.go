@@ -75,11 +75,17 @@ func fillStatements() []string {
 			select sha256(i::text::bytea), ('https://h' || i %% 1000 || '.example/' || i)::bytea, 'https', 'h' || i %% 1000 || '.example',
 				case when i <= %[8]d then sha256(i::text::bytea) end
 			from generate_series(1, greatest(%[8]d, 1000)) i`,
-		`insert into documents (sha256, body, media_type, first_seen)
-			select sha256(i::text::bytea), '{}', 'application/json', now() from generate_series(1, %[8]d) i`,
+		`insert into documents (sha256, body, media_type, first_seen, parsed)
+			select sha256(i::text::bytea), '{}', 'application/json', now(), 1 from generate_series(1, %[8]d) i`,
 		`insert into parses select sha256(i::text::bytea), 'registration', 1, jsonb_build_object('name', 'Agent ' || i,
-				'description', 'does work number ' || i, 'services', jsonb_build_array(jsonb_build_object('name', 'MCP',
-					'endpoint', 'https://h' || i %% 1000 || '.example/mcp', 'skills', '[]'::jsonb, 'domains', '[]'::jsonb))), '[]', 0
+				'description', 'does work number ' || i, 'active', true, 'supportedTrust', '["reputation"]'::jsonb,
+				'services', jsonb_build_array(
+					jsonb_build_object('name', 'MCP', 'endpoint', 'https://h' || i %% 1000 || '.example/mcp', 'version', '2025-06-18',
+						'skills', '[]'::jsonb, 'domains', '[]'::jsonb, 'tools', '["search", "fetch"]'::jsonb),
+					jsonb_build_object('name', 'A2A', 'endpoint', 'https://h' || i %% 1000 || '.example/card', 'version', '0.3.0',
+						'skills', '["work"]'::jsonb, 'domains', '[]'::jsonb),
+					jsonb_build_object('name', 'web', 'endpoint', 'https://h' || i %% 1000 || '.example',
+						'skills', '[]'::jsonb, 'domains', '[]'::jsonb))), '[]', 0
 			from generate_series(1, %[8]d) i`,
 		`insert into searchable (sha256, form, version, errors, name, words, title, vector, places, alike, services, skills, domains, trust)
 			select sha256(i::text::bytea), 9, 1, 0, w.n, w.n, w.n, setweight(to_tsvector('english', w.n), 'A'),

@@ -21,18 +21,28 @@ const (
 
 // Subgraph are the measurements of the subgraph, in milliseconds and seconds.
 type Subgraph struct {
-	Pages  Times   `json:"first_pages"`
-	Skips  Times   `json:"skips"`
-	Walk   float64 `json:"walk_seconds"`
-	IDWalk float64 `json:"id_walk_seconds"`
-	Days   Times   `json:"days_of_the_chain"`
+	Pages   Times   `json:"first_pages"`
+	Skips   Times   `json:"skips"`
+	Created Times   `json:"skips_by_creation"`
+	IDs     Times   `json:"skips_by_id"`
+	Active  Times   `json:"first_pages_by_activity"`
+	Ratings Times   `json:"ratings_by_creation"`
+	Walk    float64 `json:"walk_seconds"`
+	IDWalk  float64 `json:"id_walk_seconds"`
+	Series  Times   `json:"series_of_the_chain"`
 }
 
 // targets are the figures with their limits.
 func (s Subgraph) targets() []harness.Target {
+	skip := func(what string, t Times) harness.Target {
+		return harness.AtMost("subgraph: "+what, t.Longest, float64(mostSkip.Milliseconds()), "ms")
+	}
 	return []harness.Target{
 		harness.AtMost("subgraph: slowest of the first ten pages of 1,000 agents", s.Pages.Longest, float64(mostPage.Milliseconds()), "ms"),
-		harness.AtMost("subgraph: slowest page behind any skip", s.Skips.Longest, float64(mostSkip.Milliseconds()), "ms"),
+		skip("slowest page behind any skip", s.Skips), skip("the same by createdAt", s.Created), skip("the same by id", s.IDs),
+		skip("slowest of the first ten pages by lastActivity", s.Active),
+		skip("slowest page of ratings by createdAt behind any skip", s.Ratings),
+		skip("slowest series of the chain by hour or day", s.Series),
 		harness.AtMost("subgraph: all agents by skip", s.Walk, mostWalk.Seconds(), "s"),
 		harness.AtMost("subgraph: all agents by id_gt", s.IDWalk, mostIDWalk.Seconds(), "s"),
 	}
@@ -46,10 +56,26 @@ const agentsQuery = `query SearchAgentsV2($where: Agent_filter, $first: Int!, $s
 		registrationFile { id agentId name description image active x402Support supportedTrusts mcpEndpoint mcpVersion a2aEndpoint
 			a2aVersion webEndpoint emailEndpoint hasOASF oasfSkills oasfDomains ens did mcpTools mcpPrompts mcpResources a2aSkills } } }`
 
-// agents reads a page of agents and returns how many there are and the id of the last one.
-func (c *conn) agents(where map[string]any, skip int, order, direction string) (n int, last string, err error) {
-	body, err := json.Marshal(map[string]any{"query": agentsQuery, "variables": map[string]any{"where": where, "first": subgraphPage,
-		"skip": skip, "orderBy": order, "orderDirection": direction}})
+// ratingsQuery asks for ratings as the SDK does.
+const ratingsQuery = `query Feedbacks($where: Feedback_filter, $first: Int!, $skip: Int!, $orderBy: Feedback_orderBy!,
+	$orderDirection: OrderDirection!) {
+	feedbacks(where: $where, first: $first, skip: $skip, orderBy: $orderBy, orderDirection: $orderDirection) {
+		id agent { id } clientAddress value tag1 tag2 endpoint isRevoked createdAt responses(first: 1) { id } } }`
+
+// withFile is the condition that the SDK sends where its caller gives none.
+func withFile() map[string]any { return map[string]any{"registrationFile_not": nil} }
+
+// listing is a list that is read page by page.
+type listing struct {
+	query     string
+	where     map[string]any
+	by, order string
+}
+
+// page reads a page of a list and returns how many rows there are and the id of the last one.
+func (c *conn) page(l listing, skip int) (n int, last string, err error) {
+	body, err := json.Marshal(map[string]any{"query": l.query, "variables": map[string]any{"where": l.where, "first": subgraphPage,
+		"skip": skip, "orderBy": l.by, "orderDirection": l.order}})
 	if err != nil {
 		return 0, "", err
 	}
@@ -58,7 +84,7 @@ func (c *conn) agents(where map[string]any, skip int, order, direction string) (
 		return 0, "", err
 	}
 	var read struct {
-		Data   struct{ Agents []struct{ ID string } }
+		Data   map[string][]struct{ ID string }
 		Errors []struct{ Message string }
 	}
 	if err := json.Unmarshal(answer.Bytes(), &read); err != nil {
@@ -67,44 +93,61 @@ func (c *conn) agents(where map[string]any, skip int, order, direction string) (
 	if len(read.Errors) > 0 {
 		return 0, "", fmt.Errorf("subgraph: %s", read.Errors[0].Message)
 	}
-	if n = len(read.Data.Agents); n > 0 {
-		last = read.Data.Agents[n-1].ID
+	for _, rows := range read.Data {
+		if n = len(rows); n > 0 {
+			last = rows[n-1].ID
+		}
 	}
 	return n, last, nil
 }
 
 // subgraph measures pages, walks and the series of the whole chain.
 func (b *bench) subgraph(ctx context.Context) (err error) {
-	page := func(skip func(n int) int) func(*conn, int) error {
-		return func(c *conn, n int) error {
-			_, _, err := c.agents(nil, skip(n), "updatedAt", "desc")
+	s := &b.m.Subgraph
+	first, deep := func(n int) int { return n * subgraphPage }, func(n int) int { return b.o.Agents * (n + 1) / 11 }
+	newest := func(by string) listing { return listing{agentsQuery, withFile(), by, "desc"} }
+	for _, p := range []struct {
+		times *Times
+		list  listing
+		skip  func(n int) int
+	}{
+		{&s.Pages, newest("updatedAt"), first}, {&s.Skips, newest("updatedAt"), deep}, {&s.Created, newest("createdAt"), deep},
+		{&s.IDs, listing{agentsQuery, nil, "id", "asc"}, deep}, {&s.Active, newest("lastActivity"), first},
+		{&s.Ratings, listing{ratingsQuery, map[string]any{"isRevoked": false}, "createdAt", "desc"}, deep},
+	} {
+		all, err := each(ctx, b.address, 10, 0, func(c *conn, n int) error {
+			_, _, err := c.page(p.list, p.skip(n))
+			return err
+		})
+		if err != nil {
 			return err
 		}
+		*p.times = timesOf(all)
 	}
-	pages, err := each(ctx, b.address, 10, 0, page(func(n int) int { return n * subgraphPage }))
-	if err != nil {
+	if err := b.series(ctx); err != nil {
 		return err
 	}
-	skips, err := each(ctx, b.address, 10, 0, page(func(n int) int { return b.o.Agents * (n + 1) / 11 }))
-	if err != nil {
-		return err
-	}
-	days, err := each(ctx, b.address, 3, 0, func(c *conn, _ int) error {
-		_, err := c.send("POST", fmt.Sprintf("/subgraphs/%d", chainID), `{"query":"{ protocolFeedbackStats_collection(interval: day, first: 1000) { timestamp feedbackCreated valueSum } }"}`)
-		return err
-	})
-	b.m.Subgraph.Pages, b.m.Subgraph.Skips, b.m.Subgraph.Days = timesOf(pages), timesOf(skips), timesOf(days)
-	if err != nil {
-		return err
-	}
-	if b.m.Subgraph.Walk, err = b.walk(ctx, func(c *conn, read int, _ string) (int, string, error) {
-		return c.agents(nil, read, "updatedAt", "desc") // the order of the SDK
+	if s.Walk, err = b.walk(ctx, func(c *conn, read int, _ string) (int, string, error) {
+		return c.page(newest("updatedAt"), read) // the order of the SDK
 	}); err != nil {
 		return err
 	}
-	b.m.Subgraph.IDWalk, err = b.walk(ctx, func(c *conn, _ int, last string) (int, string, error) {
-		return c.agents(map[string]any{"id_gt": last}, 0, "id", "asc")
+	s.IDWalk, err = b.walk(ctx, func(c *conn, _ int, last string) (int, string, error) {
+		return c.page(listing{agentsQuery, map[string]any{"id_gt": last}, "id", "asc"}, 0)
 	})
+	return err
+}
+
+// series measures the series of the whole chain.
+func (b *bench) series(ctx context.Context) error {
+	all, err := each(ctx, b.address, 8, 0, func(c *conn, n int) error {
+		list := []string{"protocolFeedbackStats_collection", "protocolAgentStats_collection"}[n%2]
+		sum := []string{"feedbackCreated valueSum valueDeltaSum", "agentRegistrations"}[n%2]
+		_, err := c.send("POST", fmt.Sprintf("/subgraphs/%d", chainID), fmt.Sprintf(
+			`{"query":"{ %s(interval: %s, first: 1000, current: include) { timestamp %s } }"}`, list, []string{"hour", "day"}[n/2%2], sum))
+		return err
+	})
+	b.m.Subgraph.Series = timesOf(all)
 	return err
 }
 
