@@ -76,6 +76,8 @@ func needed(f gqlField) string {
 			switch {
 			case a.Type.OfType.Kind == "LIST":
 				value = `["8453:7", "8453:3"]`
+			case a.Type.named() == "Long":
+				value = "8453"
 			case a.Type.named() == "Address":
 				value = fmt.Sprintf("%q", addr(50).Hex())
 			}
@@ -156,20 +158,28 @@ func TestNullArguments(t *testing.T) {
 	}
 }
 
+// tryNull compares the answers to a field with an argument that is null, and without it. A field that is refused without it
+// must be refused in the same words.
 func tryNull(t *testing.T, s *httptest.Server, types map[string]gqlType, p place, arg gqlArg) {
 	t.Helper()
 	selection := selects(types, p.field.Type, 2)
 	plain := fmt.Sprintf(p.query, call(p.field, needed(p.field), selection))
 	want := ask(t, s, plain, nil)
-	if len(want.Errors) > 0 {
+	refused := func(a answer) string {
+		if len(a.Errors) == 0 {
+			return ""
+		}
+		return a.Errors[0].Message
+	}
+	if maybe := []string{"tasks", "runs", "treasury", "checkFile"}; refused(want) != "" && !slices.Contains(maybe, p.path) {
 		t.Errorf("%s: %v", p.path, want.Errors[0])
 		return
 	}
 	asked := func(name, query string, variables map[string]any) {
 		t.Helper()
 		got := ask(t, s, query, variables)
-		if len(got.Errors) > 0 {
-			t.Errorf("%s(%s): %s: %s", p.path, arg.Name, name, got.Errors[0].Message)
+		if refused(got) != refused(want) {
+			t.Errorf("%s(%s): %s: %q instead of %q", p.path, arg.Name, name, refused(got), refused(want))
 		} else if string(got.Data) != string(want.Data) {
 			t.Errorf("%s(%s): %s: another answer than without the argument", p.path, arg.Name, name)
 		}
