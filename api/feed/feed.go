@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	// pollEvery leaves most of the 200 ms in which a stream has a change to the sending to thousands of streams. It costs a
+	// process that somebody follows one short statement.
 	pollEvery  = 50 * time.Millisecond
 	finalEvery = time.Second // finality moves with blocks, not with changes
 	page       = 500         // changes that are read at once
