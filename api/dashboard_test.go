@@ -56,7 +56,13 @@ type reads struct {
 
 // TraceQueryStart implements pgx.QueryTracer.
 func (r *reads) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	text := strings.Join(strings.Fields(d.SQL), " ")
+	r.add(d.SQL)
+	return ctx
+}
+
+// add keeps a statement.
+func (r *reads) add(sql string) {
+	text := strings.Join(strings.Fields(sql), " ")
 	switch word, _, _ := strings.Cut(strings.ToLower(text), " "); word {
 	case "begin", "commit", "rollback", "set", ";", "--":
 	default:
@@ -64,8 +70,21 @@ func (r *reads) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQue
 		defer r.mu.Unlock()
 		r.list = append(r.list, text)
 	}
+}
+
+// TraceBatchStart implements pgx.BatchTracer: each statement of a batch counts.
+func (r *reads) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
+	for _, q := range d.Batch.QueuedQueries {
+		r.add(q.SQL)
+	}
 	return ctx
 }
+
+// TraceBatchQuery implements pgx.BatchTracer.
+func (*reads) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd implements pgx.BatchTracer.
+func (*reads) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // TraceQueryEnd implements pgx.QueryTracer.
 func (r *reads) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

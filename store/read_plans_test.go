@@ -39,13 +39,30 @@ type recorder struct {
 }
 
 func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	r.add(d.SQL, d.Args)
+	return ctx
+}
+
+// add keeps a statement.
+func (r *recorder) add(sql string, args []any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if verb, _, _ := strings.Cut(strings.TrimSpace(d.SQL), " "); verb != "begin" && verb != "commit" && verb != "rollback" && verb != "set" {
-		r.seen = append(r.seen, statement{d.SQL, d.Args})
+	if verb, _, _ := strings.Cut(strings.TrimSpace(sql), " "); verb != "begin" && verb != "commit" && verb != "rollback" && verb != "set" {
+		r.seen = append(r.seen, statement{sql, args})
+	}
+}
+
+// TraceBatchStart keeps each statement of a batch.
+func (r *recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
+	for _, q := range d.Batch.QueuedQueries {
+		r.add(q.SQL, q.Arguments)
 	}
 	return ctx
 }
+
+func (*recorder) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (*recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 func (*recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 

@@ -26,13 +26,32 @@ type counter struct{ n atomic.Int64 }
 
 // TraceQueryStart implements pgx.QueryTracer.
 func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	switch word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(d.SQL)), " "); word {
+	c.add(d.SQL)
+	return ctx
+}
+
+// add counts a statement.
+func (c *counter) add(sql string) {
+	switch word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(sql)), " "); word {
 	case "begin", "commit", "rollback", "set", ";", "--":
 	default:
 		c.n.Add(1)
 	}
+}
+
+// TraceBatchStart implements pgx.BatchTracer: each statement of a batch counts.
+func (c *counter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
+	for _, q := range d.Batch.QueuedQueries {
+		c.add(q.SQL)
+	}
 	return ctx
 }
+
+// TraceBatchQuery implements pgx.BatchTracer.
+func (*counter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd implements pgx.BatchTracer.
+func (*counter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // TraceQueryEnd implements pgx.QueryTracer.
 func (*counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
@@ -279,6 +298,9 @@ func TestPageOfOperations(t *testing.T) {
 		new(any))
 	h.page("/ui/operations").says(t, "A token is needed")
 	h.page("/ui/operations", "Authorization", "Bearer another-token-that-is-long").says(t, "The token is not enough", "operate")
+	h.until("the job is completed", func() bool { // some time after its task
+		return strings.Contains(h.page("/ui/operations", "Authorization", "Bearer "+annsToken).text, "completed")
+	})
 	h.page("/ui/operations", "Authorization", "Bearer "+annsToken).says(t, "The pages of the job queue", "No chain is indexed yet.",
 		"https://hook.example/a?x=<script>", "score.changed", "reader", "5/s", "completed", "run")
 	h.page("/ui/runtime").says(t, "A token is needed")
