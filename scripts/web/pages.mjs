@@ -135,13 +135,13 @@ async function useToken(page, token) {
   await page.waitForFunction(() => /This tab uses the token/.test(document.getElementById("token-state").textContent));
 }
 
-// check pastes a file with mistakes and finds them beside its lines.
+// check pastes a file with mistakes and finds them at its lines.
 async function check(page, troubles) {
   await page.goto(base + "/ui/check");
   await page.fill("#pasted", '{\n  "name": 7,\n  "services": "<script>alert(1)</script>"\n}');
   await page.click(".check button[type=submit]");
-  await page.waitForSelector(".beside tr.at");
-  assert.match(await page.textContent(".beside"), /a number instead of a string/);
+  await page.waitForSelector(".lines tr.at");
+  assert.match(await page.textContent(".lines"), /a number instead of a string/);
   await judge(page, "/ui/check", "with a file", troubles);
 }
 
@@ -160,7 +160,7 @@ async function operate(page, token, troubles) {
 }
 
 // approve gives a task that pays and waits for a person, and answers by clicks: the page follows the run to its
-// transaction by itself, and keeps the token in its tab alone.
+// transaction by itself, and new tabs do not have its token.
 async function approve(context, token, troubles) {
   const headers = { Authorization: "Bearer " + token };
   const { tasks } = await (await context.request.get(base + "/v1/tasks?status=completed", { headers })).json();
