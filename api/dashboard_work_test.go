@@ -3,6 +3,8 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -107,6 +109,36 @@ func TestPageChecksFiles(t *testing.T) {
 	for _, query := range []string{`{ checkFile { kind } }`, `{ checkFile(content: "{}", url: "https://agent.example/a") { kind } }`} {
 		if a := ask(t, s, query, nil); len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != "INVALID" {
 			t.Errorf("%s: %+v", query, a)
+		}
+	}
+}
+
+// TestPastedFilesKeepTheirHash: browsers send line ends of a pasted file as CR LF; the size and hash that are shown are
+// those of the file.
+func TestPastedFilesKeepTheirHash(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere)}, unlimited())
+	file := "{\n  \"name\": \"a\\r\"\n}\n"
+	r := postForm(t, s, "/ui/check", map[string]string{"content": strings.ReplaceAll(file, "\n", "\r\n")})
+	sum := fmt.Sprintf("0x%x", sha256.Sum256([]byte(file)))
+	if text := textOf(t, r.body); r.status != http.StatusOK || !strings.Contains(string(r.body), sum) ||
+		!strings.Contains(text, fmt.Sprintf("%d bytes", len(file))) {
+		t.Errorf("%d, no %s of %d bytes in %s", r.status, sum, len(file), text)
+	}
+}
+
+// TestFormsThatCannotBeRead: a form that is cut or of another type is refused, and not taken for one without a file.
+func TestFormsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere)}, unlimited())
+	for contentType, body := range map[string]string{
+		"multipart/form-data; boundary=x":   "--x\r\nContent-Disposition: form-data; name=\"content\"\r\n\r\n{",
+		"multipart/form-data":               "{}",
+		"application/x-www-form-urlencoded": "content={}",
+	} {
+		r := do(t, s, http.MethodPost, "/ui/check", strings.NewReader(body), "Content-Type", contentType)
+		if text := textOf(t, r.body); r.status != http.StatusBadRequest || !strings.Contains(text, "form: cannot be read") {
+			t.Errorf("%s: %d %s", contentType, r.status, text)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"repute"
 )
 
 // maxFormMemory bounds what of a posted form is held in memory, in bytes; the server bounds the whole body below it.
@@ -43,8 +45,8 @@ type checkedLine struct {
 	Gap bool
 }
 
-// Beside returns the lines, each with its problems.
-func (f checkedFile) Beside() (list []checkedLine) {
+// AnnotatedLines returns the lines, each with its problems.
+func (f checkedFile) AnnotatedLines() (list []checkedLine) {
 	last := int64(0)
 	for _, l := range f.Lines {
 		line := checkedLine{Number: l.Number, Text: l.Text, Cut: l.Cut, Gap: l.Number > last+1}
@@ -74,24 +76,36 @@ func fileKinds() []option {
 		{"oaf", "AGENTS.md (Open Agent Format)"}, {"card", "A2A agent card"}, {"feedback", "feedback file"}}
 }
 
-// formOf returns the fields of a posted form; nil where nothing was posted.
-func formOf(c echo.Context) url.Values {
-	r := c.Request()
-	if r.Method != http.MethodPost || r.ParseMultipartForm(maxFormMemory) != nil || r.MultipartForm == nil {
-		return nil
+// formOf returns the fields of a posted form; nil where nothing was posted. A form that cannot be read is
+// repute.ErrInvalid.
+func formOf(c echo.Context) (form url.Values, err error) {
+	if r := c.Request(); r.Method == http.MethodPost {
+		if err := r.ParseMultipartForm(maxFormMemory); err != nil {
+			return nil, repute.Invalid("form", "cannot be read: "+err.Error(), "a whole body of the type multipart/form-data")
+		}
+		form = r.MultipartForm.Value
 	}
-	return r.MultipartForm.Value
+	return form, nil
+}
+
+// pasted returns the content of a posted file with the line ends of files: a browser sends each as CR LF, so that size and
+// hash would not be those of the file.
+func pasted(form url.Values) string {
+	return strings.ReplaceAll(form.Get("content"), "\r\n", "\n")
 }
 
 // check shows what is wrong with a file that was posted, or that is read from a posted URL. A link alone reads nothing.
 func (s *site) check(ctx context.Context, p *page) (string, error) {
 	p.Title = "Check a file"
+	if p.FormErr != nil {
+		return "", p.FormErr
+	}
 	body := struct {
 		Kinds              []option
 		Kind, Content, URL string
 		File               *checkedFile
 		Why                *failure
-	}{Kinds: fileKinds(), Kind: p.Form.Get("kind"), Content: p.Form.Get("content"), URL: strings.TrimSpace(p.Form.Get("url"))}
+	}{Kinds: fileKinds(), Kind: p.Form.Get("kind"), Content: pasted(p.Form), URL: strings.TrimSpace(p.Form.Get("url"))}
 	if p.Form == nil {
 		body.Kind, body.URL = p.Query.Get("kind"), p.Query.Get("url")
 	}

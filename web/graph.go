@@ -127,7 +127,7 @@ func graphOf(n neighbors) *graph {
 	return g
 }
 
-// neighborhood shows whom a reviewer rated, and who else rated these agents.
+// neighborhood shows the agents that a reviewer rated, and their other raters.
 func (s *site) neighborhood(ctx context.Context, p *page) (string, error) {
 	p.Title = "Neighborhood of " + shorten(clean(p.ID, shortText))
 	n, err := ask[struct{ Client neighbors }](ctx, s, p, "neighbors", map[string]any{"address": p.ID})

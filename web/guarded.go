@@ -5,9 +5,9 @@ import (
 	"net/url"
 )
 
-// guarded is the body of a page that may need a token. A browser asks for such a page without one, because the token is
-// kept by a script in one tab; the script then asks for the same page again with the token in a header, and puts what it
-// gets into this one.
+// guarded is the body of a page that may need a token. A browser asks for such a page without one, because a script keeps
+// the token until its tab is closed; the script then asks for the same page again with the token in a header, and replaces
+// the part of the page that may need it.
 type guarded struct {
 	// Why says why the page shows nothing; nil where it shows what it is about.
 	Why *failure
@@ -20,7 +20,7 @@ type guarded struct {
 }
 
 // guard makes the body of a page that may need a token from what it shows and from why it cannot. Failures are shown
-// within the page, so that one that follows what it shows goes on with the next answer.
+// within the page, so that a page that is asked for again shows the next answer.
 func guard(p *page, shown any, live bool, err error) {
 	p.Private = true
 	if err == nil {

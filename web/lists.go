@@ -144,7 +144,7 @@ func (s *site) tags(ctx context.Context, p *page) (string, error) {
 	return "tags", err
 }
 
-// trustChain is what the scores of a chain rest on.
+// trustChain is what the scores of a chain are based on.
 type trustChain struct {
 	ChainID int64
 	Name    string
@@ -226,7 +226,7 @@ func (s *site) scoredHashes(ctx context.Context, p *page) (out hashesOf, err err
 	return out, err
 }
 
-// trust shows what scores rest on: roots, sources, coverage, parameters.
+// trust shows what scores are based on: roots, sources, coverage, parameters.
 func (s *site) trust(ctx context.Context, p *page) (string, error) {
 	p.Title = "Trust"
 	t, err := ask[struct{ Chains []trustChain }](ctx, s, p, "trust", nil)

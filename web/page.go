@@ -23,13 +23,14 @@ type page struct {
 	// Path and Query are those of the request. Query is what a page reads its state from.
 	Path  string
 	Query url.Values
-	// Form are the fields of a posted form; nil where nothing was posted.
-	Form url.Values
+	// Form are the fields of a posted form; nil where nothing was posted. FormErr says why a posted form cannot be read.
+	Form    url.Values
+	FormErr error
 	// ID is the parameter of the path.
 	ID string
 	// Asked are the documents that the page ran.
 	Asked []asked
-	// Scripts are the files that the page needs besides those of every page.
+	// Scripts are the files that the page needs in addition to those of every page.
 	Scripts []string
 	// Body is what the page's template shows.
 	Body any
@@ -48,7 +49,8 @@ func nowhere(context.Context, *page) (string, error) { return "", errNowhere }
 
 // newPage returns the page of a request without content.
 func (s *site) newPage(c echo.Context) *page {
-	return &page{Path: c.Request().URL.Path, Query: c.Request().URL.Query(), Form: formOf(c), ID: c.Param("id")}
+	form, err := formOf(c)
+	return &page{Path: c.Request().URL.Path, Query: c.Request().URL.Query(), Form: form, FormErr: err, ID: c.Param("id")}
 }
 
 // Tip returns how a number is made, and has the page explain it at its end.

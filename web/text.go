@@ -23,8 +23,8 @@ const (
 // funcs are the functions of templates.
 func (s *site) funcs() template.FuncMap {
 	return template.FuncMap{
-		"asset": s.assets.url, "bar": bar, "count": count, "dict": dict, "gauge": gauge, "host": hostOf, "identicon": identicon,
-		"icon": icon, "join": strings.Join, "long": func(t string) string { return clean(t, longText) },
+		"anchor": anchor, "asset": s.assets.url, "bar": bar, "command": command, "count": count, "dict": dict,
+		"gauge": gauge, "host": hostOf, "identicon": identicon, "icon": icon, "join": strings.Join, "long": func(t string) string { return clean(t, longText) },
 		"lower": strings.ToLower, "number": number, "orElse": orElse, "percent": percent, "prefix": func() string { return prefix },
 		"pct": pct, "plural": plural, "score": score, "short": func(t string) string { return clean(t, shortText) },
 		"shorten": shorten, "span": span, "time": s.when, "title": capital, "tokenOf": tokenOf, "words": words, "sign": sign,

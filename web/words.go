@@ -84,7 +84,7 @@ func aboutWork() map[string]tip {
 			"cannot change it."},
 		"decisions": {"decisions", "What the policy, the trust gate and persons decided about the run. Each has the hash of the one before, so " +
 			"that none can be changed unseen."},
-		"atRisk": {"value at risk", "What whoever gave the task says may be lost, in wei. Thresholds of trust grow with it."},
+		"atRisk": {"value at risk", "How much may be lost, in wei, as the task states. Thresholds of trust grow with it."},
 		"perTx":  {"cap of one payment", "The most that the treasury lets the agent move at once, in the chain's native coin."},
 		"window": {"cap of the window", "The most that the treasury lets the agent move within the length of the window, in the chain's native " +
 			"coin. The window moves with time."},
@@ -99,7 +99,7 @@ func aboutWork() map[string]tip {
 		"executions": {"executions", "How often the capability was run in thirty days, by paying and free callers."},
 		"failures":   {"failed", "Executions whose answer had a status of 400 or more."},
 		"paidRuns":   {"paid", "Executions for which money moved or was promised."},
-		"lastPrice":  {"price", "What the newest paid execution was paid, in the currency beside it."},
+		"lastPrice":  {"price", "What the newest paid execution was paid, in the currency that is shown with it."},
 		"revenue":    {"revenue", "What all paid executions of thirty days were paid together. Refunds are not taken off."},
 		"rootWeight": {"weight of a root", "Only the ratio between the weights of a set counts: a root of weight 2 starts twice as much trust " +
 			"as one of weight 1."},

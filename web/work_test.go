@@ -41,8 +41,8 @@ func TestParametersByPath(t *testing.T) {
 	}
 }
 
-// TestProblemsBesideLines: each problem is beside its line, those of the file as a whole are apart, and gaps are marked.
-func TestProblemsBesideLines(t *testing.T) {
+// TestProblemsAtLines: each problem is listed with its line, those of the file as a whole are apart, and gaps are marked.
+func TestProblemsAtLines(t *testing.T) {
 	t.Parallel()
 	at := func(n int64) *int64 { return &n }
 	f := checkedFile{Problems: []fileProblem{{Code: "whole"}, {Code: "a", Line: at(3)}, {Code: "b", Line: at(3)}, {Code: "c", Line: at(9)}}}
@@ -54,7 +54,7 @@ func TestProblemsBesideLines(t *testing.T) {
 		}{Number: n})
 	}
 	var told strings.Builder
-	for _, l := range f.Beside() {
+	for _, l := range f.AnnotatedLines() {
 		if l.Gap {
 			told.WriteString("…")
 		}

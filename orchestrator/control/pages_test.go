@@ -294,6 +294,10 @@ func TestPageOfOperations(t *testing.T) {
 	h.into(h.ann(http.MethodPost, "/v1/keys", `{"name":"reader","rate":5}`), http.StatusCreated, new(any))
 	h.into(h.ann(http.MethodPost, "/v1/webhooks", `{"url":"https://hook.example/a?x=<script>","filter":{"kinds":["score.changed"]}}`), http.StatusCreated,
 		new(any))
+	// The queue records the end of a job some time after the run has ended.
+	h.until("the job is completed", func() bool {
+		return strings.Contains(h.page("/ui/operations", "Authorization", "Bearer "+annsToken).text, "completed")
+	})
 	h.page("/ui/operations").says(t, "A token is needed")
 	h.page("/ui/operations", "Authorization", "Bearer another-token-that-is-long").says(t, "The token is not enough", "operate")
 	h.until("the job is completed", func() bool { // some time after its task

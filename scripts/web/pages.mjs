@@ -135,13 +135,13 @@ async function useToken(page, token) {
   await page.waitForFunction(() => /This tab uses the token/.test(document.getElementById("token-state").textContent));
 }
 
-// check pastes a file with mistakes and finds them beside its lines.
+// check pastes a file with mistakes and finds them at its lines.
 async function check(page, troubles) {
   await page.goto(base + "/ui/check");
   await page.fill("#pasted", '{\n  "name": 7,\n  "services": "<script>alert(1)</script>"\n}');
   await page.click(".check button[type=submit]");
-  await page.waitForSelector(".beside tr.at");
-  assert.match(await page.textContent(".beside"), /a number instead of a string/);
+  await page.waitForSelector(".lines tr.at");
+  assert.match(await page.textContent(".lines"), /a number instead of a string/);
   await judge(page, "/ui/check", "with a file", troubles);
 }
 
@@ -160,7 +160,7 @@ async function operate(page, token, troubles) {
 }
 
 // approve gives a task that pays and waits for a person, and answers by clicks: the page follows the run to its
-// transaction by itself, and keeps the token in its tab alone.
+// transaction by itself, and new tabs do not have its token.
 async function approve(context, token, troubles) {
   const headers = { Authorization: "Bearer " + token };
   const { tasks } = await (await context.request.get(base + "/v1/tasks?status=completed", { headers })).json();
@@ -183,6 +183,16 @@ async function approve(context, token, troubles) {
   await page.waitForFunction(() => /not known/.test(document.querySelector("form[data-act$='/approval'] [role=status]")?.textContent));
   await useToken(page, token);
   await judge(page, "/ui/runs/{id}", "that waits", troubles);
+  // the Enter key in the reason decides nothing, and an answer that is no JSON is reported with its status
+  const reason = "form[data-act$='/approval'] input[name=reason]";
+  await page.fill(reason, "looks like a scam");
+  await page.press(reason, "Enter");
+  assert.match(await state(), /Choose Approve or Reject/);
+  await page.fill(reason, "");
+  await page.route("**/approval", (r) => r.fulfill({ status: 404, contentType: "text/html", body: "<h1>Nothing here</h1>" }));
+  await page.click("button[name=approved][value=true]");
+  await page.waitForFunction(() => /status 404/.test(document.querySelector("form[data-act$='/approval'] [role=status]")?.textContent));
+  await page.unroute("**/approval");
   let clicks = 0;
   for (const end = Date.now() + 120000; Date.now() < end; ) {
     if (/completed|failed|cancelled/.test(await page.textContent("#what ~ .sentence"))) break;
@@ -206,7 +216,10 @@ async function approve(context, token, troubles) {
   await other.goto(base + "/ui/tasks");
   assert.equal(await other.evaluate(() => sessionStorage.getItem("repute-token")), null, "another tab has the token");
   await other.close();
+  // what the token showed is gone even where the server does not answer with a page
+  await page.route("**/ui/runs/*", (r) => r.fulfill({ contentType: "text/plain", body: "away" }));
   await page.click("#token-forget");
+  assert.equal((await page.textContent("#work")).trim(), "");
   assert.equal(await page.evaluate(() => sessionStorage.getItem("repute-token")), null);
   await page.close();
 }

@@ -56,10 +56,10 @@ function follow(shown) {
 const live = document.getElementById("live");
 if (live) follow(live);
 
-// Pages about work may need a token. It is kept in this tab alone, and goes nowhere but into the header of requests to
-// this server. A part of a page with data-private is asked for again with it; one with data-live every few seconds too.
+// Pages about work may need a token. The browser keeps it until this tab is closed, and copies it where the tab is
+// duplicated. It is sent to this server alone, in a header. A part of a page with data-private is asked for again with it;
+// while the part has data-live, also every data-every seconds.
 const tokenName = "repute-token";
-const liveEvery = 3000;
 
 function keptToken() {
   try { return sessionStorage.getItem(tokenName) || ""; } catch { return ""; }
@@ -80,9 +80,9 @@ function sayToken(text) {
   if (shown) shown.textContent = text;
 }
 
-// reload asks for a part of the page again.
-function reload(part) {
-  part.dispatchEvent(new CustomEvent("reload"));
+// reload asks for a part of the page again. Live says that the clock asks, and not a person.
+function reload(part, live = false) {
+  part.dispatchEvent(new CustomEvent("reload", { detail: { live } }));
 }
 
 function reloadAll() {
@@ -96,11 +96,23 @@ function isWritten(part) {
   return [...part.querySelectorAll("input, textarea")].some((field) => field.value !== field.defaultValue);
 }
 
+// Forms, by id, whose action has no answer yet.
+const busy = new Set();
+
+// isHeld reports whether a live answer must not replace a part: somebody types into it, an action has no answer yet, or the
+// pointer or the focus is at a decision, so that another decision moved into its place would get the click.
+function isHeld(part) {
+  return busy.size > 0 || isWritten(part) || part.querySelector("[data-decisions] form:is(:hover, :focus-within)") !== null;
+}
+
+// bearer is the header of a request with the token; "" without one.
+function bearer() {
+  return keptToken() && "Bearer " + keptToken();
+}
+
 document.addEventListener("htmx:config:request", (event) => {
   const ctx = event.detail.ctx;
-  if (ctx.sourceElement.matches("[data-private]") && keptToken()) {
-    ctx.request.headers.Authorization = "Bearer " + keptToken();
-  }
+  if (ctx.sourceElement.matches("[data-private]") && keptToken()) ctx.request.headers.Authorization = bearer();
 });
 
 // sayStale says that what is shown may be old; "" takes it back.
@@ -115,10 +127,20 @@ function isPrivate(event) {
   return Boolean(event.detail.ctx?.sourceElement?.matches?.("[data-private]"));
 }
 
-// An answer that is no page, such as that of a proxy or a rate limit, does not replace what is shown.
+// An answer that is no page, such as that of a proxy or a rate limit, does not replace what is shown; nor does one to a
+// token that was forgotten or replaced since, nor a live one while the part is held.
 document.addEventListener("htmx:before:response", (event) => {
   if (!isPrivate(event)) return;
-  const { response } = event.detail.ctx;
+  const { request, response, sourceElement, sourceEvent } = event.detail.ctx;
+  if ((request.headers.Authorization || "") !== bearer()) {
+    event.preventDefault();
+    setTimeout(() => reload(sourceElement)); // after htmx has ended this request
+    return;
+  }
+  if (sourceEvent?.detail?.live && isHeld(sourceElement)) {
+    event.preventDefault();
+    return;
+  }
   const isPage = (response.headers.get("Content-Type") || "").startsWith("text/html") && response.status !== 404;
   sayStale(isPage ? "" : `The server answers with status ${response.status}. What is shown may be old; it is asked again.`);
   if (!isPage) event.preventDefault();
@@ -134,41 +156,60 @@ document.addEventListener("htmx:before:swap", () => {
 });
 document.addEventListener("htmx:after:swap", () => {
   for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+  for (const id of busy) showAct(id, "Asking…"); // a new answer has buttons that can be used
 });
 
-// act sends what a form asks for to the API, with the token, and says what became of it.
-async function act(form, submitter) {
-  const shown = form.querySelector("[role=status]");
+// showAct says what became of an action. The part around its form may have been replaced since it began.
+function showAct(id, text) {
+  const form = document.getElementById(id);
+  if (!form) return;
+  form.querySelector("[role=status]").textContent = text;
+  for (const b of form.querySelectorAll("button")) b.disabled = busy.has(id);
+}
+
+// failureOf says why the server refused an action. Proxies answer with pages instead of JSON.
+async function failureOf(answer) {
+  try {
+    const said = await answer.json();
+    const text = [said.detail, said.hint].filter(Boolean).join("; ");
+    if (text) return text;
+  } catch { /* no JSON */ }
+  return `The answer has status ${answer.status} and no reason. Nothing is known to have changed.`;
+}
+
+// act sends what a form asks for to the API, with the token, and says what became of it. Button is the decision's; it is
+// absent for forms that submit.
+async function act(form, button) {
+  if (busy.has(form.id)) return;
   const token = keptToken();
   if (!token) {
-    shown.textContent = "Type a token first, at the top of the page.";
+    showAct(form.id, "Type a token first, at the top of the page.");
     document.getElementById("token-text").focus();
     return;
   }
   const body = {};
-  for (const [name, value] of new FormData(form, submitter)) {
-    if (name === "approved") body.approved = value === "true";
-    else if (value !== "") body[name] = value;
-  }
-  const buttons = form.querySelectorAll("button");
-  for (const b of buttons) b.disabled = true;
-  shown.textContent = "Asking…";
+  for (const [name, value] of new FormData(form)) if (value !== "") body[name] = value;
+  if (button) body.approved = button.value === "true";
+  busy.add(form.id);
+  showAct(form.id, "Asking…");
+  let text;
+  let isDone = false;
   try {
     const answer = await fetch(form.dataset.act, {
       method: "POST", credentials: "omit", redirect: "error", body: JSON.stringify(body),
       headers: { "Content-Type": "application/json", Authorization: "Bearer " + token },
     });
-    const said = await answer.json();
-    shown.textContent = answer.ok ? "Done." : [said.detail, said.hint].filter(Boolean).join("; ");
-    if (answer.ok) {
-      form.reset();
-      document.activeElement?.blur();
-      reloadAll();
-    }
+    isDone = answer.ok;
+    text = isDone ? "Done." : await failureOf(answer);
   } catch (err) {
-    shown.textContent = "The server does not answer: " + err.message + ". Nothing is known to have changed.";
+    text = "The server does not answer: " + err.message + ". Nothing is known to have changed.";
   }
-  for (const b of buttons) b.disabled = false;
+  busy.delete(form.id);
+  showAct(form.id, text);
+  if (!isDone) return;
+  form.reset();
+  document.activeElement?.blur();
+  reloadAll();
 }
 
 document.addEventListener("submit", (event) => {
@@ -186,14 +227,24 @@ document.addEventListener("submit", (event) => {
     }
   } else if (form.dataset.act) {
     event.preventDefault();
-    act(form, event.submitter);
+    if (form.querySelector("button[name=approved]")) showAct(form.id, "Choose Approve or Reject.");
+    else act(form);
   }
 });
 
 document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[name=approved]");
+  const form = button?.closest("form[data-act]");
+  // The second click of a double click may meet the next decision, which has moved into this place.
+  if (form && event.detail < 2) act(form, button);
+});
+
+// What the token showed is taken off the page at once: the server may not answer.
+document.addEventListener("click", (event) => {
   if (event.target.id !== "token-forget") return;
   keepToken("");
   sayToken("The token is forgotten.");
+  for (const part of document.querySelectorAll("[data-private]")) part.replaceChildren();
   reloadAll();
 });
 
@@ -203,8 +254,10 @@ document.addEventListener("DOMContentLoaded", () => {
     sayToken("This tab uses a token.");
     setTimeout(reloadAll); // after htmx has begun
   }
-  setInterval(() => {
-    if (document.hidden) return;
-    for (const part of document.querySelectorAll("[data-live]")) if (!isWritten(part)) reload(part);
-  }, liveEvery);
+  for (const { id, dataset } of document.querySelectorAll("[data-private]")) {
+    setInterval(() => {
+      const part = document.getElementById(id);
+      if (!document.hidden && part?.matches("[data-live]") && !isHeld(part)) reload(part, true);
+    }, dataset.every * 1000);
+  }
 });
