@@ -183,9 +183,12 @@ func (r shownRun) awaited(line func(name, format string, args ...any)) {
 		for _, reason := range a.Reasons {
 			line("reason", "%s: %s", reason.ID, reason.Text)
 		}
-		line("answer", "repute task approve %s --subject %q [--deny] [--reason …]", r.ID, a.Subject)
+		line("answer", "repute task approve %s --subject %s [--deny] [--reason …]", r.ID, shellQuoted(a.Subject))
 	}
 }
+
+// shellQuoted returns a text as one word of a POSIX shell. Subjects have ids of steps, which a planner chose.
+func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // gateLines adds the lines about the check of decisions.
 func gateLines(g *control.GateCheck, line func(name, format string, args ...any)) {
