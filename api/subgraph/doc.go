@@ -3,8 +3,9 @@
 //
 // The types, filters, orders and query fields follow mechanically from the table of entities in package subgraphdb, as
 // graph-node makes them from a subgraph's schema. A query is parsed (package ast is gqlparser's), turned into a tree of
-// selections, and read level by level with one statement each. Nothing is validated beyond what graph-node validates,
-// because SDKs rely on its leniency and on the words of its errors.
+// selections, and read level by level with one statement each. A level with conditions on times looks up their blocks with
+// one statement before, and a page far behind others finds the places of its list with another one. Nothing is validated
+// beyond what graph-node validates, because SDKs rely on its leniency and on the words of its errors.
 //
 // # From a query to SQL
 //

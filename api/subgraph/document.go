@@ -19,7 +19,8 @@ const (
 	maxFields = 5_000
 	// maxDepth bounds how deep entities nest.
 	maxDepth = 10
-	// maxReads bounds the statements of a query: the entities and lists that it selects.
+	// maxReads bounds the entities and lists that a query selects. Each is read with at most three statements: one that
+	// looks up the blocks of times, one that finds the places of a list, and one that reads the rows.
 	maxReads = 100
 	// maxConditions bounds the conditions of all filters of a query, and maxValues their values.
 	maxConditions = 1_000

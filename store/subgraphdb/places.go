@@ -26,8 +26,10 @@ const (
 	placeEvery = 1_000
 	// placesKept is how many lists have places, and placesMost how many a list has.
 	placesKept, placesMost = 64, 10_000
-	// placesFresh is how long a place is used. It belongs to one block of the chain, and documents that were read since then
-	// may have moved rows by a few.
+	// placesFresh is how long a place is used. It belongs to one newest block of the chain. What is written without a new
+	// block does not end it: documents that are read, filled gaps and imports may move any number of rows, and pages may
+	// then lack rows or repeat them until the place is old. The change feed would tell, but it grows with each document
+	// that is read, so that hardly a place would be used.
 	placesFresh = 30 * time.Second
 )
 
@@ -38,8 +40,14 @@ type place struct {
 	found              time.Time
 }
 
-// placeKey is a hash of the statement of a list and of the newest block.
+// placeKey is a hash of the statement of a list, of its parameters and of the newest block.
 type placeKey [sha256.Size]byte
+
+// placeKeyOf returns the key of a list. Parameters are written as Go writes their values, which is exact for numbers and
+// for texts of any bytes and has no line ends, so that different lists have different keys.
+func placeKeyOf(head Block, args []any, sql string) placeKey {
+	return sha256.Sum256(fmt.Appendf(nil, "%d %q\n%#v\n%s", head.Number, head.Hash, args, sql))
+}
 
 // places are the known places of lists.
 type places struct {
@@ -89,7 +97,7 @@ func (q *Query) hasPlaces() bool {
 func (s *Snapshot) knownPlaces(b builder, q Query) (*places, placeKey) {
 	sql := b.placesOf(q)
 	return store.Kept(s.db, func() *places { return &places{lists: map[placeKey][]place{}} }),
-		sha256.Sum256(fmt.Appendf(nil, "%s %q %s", s.Head.Hash, b.args, sql))
+		placeKeyOf(s.Head, b.args, sql)
 }
 
 // placeBefore returns the last place at or before the first row of the page of a query. It is nil when the rows before the

@@ -1,9 +1,36 @@
 package subgraphdb
 
 import (
+	"math"
 	"testing"
 	"time"
 )
+
+// TestPlaceKeys: lists that differ in one value of any type have different keys, and equal ones have the same.
+func TestPlaceKeys(t *testing.T) {
+	t.Parallel()
+	head := Block{Number: 7, Hash: "0x07"}
+	seen := map[placeKey]int{}
+	for i, args := range [][]any{{}, {int64(1)}, {int64(2)}, {int64(3 << 20)}, {int64(4 << 20)}, {int64(math.MaxInt64)},
+		{int64(math.MinInt64)}, {int64(1), int64(23)}, {int64(12), int64(3)}, {"1"}, {"\ufffd"}, {"\xff"}, {"\xfe"}, {"a\n", "b"},
+		{"a", "\nb"}, {`a", "b`}, {"a", "b"}, {[]string{"a", "b"}}, {[]string{`a", "b`}}, {[]byte("a")}, {[]byte{0xff}}, {nil},
+		{[][]byte{{1}, {2, 3}}}, {[][]byte{{1, 2}, {3}}}, {true}, {false}, {[]bool{true}}, {[]bool{false}}} {
+		key := placeKeyOf(head, args, "select")
+		if before, found := seen[key]; found {
+			t.Errorf("%#v has the key of list %d", args, before)
+		}
+		if key != placeKeyOf(head, args, "select") {
+			t.Errorf("%#v has two keys", args)
+		}
+		seen[key] = i
+	}
+	for _, other := range []placeKey{placeKeyOf(head, nil, "select 1"), placeKeyOf(Block{Number: 8, Hash: "0x07"}, nil, "select"),
+		placeKeyOf(Block{Number: 7, Hash: "0x08"}, nil, "select")} {
+		if _, found := seen[other]; found || other == placeKeyOf(head, nil, "select") {
+			t.Error("another statement or block has the same key")
+		}
+	}
+}
 
 // TestPlaces: the nearest place before a row is found, places of other lists are not, and old ones are forgotten.
 func TestPlaces(t *testing.T) {

@@ -194,30 +194,29 @@ func (s *Snapshot) read(ctx context.Context, b *builder, q Query) (list []Row, b
 func scan(columns []*Field, values []any) (Row, error) {
 	row := Row{Parent: int(values[0].(int64)) - 1}
 	values = values[1:]
-	var list []service
-	shared := false
+	var shared *servicesCell
 	for _, c := range columns {
-		if c.services != nil {
-			if !shared {
-				var err error
-				if list, err = decodeServices(values[0]); err != nil {
-					return row, err
-				}
-				shared, values = true, values[1:]
+		used, err := 1, error(nil)
+		var cell any
+		switch {
+		case c.Key != nil:
+			cell, used = scanKey(values[:len(c.Key)]), len(c.Key)
+		case c.services == nil:
+			cell, err = c.cell(values[0])
+		case shared == nil:
+			var first servicesCell
+			if first, err = decodeServices(values[0]); err == nil {
+				shared = &first
+				cell, err = shared.cell(c)
 			}
-			row.Cells = append(row.Cells, c.services(list))
-			continue
+		default:
+			used = 0
+			cell, err = shared.cell(c)
 		}
-		if c.Key != nil {
-			row.Cells = append(row.Cells, scanKey(values[:len(c.Key)]))
-			values = values[len(c.Key):]
-			continue
-		}
-		cell, err := c.cell(values[0])
 		if err != nil {
 			return row, fmt.Errorf("%s: %w", c.Name, err)
 		}
-		row.Cells, values = append(row.Cells, cell), values[1:]
+		row.Cells, values = append(row.Cells, cell), values[used:]
 	}
 	return row, nil
 }

@@ -7,29 +7,75 @@ import (
 )
 
 // Most fields of a registration file are of its services. Rows have the list of services once, and the fields are taken
-// from it here: computing them in SQL, as filters and orders do, is a large part of the cost of a page.
+// from it here: computing them in SQL, as filters and orders do, is a large part of the cost of a page. Registrants choose
+// how long the list is, so rows have the fields themselves, computed in SQL, where it is longer than maxServices.
 
-// services is the SQL of the list of services of a file.
-const services = "({p}.content -> 'services')::text"
+// maxServices is how many bytes of a list of services a row holds.
+const maxServices = "4096"
+
+// services returns the SQL of what the columns of a row that are fields of services are taken from: the list of services
+// of the file, or an object with the fields by name where the list is long.
+func services(columns []*Field) string {
+	var fields []string
+	for _, c := range columns {
+		if c.services != nil {
+			sql := "(" + c.SQL + ")"
+			if c.Type == String && !c.List {
+				sql = "left(" + sql + ", " + maxText + ")"
+			}
+			fields = append(fields, "'"+c.Name+"', "+sql)
+		}
+	}
+	return "(select case when octet_length(s.list) > " + maxServices + " then jsonb_build_object(" + strings.Join(fields, ", ") +
+		")::text else s.list end from (select ({p}.content -> 'services')::text as list offset 0) s)"
+}
+
+// servicesCell is what services reads of a row.
+type servicesCell struct {
+	list   []service
+	fields map[string]json.RawMessage // nil where list counts
+}
+
+// decodeServices decodes what services reads, which is absent for files without services. Names are in lower case.
+func decodeServices(v any) (c servicesCell, err error) {
+	text, present := v.(string)
+	switch {
+	case !present:
+		return c, nil
+	case strings.HasPrefix(text, "{"):
+		err = json.Unmarshal([]byte(text), &c.fields)
+	default:
+		err = json.Unmarshal([]byte(text), &c.list)
+	}
+	if err != nil {
+		return c, fmt.Errorf("services: %w", err)
+	}
+	for i := range c.list {
+		c.list[i].Name = strings.ToLower(c.list[i].Name)
+	}
+	return c, nil
+}
+
+// cell returns the value of a field.
+func (c servicesCell) cell(f *Field) (any, error) {
+	if c.fields == nil {
+		return f.services(c.list), nil
+	}
+	if f.List {
+		out := []string{}
+		err := json.Unmarshal(c.fields[f.Name], &out)
+		return out, err
+	}
+	var out any
+	err := json.Unmarshal(c.fields[f.Name], &out)
+	return out, err
+}
 
 // service is a service of a stored registration file.
 type service struct {
 	Name                                       string
 	Endpoint, Version                          *string
 	Skills, Domains, Tools, Prompts, Resources []string
-}
-
-// decodeServices decodes the list of services of a row, which is absent where there are none. Names are in lower case.
-func decodeServices(v any) (list []service, err error) {
-	if text, present := v.(string); present {
-		if err := json.Unmarshal([]byte(text), &list); err != nil {
-			return nil, fmt.Errorf("services: %w", err)
-		}
-	}
-	for i := range list {
-		list[i].Name = strings.ToLower(list[i].Name)
-	}
-	return list, nil
 }
 
 // text returns a member that is a text, nil where it is absent.

@@ -31,12 +31,16 @@ func TestServices(t *testing.T) {
 			continue
 		}
 		sql := "(" + strings.ReplaceAll(f.SQL, "{p}", "p") + ")"
-		if f.List {
+		switch {
+		case f.List:
 			sql += "::text"
+		case f.Type == String:
+			sql = "left(" + sql + ", " + maxText + ")"
 		}
 		fields, columns = append(fields, f), append(columns, sql)
 	}
-	text := rapid.SampledFrom([]string{"", "x", "https://é.example/%", "a\"b\\"})
+	columns = append(columns, strings.ReplaceAll(services(fields), "{p}", "p"))
+	text := rapid.SampledFrom([]string{"", "x", "https://é.example/%", "a\"b\\", strings.Repeat("é", maxCharacters+1)})
 	list := rapid.SliceOfN(text, 0, 3)
 	one := rapid.Custom(func(t *rapid.T) map[string]any {
 		s := map[string]any{}
@@ -53,6 +57,9 @@ func TestServices(t *testing.T) {
 				s[member] = v
 			}
 		}
+		if rapid.IntRange(0, 9).Draw(t, "long") == 0 {
+			s["extra"] = map[string]any{"long": strings.Repeat("x", 5_000)}
+		}
 		return s
 	})
 	rapid.Check(t, func(t *rapid.T) {
@@ -64,7 +71,7 @@ func TestServices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := conn.Query(ctx, "select "+strings.Join(append(columns, strings.ReplaceAll(services, "{p}", "p")), ", ")+
+		rows, err := conn.Query(ctx, "select "+strings.Join(columns, ", ")+
 			" from (select $1::text::jsonb as content) p", string(stored))
 		if err != nil {
 			t.Fatal(err)
@@ -79,8 +86,9 @@ func TestServices(t *testing.T) {
 		}
 		for i, f := range fields {
 			cell, err := f.cell(want[i])
-			if got := f.services(decoded); err != nil || !reflect.DeepEqual(got, cell) {
-				t.Fatalf("%s: %v, not %v (%v): %s", f.Name, got, cell, err, stored)
+			got, gotErr := decoded.cell(f)
+			if err != nil || gotErr != nil || !reflect.DeepEqual(got, cell) {
+				t.Fatalf("%s: %v, not %v (%v, %v): %.500s", f.Name, got, cell, err, gotErr, stored)
 			}
 		}
 	})

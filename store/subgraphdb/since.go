@@ -2,8 +2,8 @@ package subgraphdb
 
 import (
 	"context"
-	"errors"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -23,42 +23,50 @@ func (f *Filter) since() (_ since, ok bool) {
 	return since(n), err == nil && n > 0 && n <= math.MaxInt32*8
 }
 
-// firstBlocks returns, for each time that the filter of a query compares with, a block before which all times are earlier.
-// With it a comparison with a time is one with a block, which an index answers.
-func (s *Snapshot) firstBlocks(ctx context.Context, f *Filter) (map[since]int64, error) {
-	out := map[since]int64{}
+// latest returns the times that bound the conjunction that a filter is: of each field the latest one, which implies the
+// others.
+func (f *Filter) latest() (times []int64) {
+	of := map[*Field]since{}
 	for _, c := range f.all() {
-		t, bounds := c.since()
-		if _, known := out[t]; !bounds || known {
-			continue
+		if t, bounds := c.since(); bounds {
+			of[c.Field] = max(of[c.Field], t)
 		}
-		n, err := s.firstBlock(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		out[t] = n
 	}
-	return out, nil
+	for _, t := range of {
+		times = append(times, int64(t))
+	}
+	slices.Sort(times)
+	return slices.Compact(times)
 }
 
-// firstBlock finds the block by halves, because times ascend with the numbers of blocks and only these have an index.
-func (s *Snapshot) firstBlock(ctx context.Context, t since) (int64, error) {
-	low, high := int64(0), s.Chain.Cursor+1
-	for low < high {
-		middle := low + (high-low)/2
-		var number, seconds int64
-		err := s.tx.QueryRow(ctx, `
-			select number, extract(epoch from time)::bigint from blocks
-			where chain_id = $1 and number >= $2 and time is not null order by number limit 1`, int64(s.Chain.ID), middle).
-			Scan(&number, &seconds)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows) || err == nil && seconds >= int64(t):
-			high = middle
-		case err != nil:
-			return 0, err
-		default:
-			low = number + 1
-		}
+// firstBlocks returns, for the times that bound the filter of a query, a block before which all times are earlier. With it
+// a comparison with a time is one with a block, which an index answers. All are found by one statement, whatever the
+// number of conditions: by halves, because times ascend with the numbers of blocks and only these have an index.
+func (s *Snapshot) firstBlocks(ctx context.Context, f *Filter) (map[since]int64, error) {
+	times := f.latest()
+	if len(times) == 0 {
+		return nil, nil
 	}
-	return low, nil
+	rows, err := s.tx.Query(ctx, `
+		with recursive search (seconds, low, high) as (
+			select t, 0::bigint, $2::bigint from unnest($3::bigint[]) t
+			union all
+			select s.seconds,
+				case when b.seconds < s.seconds then b.number + 1 else s.low end,
+				case when b.seconds < s.seconds then s.high else (s.low + s.high) / 2 end
+			from search s left join lateral (
+				select number, extract(epoch from time)::bigint as seconds from blocks
+				where chain_id = $1 and number >= (s.low + s.high) / 2 and time is not null order by number limit 1) b on true
+			where s.low < s.high)
+		select seconds, low from search where low >= high`, int64(s.Chain.ID), s.Chain.Cursor+1, times)
+	if err != nil {
+		return nil, err
+	}
+	out := map[since]int64{}
+	var seconds, number int64
+	_, err = pgx.ForEachRow(rows, []any{&seconds, &number}, func() error {
+		out[since(seconds)] = number
+		return nil
+	})
+	return out, err
 }

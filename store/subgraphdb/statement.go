@@ -13,7 +13,7 @@ func (b *builder) statement(q Query) string {
 			continue
 		}
 		shared = shared || c.services != nil
-		for _, sql := range b.columns(c) {
+		for _, sql := range b.columns(q, c) {
 			names = append(names, fmt.Sprintf("c%d", len(columns)))
 			columns = append(columns, at(sql, 0)+" as "+names[len(columns)])
 		}
@@ -118,10 +118,10 @@ func (b *builder) rows(q Query, refers string) string {
 	return " from " + from + where
 }
 
-// columns returns the SQL of what is read of a field.
-func (b *builder) columns(f *Field) (out []string) {
+// columns returns the SQL of what is read of a field of a query.
+func (b *builder) columns(q Query, f *Field) (out []string) {
 	if f.services != nil {
-		return []string{services}
+		return []string{services(q.Columns)}
 	}
 	key := f.of.Key
 	if f.To != "" {
