@@ -76,12 +76,13 @@ type jobCount struct {
 	Count       wire.Long
 }
 
-// Jobs counts the jobs of the queue.
+// Jobs counts the jobs of the queue, as of the last ten seconds.
 func (o *operations) Jobs(ctx context.Context) ([]jobCount, error) {
 	if err := charge(ctx, searchCost); err != nil {
 		return nil, err
 	}
-	list, err := rundb.Jobs(ctx, o.q.index.DB)
+	db := o.q.index.DB
+	list, err := countsOf(db).jobs.Get(ctx, func(ctx context.Context) ([]rundb.JobCount, error) { return rundb.Jobs(ctx, db) })
 	return wire.Each(list, func(j rundb.JobCount) jobCount { return jobCount{j.Kind, j.State, wire.Long(j.Count)} }), err
 }
 
@@ -92,12 +93,15 @@ type documentQueue struct {
 	Oldest             *wire.Time
 }
 
-// Documents counts the documents that wait to be read.
+// Documents counts the documents that wait to be read, as of the last ten seconds.
 func (o *operations) Documents(ctx context.Context) ([]documentQueue, error) {
 	if err := charge(ctx, searchCost); err != nil {
 		return nil, err
 	}
-	list, err := docstats.ReadQueue(ctx, o.q.index.DB)
+	db := o.q.index.DB
+	list, err := countsOf(db).documents.Get(ctx, func(ctx context.Context) ([]docstats.RankQueue, error) {
+		return docstats.ReadQueue(ctx, db)
+	})
 	return wire.Each(list, func(q docstats.RankQueue) documentQueue {
 		return documentQueue{rankName(q.Rank), wire.Long(q.Planned), wire.Long(q.Due), wire.Long(q.Dead), wire.EncodeTime(q.Oldest)}
 	}), err

@@ -7,6 +7,7 @@ import (
 	"repute"
 	"repute/api/wire"
 	"repute/internal/httpapi"
+	"repute/store"
 	"repute/store/agentdb"
 )
 
@@ -36,7 +37,7 @@ type runtimeWork struct {
 	Currency           *string
 }
 
-// Runtimes lists agents that work with this database, for callers with the role operate.
+// Runtimes lists agents that work with this database, as of the last ten seconds, for callers with the role operate.
 func (q *queryResolver) Runtimes(ctx context.Context) (*[]*runtime, error) {
 	if err := httpapi.Allowed(ctx, httpapi.RoleOperate); err != nil {
 		return nil, err
@@ -44,11 +45,21 @@ func (q *queryResolver) Runtimes(ctx context.Context) (*[]*runtime, error) {
 	if err := charge(ctx, 2*searchCost); err != nil {
 		return nil, err
 	}
-	list, err := agentdb.Runtimes(ctx, q.index.DB, shownRuntimes)
+	db := q.index.DB
+	out, err := countsOf(db).runtimes.Get(ctx, func(ctx context.Context) ([]*runtime, error) { return readRuntimes(ctx, db) })
 	if err != nil {
 		return nil, err
 	}
-	works, err := agentdb.Works(ctx, q.index.DB, wire.Each(list, func(r agentdb.Runtime) string { return r.Agent }))
+	return &out, nil
+}
+
+// readRuntimes reads the agents that work with a database, and what they did.
+func readRuntimes(ctx context.Context, db *store.DB) ([]*runtime, error) {
+	list, err := agentdb.Runtimes(ctx, db, shownRuntimes)
+	if err != nil {
+		return nil, err
+	}
+	works, err := agentdb.Works(ctx, db, wire.Each(list, func(r agentdb.Runtime) string { return r.Agent }))
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +73,7 @@ func (q *queryResolver) Runtimes(ctx context.Context) (*[]*runtime, error) {
 		one := by[works[i].Agent]
 		one.Works = append(one.Works, encodeWork(&works[i]))
 	}
-	return &out, nil
+	return out, nil
 }
 
 // encodeWork writes the work for a capability.

@@ -11,7 +11,6 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/resolver"
-	"repute/store/denydb"
 	"repute/store/docdb"
 )
 
@@ -105,7 +104,7 @@ func (l *Loop) outcome(ctx context.Context, u docdb.URI) (r *docdb.FetchResult, 
 	}
 	if host := resolver.HostOf(doc.FinalURL); doc.Source == resolver.SourceHTTPS && host != u.Host {
 		// A redirect must not lead around the deny-list.
-		if denied, err := l.deniedHost(ctx, host); err != nil || denied != nil {
+		if denied, err := deniedHost(ctx, l.db, host); err != nil || denied != nil {
 			return refusal(u, denied), err
 		}
 	}
@@ -120,29 +119,16 @@ func (l *Loop) broken(of docdb.FetchResult) docdb.FetchResult {
 		NextDue: now.Add(node.Jitter(l.opts.RetryDead))}
 }
 
-// deniedHost returns the denial of a host, nil if there is none.
-func (l *Loop) deniedHost(ctx context.Context, host string) (*repute.Denial, error) {
-	name, _, _ := strings.Cut(host, ":")
-	if name == "" || name[0] == '[' {
-		return nil, nil
-	}
-	return denydb.Denied(ctx, l.db, repute.Denial{Kind: repute.DenyHost, Value: name})
-}
-
 // denied returns the outcome of a document that the operator's deny-list forbids to fetch; nil if
 // it does not.
 func (l *Loop) denied(ctx context.Context, u docdb.URI) (*docdb.FetchResult, error) {
 	if u.Denied != nil {
 		return refusal(u, &repute.Denial{Reason: u.Denied.Reason}), nil
 	}
-	var d *repute.Denial
-	var err error
-	switch ref := resolver.Classify(u.URI); {
-	case ref.Kind == resolver.KindIPFS:
-		d, err = denydb.Denied(ctx, l.db, repute.Denial{Kind: repute.DenyCID, Value: ref.CID})
-	case ref.Host != u.Host: // queued when hosts had other spellings
-		d, err = l.deniedHost(ctx, ref.Host)
+	if ref := resolver.Classify(u.URI); ref.Kind != resolver.KindIPFS && ref.Host == u.Host {
+		return nil, nil // claims tell of the host, unless it was queued when hosts had other spellings
 	}
+	d, err := Denied(ctx, l.db, u.URI)
 	return refusal(u, d), err
 }
 

@@ -121,7 +121,8 @@ func (l *Loop) manifest(ctx context.Context, c manifestdb.Claim, forbidden []str
 	o := l.success(c, found, e)
 	o.Content.Watched, o.Content.Latency = promises(&e), watch.last()
 	if o.Content.Watched && c.Probed {
-		o.Content.Latency, o.Content.ProbeFailed = l.measure(ctx, c.Domain, probeable(&e.manifest))
+		probe := l.measure(ctx, c.Domain, probeable(&e.manifest))
+		o.Content.Latency, o.Content.ProbeFailed, o.Content.Unmeasured = probe.took, probe.failed, probe.none
 	}
 	return o
 }

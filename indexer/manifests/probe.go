@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
 	"repute/manifest/agentjson"
@@ -21,29 +22,54 @@ func probeable(m *agentjson.Manifest) string {
 	return ""
 }
 
+// measured is what a probe found. The zero value stands for an endpoint that may not be probed, or that there is not.
+type measured struct {
+	took   time.Duration // to the first byte of an answer; 0: nothing to keep
+	failed bool
+	// none reports that nothing was learned: the caller gave up, or the host did not say what its robots.txt forbids.
+	none bool
+}
+
 // measure probes an endpoint of a domain, unless its robots.txt forbids that: it asks for the header alone. It returns
 // the time to the first byte of an answer. An endpoint that does not answer in time took at least as long as that; one
-// that fails otherwise has no time. Any status below 500 is an answer.
-func (l *Loop) measure(ctx context.Context, domain, target string) (took time.Duration, failed bool) {
+// that fails otherwise has no time, because an error is made faster than an answer. Any status below 500 is an answer.
+// The end of ctx is no fault of the host, so that nothing is measured then.
+func (l *Loop) measure(ctx context.Context, domain, target string) (m measured) {
 	if target == "" {
-		return 0, false
+		return m
 	}
 	rules, err := l.fetch.Robots(ctx, domain, l.opts.Agent, time.Now())
-	if err != nil || rules.Failed || !rules.Allows(pathOf(target)) {
-		return 0, false
+	switch {
+	case err != nil || rules.Failed:
+		return measured{none: true}
+	case !rules.Allows(askedOf(target)):
+		return m
 	}
 	var watch stopwatch
 	began := time.Now()
 	status, err := l.probe.Head(watch.watch(ctx), target)
 	var e *resolver.Error
 	switch {
+	case err != nil && ctx.Err() != nil:
+		m.none = true
 	case errors.As(err, &e) && e.Reason == resolver.ReasonTimeout:
-		took, failed = time.Since(began), true
+		m.took, m.failed = time.Since(began), true
 	case errors.As(err, &e):
-		took, failed = 0, e.IsSilent()
+		m.failed = e.IsSilent()
+	case status >= http.StatusInternalServerError:
+		m.failed = true
 	default:
-		took, failed = watch.last(), status >= http.StatusInternalServerError
+		m.took = watch.last()
 	}
-	l.opts.Log.Info("manifests: endpoint probed", "domain", domain, "url", target, "status", status, "took", took, "error", err)
-	return took, failed
+	l.opts.Log.Info("manifests: endpoint probed", "domain", domain, "url", target, "status", status, "took", m.took, "error", err)
+	return m
+}
+
+// askedOf returns the path and the query of a URL, which rules of robots.txt are compared with.
+func askedOf(target string) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		return ""
+	}
+	return u.RequestURI()
 }

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"repute"
 	"repute/manifest/agentjson"
+	"repute/resolver/wellknown"
 	"repute/store/manifestdb"
 )
 
@@ -32,7 +34,7 @@ func TestProbe(t *testing.T) {
 				{"name":"search","description":"Finds things that are there.","endpoint":"/search?q=1","method":"GET"},`, 1))
 		case "/robots.txt":
 			if r.Host == shy {
-				fmt.Fprint(w, "User-agent: *\nDisallow: /search\n")
+				fmt.Fprint(w, "User-agent: *\nDisallow: /search?\n")
 				return
 			}
 			http.NotFound(w, r)
@@ -78,7 +80,13 @@ func TestProbe(t *testing.T) {
 	}
 	broken.Store(true)
 	eventually(t, "the endpoint is down", func() bool { m, _ := read(t, db, domain); return m.Watch.Down > 0 })
-	if m, _ := read(t, db, domain); m.Failures != 0 || m.State != manifestdb.StateOK || m.Watch.Down > m.CheckedAt.Sub(m.Watch.Since) {
+	m, _ = read(t, db, domain)
+	for _, micros := range m.Watch.Latencies {
+		if took := time.Duration(micros) * time.Microsecond; took < pause/2 {
+			t.Errorf("an error counts as an answer after %s", took)
+		}
+	}
+	if m.Failures != 0 || m.State != manifestdb.StateOK || m.Watch.Down > m.CheckedAt.Sub(m.Watch.Since) {
 		t.Errorf("%+v", m)
 	}
 	broken.Store(false)
@@ -96,6 +104,40 @@ func TestProbe(t *testing.T) {
 	eventually(t, "the manifest is measured again", watched(domain))
 	if err := manifestdb.SetProbed(t.Context(), db, "unknown.example.com", true); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("a domain that is not known: %v", err)
+	}
+}
+
+// What a caller gives up is no failure of the host, whether it left or its time was up, and neither ends nor starts an
+// outage. A host that takes longer than the probe waits fails.
+func TestProbeCutShort(t *testing.T) {
+	t.Parallel()
+	const domain = "slow.example.com"
+	asked := make(chan struct{}, 10)
+	client := site(t, "127.0.81.24", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/slow" {
+			http.NotFound(w, r)
+			return
+		}
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}, domain)
+	l := New(openStore(t), wellknown.New(client), quick())
+	target := "https://" + domain + "/slow"
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { <-asked; leave() }()
+	if m := l.measure(ctx, domain, target); m != (measured{none: true}) {
+		t.Errorf("the caller left: %+v", m)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if m := l.measure(ctx, domain, target); m != (measured{none: true}) {
+		t.Errorf("the time of the caller was up: %+v", m)
+	}
+	if m := l.measure(ctx, domain, target); m != (measured{none: true}) {
+		t.Errorf("no time was left: %+v", m)
+	}
+	if m := l.measure(t.Context(), domain, target); !m.failed || m.took == 0 || m.none {
+		t.Errorf("the host was too slow: %+v", m)
 	}
 }
 

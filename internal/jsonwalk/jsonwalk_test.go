@@ -209,3 +209,23 @@ func FuzzWalk(f *testing.F) {
 		}
 	})
 }
+
+// Many pointers at once lead where each leads alone, also where they share parts or members are repeated.
+func TestFindAll(t *testing.T) {
+	t.Parallel()
+	const text = ` {"a":[1,{"b/c":2,"x":{"y":[]}}],"d":{"e":1},"d":{"f":2},"":3}`
+	pointers := []string{"/d/f", "/a/1/x/y", "/a", "/a/1/b~1c", "", "/d/e", "/none", "/none/b", "/a/1", "/a/1", "/", "/a/x", "/a/01"}
+	places := FindAll([]byte(text), pointers)
+	for i, pointer := range pointers {
+		offset, ok := Find([]byte(text), pointer)
+		if places[i] != (Place{offset, ok}) {
+			t.Errorf("%q: %+v, alone %d %v", pointer, places[i], offset, ok)
+		}
+	}
+	if d := strings.LastIndex(text, `"d"`); places[5] != (Place{d, true}) {
+		t.Errorf("of repeated members: %+v, want %d", places[5], d)
+	}
+	if places := FindAll([]byte(`{"a":`), []string{"/a", ""}); places[0].Found || places[1].Found {
+		t.Errorf("in what is no JSON: %+v", places)
+	}
+}

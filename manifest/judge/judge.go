@@ -129,12 +129,7 @@ func problemsOf(b []byte, kind Kind) (name string, out []Problem) {
 		reg, list = manifest.Parse(b)
 		name = reg.Name
 	}
-	for _, p := range list {
-		one := Problem{Problem: p, Hint: hint(p.Code)}
-		one.Line, one.Column = placeOf(b, p.Path)
-		out = append(out, one)
-	}
-	return name, out
+	return name, placed(b, list, hint)
 }
 
 // oafProblems reads an AGENTS.md.
@@ -149,18 +144,35 @@ func oafProblems(b []byte) (name string, out []Problem) {
 	return name, out
 }
 
-// placeOf returns the line and column of what a JSON pointer names, or of what is no JSON; zeros for the file as a whole.
-func placeOf(b []byte, pointer string) (line, column int) {
-	var syntax *json.SyntaxError
-	if pointer == "" {
-		var any json.RawMessage
-		if errors.As(json.Unmarshal(b, &any), &syntax) {
-			return jsonwalk.Position(b, int(syntax.Offset)-1)
-		}
-		return 0, 0
+// placed returns problems with the line and column of what their JSON pointers name: those of what is no JSON for the
+// pointer to the whole, zeros for the file as a whole. The text is checked and read once for all of them, because
+// strangers send it.
+func placed(b []byte, list []repute.Problem, hint func(code string) string) (out []Problem) {
+	pointers := make([]string, 0, len(list))
+	for _, p := range list {
+		pointers = append(pointers, p.Path)
 	}
-	if offset, found := jsonwalk.Find(b, pointer); found {
-		return jsonwalk.Position(b, offset)
+	places := jsonwalk.FindAll(b, pointers)
+	line, column := broken(b)
+	for i, p := range list {
+		one := Problem{Problem: p, Hint: hint(p.Code)}
+		switch {
+		case p.Path == "":
+			one.Line, one.Column = line, column
+		case places[i].Found:
+			one.Line, one.Column = jsonwalk.Position(b, places[i].Offset)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// broken returns the line and column where text ceases to be JSON; zeros for JSON.
+func broken(b []byte) (line, column int) {
+	var whole json.RawMessage
+	var syntax *json.SyntaxError
+	if errors.As(json.Unmarshal(b, &whole), &syntax) {
+		return jsonwalk.Position(b, int(syntax.Offset)-1)
 	}
 	return 0, 0
 }

@@ -148,7 +148,7 @@ func (o *options) handler(t *testing.T) http.Handler {
 	if o.pages == nil {
 		o.pages = o.DB
 	}
-	tasks := control.Reader{DB: o.pages, Operator: o.Operator, PrivateReads: o.PrivateReads}
+	tasks := control.NewReader(o.pages, o.Operator, o.PrivateReads)
 	_, err = api.New(api.Options{Server: server, DB: o.pages, Tools: o.served, Work: tasks, Treasury: tasks})
 	ok(t, err)
 	_, err = control.New(o.Options)

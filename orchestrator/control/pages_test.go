@@ -274,10 +274,14 @@ func TestPagesOfWorkCostFewStatements(t *testing.T) {
 	task := h.submit(`{"goal":"one"}`)
 	h.ended(task)
 	for _, path := range []string{"/ui/tasks", "/ui/runs", "/ui/runs/" + task.RunID, "/ui/operations", "/ui/runtime"} {
-		h.page(path, "Authorization", "Bearer "+annsToken) // connections and types are known then
+		first := h.page(path, "Authorization", "Bearer "+annsToken) // connections and types are known then
+		if path == "/ui/runtime" {
+			first.says(t, "No agent runs on this database.", "repute agent new")
+		}
 		before := count.n.Load()
 		h.page(path, "Authorization", "Bearer "+annsToken)
-		if n := count.n.Load() - before; n == 0 || n > maxStatements {
+		// Requests share what runtimes did for some seconds.
+		if n := count.n.Load() - before; n == 0 && path != "/ui/runtime" || n > maxStatements {
 			t.Errorf("%s: %d statements", path, n)
 		}
 	}
@@ -303,7 +307,6 @@ func TestPageOfOperations(t *testing.T) {
 	h.page("/ui/operations", "Authorization", "Bearer "+annsToken).says(t, "The pages of the job queue", "No chain is indexed yet.",
 		"https://hook.example/a?x=<script>", "score.changed", "reader", "5/s", "completed", "run")
 	h.page("/ui/runtime").says(t, "A token is needed")
-	h.page("/ui/runtime", "Authorization", "Bearer "+annsToken).says(t, "No agent runs on this database.", "repute agent new")
 	ok(t, agentdb.Maintain(t.Context(), h.db, agentdb.MinRetention))
 	ok(t, agentdb.Add(t.Context(), h.db, agentdb.Entry{Kind: agentdb.Execution, Agent: "eip155:1:0x8004:7", Capability: "<b>echo", Outcome: "200",
 		Amount: big.NewInt(1_500_000), Decimals: 6, Currency: "USDC", Settlement: agentdb.X402}))

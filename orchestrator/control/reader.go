@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/api/wire"
 	"repute/api/wire/work"
+	"repute/internal/cache"
 	"repute/internal/httpapi"
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/control/treasury"
@@ -29,18 +30,30 @@ const (
 )
 
 // Reader reads tasks, runs and the treasury for GraphQL, from the same rows as the routes under /v1 and for the same
-// callers. DB is required.
+// callers. Make one with NewReader.
 type Reader struct {
-	DB *store.DB
-	// Operator reads the treasury. Nil: no wallet is configured, and the treasury says so.
-	Operator *operate.Operator
-	// PrivateReads requires a token with the role read, as in Options.
-	PrivateReads bool
+	db           *store.DB
+	operator     *operate.Operator
+	privateReads bool
+	treasury     *cache.Brief[work.Treasury]
+}
+
+const (
+	// treasuryKept is how long callers share what was read of the treasury: each reading asks the endpoints of the chain.
+	treasuryKept = 3 * time.Second
+	// treasuryLimit bounds a reading of it.
+	treasuryLimit = time.Minute
+)
+
+// NewReader returns a reader of a database. The operator reads the treasury; nil: no wallet is configured, and the treasury
+// says so. privateReads requires a token with the role read, as in Options.
+func NewReader(db *store.DB, operator *operate.Operator, privateReads bool) Reader {
+	return Reader{db, operator, privateReads, cache.NewBrief[work.Treasury]("the treasury was", treasuryKept, treasuryLimit)}
 }
 
 // permit returns why the caller of a request may not read; nil if it may.
 func (r Reader) permit(ctx context.Context) error {
-	if !r.PrivateReads {
+	if !r.privateReads {
 		return nil
 	}
 	return httpapi.Allowed(ctx, httpapi.RoleRead)
@@ -55,7 +68,7 @@ func (r Reader) Tasks(ctx context.Context, f work.TaskFilter) (out work.TaskPage
 	if f.Awaiting {
 		in.Awaiting = "approval"
 	}
-	list, err := tasksOf(ctx, r.DB, &in)
+	list, err := tasksOf(ctx, r.db, &in)
 	return work.TaskPage{Nodes: wire.Each(list.Tasks, taskInGraph), Next: list.Next}, err
 }
 
@@ -79,7 +92,7 @@ func (r Reader) Runs(ctx context.Context, f work.RunFilter) (out work.RunPage, e
 	if filter.Before, filter.BeforeID, err = rest.ReadCursor(f.After); err != nil {
 		return out, err
 	}
-	list, err := rundb.Runs(ctx, r.DB, filter, f.First+1)
+	list, err := rundb.Runs(ctx, r.db, filter, f.First+1)
 	if err != nil {
 		return out, err
 	}
@@ -112,14 +125,14 @@ func (r Reader) Run(ctx context.Context, id string) (out work.Run, err error) {
 	if err := r.permit(ctx); err != nil {
 		return out, err
 	}
-	w, err := readRun(ctx, r.DB, id)
+	w, err := readRun(ctx, r.db, id)
 	if err != nil {
 		return out, err
 	}
 	if out, err = runInGraph(&w); err != nil {
 		return out, err
 	}
-	all, err := rundb.TaskRuns(ctx, r.DB, w.TaskID)
+	all, err := rundb.TaskRuns(ctx, r.db, w.TaskID)
 	if err != nil {
 		return out, err
 	}
@@ -129,7 +142,7 @@ func (r Reader) Run(ctx context.Context, id string) (out work.Run, err error) {
 			out.RunLine = line
 		}
 	}
-	receipts, err := rundb.ReceiptPage(ctx, r.DB, w.ID, 0, shownReceipts+1)
+	receipts, err := rundb.ReceiptPage(ctx, r.db, w.ID, 0, shownReceipts+1)
 	if out.MoreReceipts = len(receipts) > shownReceipts; out.MoreReceipts {
 		receipts = receipts[:shownReceipts]
 	}
@@ -137,26 +150,42 @@ func (r Reader) Run(ctx context.Context, id string) (out work.Run, err error) {
 	return out, err
 }
 
-// Treasury returns the treasury with what it lets each agent spend. repute.ErrNotFound if none is configured.
+// Treasury returns the treasury with what it lets each agent spend, as of one block of the last seconds.
+// repute.ErrNotFound if none is configured.
 func (r Reader) Treasury(ctx context.Context) (out work.Treasury, err error) {
 	if err := r.permit(ctx); err != nil {
 		return out, err
 	}
-	if r.Operator == nil {
+	if r.operator == nil {
 		return out, treasury.NoWallet()
 	}
-	s, err := r.Operator.TreasuryStatus(ctx)
+	return r.treasury.Get(ctx, r.readTreasury)
+}
+
+// readTreasury reads the treasury at the newest block. Agents that it has no policy for are left out.
+func (r Reader) readTreasury(ctx context.Context) (out work.Treasury, err error) {
+	modules, err := rundb.Modules(ctx, r.db)
+	if err != nil {
+		return out, err
+	}
+	slugs := []string{}
+	for _, m := range modules[:min(len(modules), shownCaps)] {
+		slugs = append(slugs, m.Slug)
+	}
+	s, policies, err := r.operator.TreasuryOverview(ctx, slugs...)
 	if err != nil {
 		return out, err
 	}
 	out = work.Treasury{ChainID: wire.Long(s.ChainID), Address: wire.Address(s.Address), BalanceWei: wire.BigInt(s.Balance),
 		Owner: wire.Address(s.Owner), PendingOwner: wire.OrNull(wire.Address(s.PendingOwner)),
 		Operator: wire.OrNull(wire.Address(s.Operator)), Paused: s.Paused, Block: wire.Long(s.Block),
-		BlockTime: *wire.EncodeTime(s.BlockTime)}
-	if out.Agents, err = r.caps(ctx); err != nil {
-		return out, err
+		BlockTime: *wire.EncodeTime(s.BlockTime), Agents: []work.Cap{}}
+	for i := range policies {
+		if policies[i].Operator != (common.Address{}).Hex() {
+			out.Agents = append(out.Agents, capInGraph(&policies[i]))
+		}
 	}
-	events, err := walletdb.TreasuryEvents(ctx, r.DB, s.ChainID, common.HexToAddress(s.Address), common.Hash{}, newest, 0,
+	events, err := walletdb.TreasuryEvents(ctx, r.db, s.ChainID, common.HexToAddress(s.Address), common.Hash{}, newest, 0,
 		shownEvents)
 	for i := range events {
 		out.Events = append(out.Events, eventInGraph(treasury.Encode(&events[i])))
@@ -167,25 +196,6 @@ func (r Reader) Treasury(ctx context.Context) (out work.Treasury, err error) {
 
 // newest is a block above all blocks.
 const newest = 1<<63 - 1
-
-// caps returns what the treasury lets each known agent spend. Agents that the treasury has no policy for are left out.
-func (r Reader) caps(ctx context.Context) ([]work.Cap, error) {
-	out := []work.Cap{}
-	modules, err := rundb.Modules(ctx, r.DB)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range modules[:min(len(modules), shownCaps)] {
-		p, err := r.Operator.TreasuryPolicy(ctx, m.Slug)
-		if err != nil {
-			return nil, err
-		}
-		if p.Operator != (common.Address{}).Hex() {
-			out = append(out, capInGraph(&p))
-		}
-	}
-	return out, nil
-}
 
 // capInGraph converts an agent's policy in the treasury into its form in GraphQL.
 func capInGraph(p *operate.TreasuryPolicy) work.Cap {

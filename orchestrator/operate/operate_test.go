@@ -44,6 +44,14 @@ func TestTreasuryReads(t *testing.T) {
 	if p, err = o.TreasuryPolicy(t.Context(), "nobody"); err != nil || p.Active {
 		t.Errorf("policy of nobody %+v, %v", p, err)
 	}
+	s, list, err := o.TreasuryOverview(t.Context(), "nobody", "payer")
+	if err != nil || s.Balance != "1000" || len(list) != 2 || list[0].Active || list[0].AgentSlug != "nobody" || !list[1].Active ||
+		list[1].NativeLeftWei != "100" || list[0].BlockHash != s.BlockHash || list[1].BlockHash != s.BlockHash {
+		t.Errorf("overview %+v %+v, %v", s, list, err)
+	}
+	if _, _, err := o.TreasuryOverview(t.Context(), "No Slug"); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("overview of no slug: %v", err)
+	}
 	if _, err := o.TreasuryPolicy(t.Context(), "No Slug"); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("no slug: %v", err)
 	}

@@ -37,17 +37,47 @@ func (o *Operator) Treasury() (chainID uint64, at common.Address, err error) {
 }
 
 // TreasuryStatus reads the treasury at the newest block.
-func (o *Operator) TreasuryStatus(ctx context.Context) (out TreasuryStatus, err error) {
+func (o *Operator) TreasuryStatus(ctx context.Context) (TreasuryStatus, error) {
+	out, _, err := o.TreasuryOverview(ctx)
+	return out, err
+}
+
+// TreasuryOverview reads the treasury and the policies of agents in it, all at the newest block and in one request. The
+// policies are in the order of the slugs.
+func (o *Operator) TreasuryOverview(ctx context.Context, slugs ...string) (out TreasuryStatus, list []TreasuryPolicy, err error) {
 	at, err := o.treasury()
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
 	b := bindings.NewOpenFiTreasury()
-	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, wallet.View{To: at, Data: b.PackOwner()},
-		wallet.View{To: at, Data: b.PackPendingOwner()}, wallet.View{To: at, Data: b.PackPaused()})
-	if err != nil {
-		return out, err
+	views := []wallet.View{{To: at, Data: b.PackOwner()}, {To: at, Data: b.PackPendingOwner()}, {To: at, Data: b.PackPaused()}}
+	first := len(views)
+	for _, slug := range slugs {
+		if err := slugOf("agentSlug", slug); err != nil {
+			return out, nil, err
+		}
+		views = append(views, policyViews(at, slug)...)
 	}
+	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, views...)
+	if err != nil {
+		return out, nil, err
+	}
+	if out, err = o.statusIn(&seen, at); err != nil {
+		return out, nil, err
+	}
+	for _, slug := range slugs {
+		p, _, err := o.policyIn(&seen, seen.Answers[first:], at, slug)
+		if err != nil {
+			return out, nil, err
+		}
+		list, first = append(list, p), first+viewsOfPolicy
+	}
+	return out, list, nil
+}
+
+// statusIn reads the state of the treasury out of the first answers of a look.
+func (o *Operator) statusIn(seen *wallet.Seen, at common.Address) (out TreasuryStatus, err error) {
+	b := bindings.NewOpenFiTreasury()
 	owner, err := b.UnpackOwner(seen.Answers[0])
 	if err != nil {
 		return out, noTreasury(at)
@@ -94,20 +124,35 @@ func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPoli
 	if err != nil {
 		return out, p, err
 	}
-	b, key := bindings.NewOpenFiTreasury(), crypto.Keccak256Hash([]byte(slug))
-	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, wallet.View{To: at, Data: b.PackAgentPolicies(key)},
-		wallet.View{To: at, Data: b.PackNativeWindow(key)}, wallet.View{To: at, Data: b.PackNativeLeft(key)})
+	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, policyViews(at, slug)...)
 	if err != nil {
 		return out, p, err
 	}
-	if p, err = b.UnpackAgentPolicies(seen.Answers[0]); err != nil {
+	return o.policyIn(&seen, seen.Answers, at, slug)
+}
+
+// viewsOfPolicy is how many views policyViews returns.
+const viewsOfPolicy = 3
+
+// policyViews returns the questions by which an agent's policy is read.
+func policyViews(at common.Address, slug string) []wallet.View {
+	b, key := bindings.NewOpenFiTreasury(), crypto.Keccak256Hash([]byte(slug))
+	return []wallet.View{{To: at, Data: b.PackAgentPolicies(key)}, {To: at, Data: b.PackNativeWindow(key)},
+		{To: at, Data: b.PackNativeLeft(key)}}
+}
+
+// policyIn reads an agent's policy out of the answers to policyViews, which come first in answers.
+func (o *Operator) policyIn(seen *wallet.Seen, answers [][]byte, at common.Address, slug string) (out TreasuryPolicy,
+	p bindings.AgentPoliciesOutput, err error) {
+	b, key := bindings.NewOpenFiTreasury(), crypto.Keccak256Hash([]byte(slug))
+	if p, err = b.UnpackAgentPolicies(answers[0]); err != nil {
 		return out, p, noTreasury(at)
 	}
-	window, err := b.UnpackNativeWindow(seen.Answers[1])
+	window, err := b.UnpackNativeWindow(answers[1])
 	if err != nil {
 		return out, p, noTreasury(at)
 	}
-	left, err := b.UnpackNativeLeft(seen.Answers[2])
+	left, err := b.UnpackNativeLeft(answers[2])
 	if err != nil {
 		return out, p, noTreasury(at)
 	}

@@ -51,7 +51,9 @@ func Runtimes(ctx context.Context, db *store.DB, most int) ([]Runtime, error) {
 // Work is what an agent did for one capability in the last thirty days, and what it was paid in one currency.
 type Work struct {
 	Agent, Capability string
-	Runs, Failed      int64 // executions, and those of them with a status of 400 or more
+	// Runs are executions, and Failed those of them with a status from 400 to 599. The outcome of an execution is its HTTP
+	// status in decimal digits; any other text counts as no failure.
+	Runs, Failed      int64
 	Paid              int64 // executions for which money moved or was promised
 	Last              time.Time
 	// Revenue is the sum of what paid executions were paid, and Price that of the newest one, in the smallest unit of
@@ -64,7 +66,7 @@ type Work struct {
 // Works returns the work of agents by capability and currency. Free executions have no currency.
 func Works(ctx context.Context, db *store.DB, agents []string) ([]Work, error) {
 	rows, err := db.Readers().Query(ctx, `
-		select agent, capability, count(*), count(*) filter (where outcome >= '400'), count(*) filter (where amount > 0),
+		select agent, capability, count(*), count(*) filter (where outcome ~ '^[45][0-9][0-9]$'), count(*) filter (where amount > 0),
 			max(at), coalesce(sum(amount), 0)::text,
 			coalesce((array_agg(amount order by at desc, number desc) filter (where amount > 0))[1], 0)::text, currency, decimals
 		from agent_receipts where at > `+window+` and kind = 'execution' and agent = any($1)

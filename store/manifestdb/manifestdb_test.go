@@ -199,3 +199,31 @@ func TestPages(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A probe that learned nothing leaves an outage as it is; an answer ends it.
+func TestUnmeasuredKeepsOutage(t *testing.T) {
+	t.Parallel()
+	const cut, answered = "cut.example.com", "answered.example.com"
+	db := open(t, store.Options{})
+	for _, domain := range []string{cut, answered} {
+		if _, err := manifestdb.Import(t.Context(), db, []string{domain}); err != nil {
+			t.Fatal(err)
+		}
+		if err := manifestdb.SetProbed(t.Context(), db, domain, true); err != nil {
+			t.Fatal(err)
+		}
+		probed := func(failed, unmeasured bool) {
+			c := content(1, "a")
+			c.Watched, c.ProbeFailed, c.Unmeasured = true, failed, unmeasured
+			save(t, db, domain, manifestdb.Result{Content: c})
+			exec(t, db, `update manifests set probe_failed_at = probe_failed_at - interval '1 minute'`)
+		}
+		probed(true, false)
+		probed(false, domain == cut)
+		probed(true, false)
+		m, _, err := manifestdb.Read(t.Context(), db, domain)
+		if err != nil || (m.Watch.Down >= time.Minute) != (domain == cut) {
+			t.Errorf("%s: %+v, %v", domain, m.Watch, err)
+		}
+	}
+}

@@ -64,6 +64,8 @@ type Content struct {
 	Latency time.Duration
 	// ProbeFailed reports that an endpoint was probed, and did not answer or answered with a status of its own fault.
 	ProbeFailed bool
+	// Unmeasured reports that nothing was learned about latency and uptime: what is stored about them stays as it is.
+	Unmeasured bool
 }
 
 // Result is the outcome of a check. Exactly one of Content, Gone and Reason without Gone says what became of it.
@@ -146,7 +148,7 @@ func saveContent(ctx context.Context, tx pgx.Tx, c Claim, m *Content, before vis
 			reason = '', detail = ''
 		where domain = $1`, c.Domain, m.State, m.URL, m.ETag, m.LastModified, m.Body, sum[:], m.Parser, m.Format,
 		store.CleanText(m.Title), m.Payout, m.Declared, m.Verified, m.Verdict, m.Errors, m.Warnings, m.Complete)
-	if err == nil {
+	if err == nil && !m.Unmeasured {
 		err = saveLatency(ctx, tx, c, m)
 	}
 	if err != nil || before.State == m.State && parser == m.Parser && string(before.SHA256) == string(sum[:]) {

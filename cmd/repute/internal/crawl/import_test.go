@@ -105,3 +105,14 @@ func TestProbe(t *testing.T) {
 		}
 	}
 }
+
+// Only a domain that is not known is helped by an import.
+func TestProbeOfUnknownDomain(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{repute.ErrNotFound, repute.ErrUnavailable} {
+		got := unprobed(err)
+		if !errors.Is(got, err) || strings.Contains(got.Error(), "import") != errors.Is(err, repute.ErrNotFound) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}

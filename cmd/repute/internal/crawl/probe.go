@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -35,7 +36,7 @@ forgotten. Ask who runs the domain: a service may count such requests.`,
 			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
 				for _, domain := range args {
 					if err := manifestdb.SetProbed(cmd.Context(), db, domain, !off); err != nil {
-						return fmt.Errorf("%w: repute manifest import lists domains", err)
+						return unprobed(err)
 					}
 				}
 				return nil
@@ -45,4 +46,12 @@ forgotten. Ask who runs the domain: a service may count such requests.`,
 	p.Flags.Database(cmd.Flags())
 	cmd.Flags().BoolVar(&off, "off", false, "probe it no more")
 	return cmd
+}
+
+// unprobed adds to the error of a domain that is not known how it becomes known. Other failures have another remedy.
+func unprobed(err error) error {
+	if errors.Is(err, repute.ErrNotFound) {
+		return fmt.Errorf("%w: repute manifest import lists domains", err)
+	}
+	return err
 }

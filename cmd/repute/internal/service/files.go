@@ -5,26 +5,53 @@ import (
 	"errors"
 
 	"repute"
+	"repute/indexer/documents"
 	"repute/resolver"
+	"repute/store"
 )
 
-// files reads files that callers of the API name, through the guard of documents.
-type files struct{ client *resolver.Client }
+// files reads files that callers of the API name, through the guard of documents and the operator's deny-list.
+type files struct {
+	client *resolver.Client
+	db     *store.DB
+}
 
-// Fetch returns the bytes behind a URI. repute.ErrInvalid says why there are none; the error of a context is returned
-// as it is.
+// Fetch returns the bytes behind a URI. repute.ErrInvalid says why there are none, in words of this program: causes name
+// addresses that strangers must not learn. The error of a context is returned as it is.
 func (f files) Fetch(ctx context.Context, uri string) ([]byte, error) {
+	if denied, err := documents.Denied(ctx, f.db, uri); err != nil || denied != nil {
+		return nil, refused(denied, err)
+	}
 	doc, err := f.client.Fetch(ctx, uri)
-	if err == nil {
-		return doc.Bytes, nil
+	if err != nil {
+		return nil, unread(ctx, err)
 	}
+	if denied, err := documents.DeniedAnswer(ctx, f.db, &doc); err != nil || denied != nil {
+		return nil, refused(denied, err)
+	}
+	return doc.Bytes, nil
+}
+
+// refused returns the error of a file that the deny-list forbids; err itself where that is not known.
+func refused(d *repute.Denial, err error) error {
+	if err != nil {
+		return err
+	}
+	return repute.Invalid("url", "the file is not read: the operator denied it: "+d.Reason, "the URL of another file")
+}
+
+// unread returns the error of a file that cannot be fetched.
+func unread(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	hint := "try again, or give the content of the file"
+	why, hint := "something broke on the way", "try again, or give the content of the file"
 	var failure *resolver.Error
-	if errors.As(err, &failure) && !failure.Retry {
-		hint = "https, ipfs and data: URLs of public hosts at the usual ports are read; or give the content of the file"
+	if errors.As(err, &failure) {
+		why = failure.Reason.Words()
+		if !failure.Retry {
+			hint = "https, ipfs and data: URLs of public hosts at the usual ports are read; or give the content of the file"
+		}
 	}
-	return nil, repute.Invalid("url", "the file cannot be read: "+err.Error(), hint)
+	return repute.Invalid("url", "the file cannot be read: "+why, hint)
 }

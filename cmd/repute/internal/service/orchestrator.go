@@ -103,7 +103,7 @@ func endTraces(p *sdk.TracerProvider) {
 
 // reader returns what GraphQL reads of tasks, runs and the treasury.
 func (s *Service) reader(h sender) control.Reader {
-	return control.Reader{DB: s.db, Operator: h.operator, PrivateReads: s.Config.PrivateReads()}
+	return control.NewReader(s.db, h.operator, s.Config.PrivateReads())
 }
 
 // control adds the routes under /v1 to a server, and their tools to an MCP server.

@@ -337,7 +337,7 @@ func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Se
 	o := api.Options{Server: server, DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain,
 		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts,
 		Done: ctx.Done(), CacheName: name, Work: tasks,
-		Treasury: tasks, Files: files{client}}
+		Treasury: tasks, Files: files{client, s.db}}
 	if intents != nil { // an interface that holds a nil pointer is not nil
 		o.Intents = intents
 	}

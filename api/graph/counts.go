@@ -1,0 +1,35 @@
+package graph
+
+import (
+	"time"
+
+	"repute/internal/cache"
+	"repute/store"
+	"repute/store/docstats"
+	"repute/store/rundb"
+)
+
+const (
+	// countsKept is how long callers share counts that read whole tables. Each request still checks the caller's role.
+	countsKept = 10 * time.Second
+	// countsLimit bounds the making of one.
+	countsLimit = time.Minute
+)
+
+// counts are answers for operators that cost too much to be read for each request. They live as long as the database.
+type counts struct {
+	jobs      *cache.Brief[[]rundb.JobCount]
+	documents *cache.Brief[[]docstats.RankQueue]
+	runtimes  *cache.Brief[[]*runtime]
+}
+
+// countsOf returns the counts of a database.
+func countsOf(db *store.DB) *counts {
+	return store.Kept(db, func() *counts {
+		return &counts{
+			jobs:      cache.NewBrief[[]rundb.JobCount]("the count of jobs was", countsKept, countsLimit),
+			documents: cache.NewBrief[[]docstats.RankQueue]("the count of documents was", countsKept, countsLimit),
+			runtimes:  cache.NewBrief[[]*runtime]("the list of runtimes was", countsKept, countsLimit),
+		}
+	})
+}
