@@ -24,6 +24,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
+	"repute/store/searchdb"
 	"repute/store/verifydb"
 )
 
@@ -58,6 +59,8 @@ func serve(t testing.TB, o api.Options, with ...httpapi.ServerOptions) *httptest
 		t.Fatal(err)
 	}
 	o.Server = server
+	// The first to set them wins: a search of a busy machine takes as long as it needs.
+	searchdb.SetTimeouts(o.DB, searchdb.Timeouts{Search: time.Minute, Count: time.Minute})
 	if _, err := api.New(o); err != nil {
 		t.Fatal(err)
 	}
