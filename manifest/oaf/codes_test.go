@@ -276,6 +276,19 @@ func TestStrictIsStricter(t *testing.T) {
 	}
 }
 
+// Hundreds of warnings do not hide that a required field is missing.
+func TestUnknownMembersHideNoError(t *testing.T) {
+	t.Parallel()
+	lines := []string{"-version"}
+	for i := range 600 {
+		lines = append(lines, fmt.Sprintf("x%d: 1", i))
+	}
+	_, problems := Load(dir("AGENTS.md", manifestOf(lines...)), ".", problem.Lenient)
+	if p, bad := repute.FirstError(problems); !bad || p.Code != problem.CodeMissing {
+		t.Errorf("the missing version is hidden by %d problems: %+v", len(problems), p)
+	}
+}
+
 // A directory that cannot be listed is one problem, and no agent.
 func TestUnreadableDirectory(t *testing.T) {
 	t.Parallel()
