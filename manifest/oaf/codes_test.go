@@ -146,6 +146,7 @@ func yields() map[string]struct {
 		problem.CodeMember:        {having("colour: red"), "AGENTS.md:11 /colour"},
 		problem.CodeUnquoted:      {having("version: 1.10"), "AGENTS.md:5 /version"},
 		problem.CodeJSON:          {next("mcp-configs/s/ActiveMCP.json", "{\n \"a\": }"), "mcp-configs/s/ActiveMCP.json:2 "},
+		problem.CodeRestriction:   {having("config:\n  tools:\n    denied: [{name: Bash}]"), "AGENTS.md:13 /config/tools/denied"},
 		problem.CodeReserved:      {having("author: @acme"), "AGENTS.md:8 "},
 
 		problem.CodeMissing:       {having("-license"), "AGENTS.md:2 /license"},
