@@ -128,7 +128,7 @@ func aboutReferences() []explanation {
 			"check the name with the server's list of tools"},
 		{CodeNotAsked, false, "an MCP server that could not be asked for its tools", "start the server and check again"},
 		{CodeExcluded, true, "a tool that is selected and excluded; it is excluded", "remove it from one of the lists"},
-		{CodeTooDeep, true, "sub-agents nested too deep, or too many of them", "keep to 8 levels and 64 agents"},
+		{CodeTooDeep, true, "sub-agents nested too deep, or too many of them", "keep to 8 levels, 64 agents and 256 references of each"},
 	}
 }
 
