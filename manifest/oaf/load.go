@@ -41,19 +41,30 @@ func Load(fsys fs.FS, dir string, profile problem.Profile) (*Agent, []problem.Pr
 	return agent, list.Problems()
 }
 
-// loader reads one agent and its sub-agents.
+// loader reads one agent and its sub-agents, or all agents of an archive.
 type loader struct {
 	fsys    fs.FS
 	profile problem.Profile
 	budget  *tree.Budget
 	known   map[string]*Agent // by directory; nil for one that could not be read
 	lookup  lookup
+
+	problems map[string][]problem.Problem // of the agents that read has read, by directory
 }
 
 // newLoader returns a loader that has read nothing.
 func newLoader(fsys fs.FS, profile problem.Profile) *loader {
 	return &loader{fsys: fsys, profile: profile, budget: tree.NewBudget(), known: map[string]*Agent{},
-		lookup: lookup{fsys: fsys, budget: tree.NewBudget(), heads: map[string]head{}}}
+		lookup:   lookup{fsys: fsys, budget: tree.NewBudget(), heads: map[string]head{}},
+		problems: map[string][]problem.Problem{}}
+}
+
+// read reads the agent of a directory that is not known, and keeps its problems, which the caller MUST NOT change.
+func (l *loader) read(dir string, above []string) (*Agent, []problem.Problem) {
+	own := &problem.List{Profile: l.profile}
+	a := l.agent(dir, above, own)
+	l.problems[dir] = own.Problems()
+	return a, l.problems[dir]
 }
 
 // agent reads the agent of a directory. list gets its problems.
@@ -247,9 +258,9 @@ func (l *loader) attach(a *Agent, ref *AgentRef, dir string, above []string, lis
 			list.Add(problem.CodeTooDeep, at, "more than %d levels or %d agents", maxLevels, maxAgents)
 			return
 		}
-		own := &problem.List{Profile: l.profile}
-		sub = l.agent(dir, above, own)
-		list.Append(errorsOf(own.Problems(), relative(a.Dir, dir)))
+		var problems []problem.Problem
+		sub, problems = l.read(dir, above)
+		list.Append(errorsOf(problems, relative(a.Dir, dir)))
 	}
 	if sub == nil {
 		return

@@ -28,7 +28,7 @@ type Budget struct {
 	bytes int64
 }
 
-// NewBudget returns the budget of one agent and its sub-agents.
+// NewBudget returns the budget of one agent and its sub-agents, or of all agents of an archive.
 func NewBudget() *Budget { return &Budget{files: MaxFiles, bytes: MaxBytes} }
 
 // Take counts one file of so many bytes that is read without Read. It reports whether the budget has room for it.
