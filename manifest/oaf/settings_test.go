@@ -266,7 +266,8 @@ func TestWrongMakesAreRefused(t *testing.T) {
 			t.Errorf("key %q was packed", key)
 		}
 	}
-	if _, err := New("huge", "acme", "helper"); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := New("huge", "acme", "helper"); !errors.Is(err, repute.ErrInvalid) ||
+		!strings.Contains(err.Error(), `"huge" is unknown (one of minimal, sub-agent, full)`) {
 		t.Errorf("template: %v", err)
 	}
 	a, err := New(TemplateMinimal, "acme", "helper")

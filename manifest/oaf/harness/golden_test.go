@@ -195,6 +195,14 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
+	for want, err := range map[string]error{
+		`to: "emacs" is unknown (claude-code, goose, deep-agents or letta)`: second(Export(team(t), "emacs", Options{})),
+		`layout: "flat" is unknown (loaded or text)`:                        second(Export(team(t), Goose, Options{Layout: "flat"})),
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
 }
 
 func second[V any](_ V, err error) error { return err }
