@@ -3,12 +3,14 @@ package oaf
 import (
 	"archive/zip"
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"repute"
 	"repute/manifest/oaf/problem"
@@ -279,5 +281,57 @@ health_check: {interval: 30}
 		s.Auth.Token != "${SEARCH_KEY}" || s.RateLimit != (RateLimit{120, 3}) || s.Permissions.MaxFileSize != 2<<20 ||
 		!slices.Equal(s.Permissions.ReadPaths, []string{"/data"}) || len(s.Extra) != 2 {
 		t.Errorf("server %+v", s)
+	}
+}
+
+// The agents of an archive share one budget: what one of them has read is not there for the next.
+func TestAgentsOfAnArchiveShareABudget(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{PackageName: text("format: oaf-package\n")}
+	for i := range 3 {
+		key := fmt.Sprint("a", i)
+		files[key+"/AGENTS.md"] = text(manifestOf("agentKey: "+key, "slug: acme/"+key))
+		for j := range tree.MaxFiles / 2 {
+			files[fmt.Sprintf("%s/docs/%d.md", key, j)] = text("x")
+		}
+	}
+	list := &problem.List{}
+	pack := loadPackage(files, problem.Lenient, list)
+	kept := 0
+	for _, a := range pack.Agents {
+		kept += len(a.Files)
+	}
+	if p, bad := repute.FirstError(list.Problems()); !bad || p.Code != problem.CodeTooManyFiles || kept > tree.MaxFiles {
+		t.Errorf("%d files of %d agents are kept: %+v", kept, len(pack.Agents), p)
+	}
+}
+
+// An agent of an archive that others name is read once, and has all of its problems.
+func TestAgentsOfAnArchiveAreReadOnce(t *testing.T) {
+	t.Parallel()
+	c := counted{fstest.MapFS{PackageName: text("format: oaf-package\n")}, map[string]int{}}
+	for i := range 20 {
+		key := fmt.Sprint("a", i)
+		c.MapFS[key+"/AGENTS.md"] = text(manifestOf("agentKey: "+key, "slug: acme/"+key, "agents: [{agent: shared}]"))
+	}
+	c.MapFS["shared/AGENTS.md"] = text(manifestOf("agentKey: shared", "slug: acme/shared", "colour: red", "license: \"\""))
+	c.MapFS["shared/docs/a.md"] = text("x")
+	list := &problem.List{}
+	pack := loadPackage(c, problem.Lenient, list)
+	if len(pack.Agents) != 21 || c.opened["shared/docs/a.md"] != 1 {
+		t.Fatalf("%d agents, shared is read %d times", len(pack.Agents), c.opened["shared/docs/a.md"])
+	}
+	shared := pack.Agents[20]
+	for _, a := range pack.Agents[:20] {
+		if a.Agents[0].Local != shared {
+			t.Errorf("%s has another sub-agent: %+v", a.Dir, a.Agents[0])
+		}
+	}
+	var at []string
+	for _, p := range list.Problems() {
+		at = append(at, p.File+" "+p.Code)
+	}
+	if !slices.Contains(at, "shared/AGENTS.md WO730") || !slices.Contains(at, "shared/AGENTS.md EO740") {
+		t.Errorf("problems %q", at)
 	}
 }

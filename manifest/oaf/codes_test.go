@@ -146,6 +146,7 @@ func yields() map[string]struct {
 		problem.CodeMember:        {having("colour: red"), "AGENTS.md:11 /colour"},
 		problem.CodeUnquoted:      {having("version: 1.10"), "AGENTS.md:5 /version"},
 		problem.CodeJSON:          {next("mcp-configs/s/ActiveMCP.json", "{\n \"a\": }"), "mcp-configs/s/ActiveMCP.json:2 "},
+		problem.CodeRestriction:   {having("config:\n  tools:\n    denied: [{name: Bash}]"), "AGENTS.md:13 /config/tools/denied"},
 		problem.CodeReserved:      {having("author: @acme"), "AGENTS.md:8 "},
 
 		problem.CodeMissing:       {having("-license"), "AGENTS.md:2 /license"},
@@ -273,6 +274,19 @@ func TestStrictIsStricter(t *testing.T) {
 				t.Errorf("%s: %+v", code, p)
 			}
 		}
+	}
+}
+
+// Hundreds of warnings do not hide that a required field is missing.
+func TestUnknownMembersHideNoError(t *testing.T) {
+	t.Parallel()
+	lines := []string{"-version"}
+	for i := range 600 {
+		lines = append(lines, fmt.Sprintf("x%d: 1", i))
+	}
+	_, problems := Load(dir("AGENTS.md", manifestOf(lines...)), ".", problem.Lenient)
+	if p, bad := repute.FirstError(problems); !bad || p.Code != problem.CodeMissing {
+		t.Errorf("the missing version is hidden by %d problems: %+v", len(problems), p)
 	}
 }
 

@@ -21,8 +21,9 @@ const ManifestName = "AGENTS.md"
 
 // Limits of the graph of sub-agents.
 const (
-	maxLevels = 8
-	maxAgents = 64
+	maxLevels     = 8
+	maxAgents     = 64
+	maxReferences = 256 // of one agent to others
 )
 
 // Load reads the agent in a directory of a file system, with the sub-agents whose directories are in the file system as
@@ -30,7 +31,7 @@ const (
 // no path leaves it. Problems are placed relative to the agent's directory, and those of sub-agents are given only
 // where they are errors. The agent is nil where there is no readable AGENTS.md.
 func Load(fsys fs.FS, dir string, profile problem.Profile) (*Agent, []problem.Problem) {
-	l := &loader{fsys: fsys, profile: profile, budget: tree.NewBudget(), known: map[string]*Agent{}}
+	l := newLoader(fsys, profile)
 	list := &problem.List{Profile: profile}
 	if !fs.ValidPath(dir) {
 		list.Add(problem.CodePath, problem.Place{}, "%.120q is no path of the file system", dir)
@@ -40,12 +41,30 @@ func Load(fsys fs.FS, dir string, profile problem.Profile) (*Agent, []problem.Pr
 	return agent, list.Problems()
 }
 
-// loader reads one agent and its sub-agents.
+// loader reads one agent and its sub-agents, or all agents of an archive.
 type loader struct {
 	fsys    fs.FS
 	profile problem.Profile
 	budget  *tree.Budget
 	known   map[string]*Agent // by directory; nil for one that could not be read
+	lookup  lookup
+
+	problems map[string][]problem.Problem // of the agents that read has read, by directory
+}
+
+// newLoader returns a loader that has read nothing.
+func newLoader(fsys fs.FS, profile problem.Profile) *loader {
+	return &loader{fsys: fsys, profile: profile, budget: tree.NewBudget(), known: map[string]*Agent{},
+		lookup:   lookup{fsys: fsys, budget: tree.NewBudget(), heads: map[string]head{}},
+		problems: map[string][]problem.Problem{}}
+}
+
+// read reads the agent of a directory that is not known, and keeps its problems, which the caller MUST NOT change.
+func (l *loader) read(dir string, above []string) (*Agent, []problem.Problem) {
+	own := &problem.List{Profile: l.profile}
+	a := l.agent(dir, above, own)
+	l.problems[dir] = own.Problems()
+	return a, l.problems[dir]
 }
 
 // agent reads the agent of a directory. list gets its problems.
@@ -184,6 +203,10 @@ func (l *loader) resolve(a *Agent, above []string, list *problem.List) {
 	for i := range a.Agents {
 		ref := &a.Agents[i]
 		at := problem.Place{File: ManifestName, Path: "/agents/" + strconv.Itoa(i), Line: ref.line}
+		if i == maxReferences {
+			list.Add(problem.CodeTooDeep, at, "more than %d references: this one and later ones are not looked for", maxReferences)
+			return
+		}
 		if isSelf(a, *ref) {
 			list.Add(problem.CodeSelf, at, "the agent names itself, %s", ref.ID())
 			continue
@@ -192,7 +215,11 @@ func (l *loader) resolve(a *Agent, above []string, list *problem.List) {
 			list.Add(problem.CodePath, at, "%.120q cannot be the name of a directory", ref.ID())
 			continue
 		}
-		dir := l.find(a, *ref)
+		dir := l.lookup.find(a, *ref)
+		if dir == "" && l.lookup.full {
+			list.Add(problem.CodeTooManyFiles, at, "%.120q was not looked for: too many other directories were", ref.ID())
+			continue
+		}
 		if dir == "" {
 			absent(*ref, list, at)
 			continue
@@ -219,46 +246,6 @@ func isSelf(a *Agent, ref AgentRef) bool {
 		ref.Agent == a.AgentKey && ref.Vendor == a.VendorKey)
 }
 
-// find returns the directory of a sub-agent, "" if there is none.
-func (l *loader) find(a *Agent, ref AgentRef) string {
-	for _, dir := range []string{
-		path.Join(a.Dir, agentsDir, ref.Agent), path.Join(a.Dir, agentsDir, ref.Vendor, ref.Agent),
-		path.Join(a.Dir, "..", ref.Agent), path.Join(a.Dir, "..", ref.Vendor, ref.Agent),
-		path.Join(a.Dir, "..", "..", ref.Vendor, ref.Agent),
-	} {
-		if dir != a.Dir && fs.ValidPath(dir) && l.isAgent(dir) && l.names(dir, ref) {
-			return dir
-		}
-	}
-	return ""
-}
-
-// isElement reports whether a name can be one element of a path.
-func isElement(name string) bool { return tree.IsSafe(name) && !strings.Contains(name, "/") }
-
-// isAgent reports whether a directory has an AGENTS.md and is reached without a symbolic link.
-func (l *loader) isAgent(dir string) bool {
-	for at := path.Join(dir, ManifestName); at != "."; at = path.Dir(at) {
-		info, err := fs.Lstat(l.fsys, at)
-		if err != nil || info.Mode()&fs.ModeSymlink != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// names reports whether the agent of a directory is the one that a reference names: another vendor's agent may have a
-// directory of the same name.
-func (l *loader) names(dir string, ref AgentRef) bool {
-	f, err := tree.ReadFile(l.fsys, path.Join(dir, ManifestName), tree.MaxManifest)
-	if err != nil {
-		return false
-	}
-	sub, _ := parseManifest(f.Data, ManifestName, &problem.List{})
-	return sub == nil || (ref.Vendor == "" || sub.VendorKey == "" || sub.VendorKey == ref.Vendor) &&
-		(sub.AgentKey == "" || sub.AgentKey == ref.Agent)
-}
-
 // attach reads the sub-agent of a directory, once for all references to it.
 func (l *loader) attach(a *Agent, ref *AgentRef, dir string, above []string, list *problem.List, at problem.Place) {
 	if slices.Contains(above, dir) {
@@ -271,9 +258,9 @@ func (l *loader) attach(a *Agent, ref *AgentRef, dir string, above []string, lis
 			list.Add(problem.CodeTooDeep, at, "more than %d levels or %d agents", maxLevels, maxAgents)
 			return
 		}
-		own := &problem.List{Profile: l.profile}
-		sub = l.agent(dir, above, own)
-		list.Append(errorsOf(own.Problems(), relative(a.Dir, dir)))
+		var problems []problem.Problem
+		sub, problems = l.read(dir, above)
+		list.Append(errorsOf(problems, relative(a.Dir, dir)))
 	}
 	if sub == nil {
 		return

@@ -50,7 +50,7 @@ func New(kind Template, vendor, key string) (*Agent, error) {
 	case TemplateFull:
 		a.full()
 	default:
-		return nil, repute.Invalid("template", fmt.Sprintf("%.80q is none", kind), "one of minimal, sub-agent, full")
+		return nil, repute.Invalid("template", fmt.Sprintf("%.80q is unknown", kind), "one of minimal, sub-agent, full")
 	}
 	return a, nil
 }

@@ -28,8 +28,8 @@ func readManifest(o *frontmatter.Object) *Agent {
 		Author:      o.Text("author"),
 		License:     o.Text("license"),
 		Tags:        o.Texts("tags"),
-		Tools:       toolNames(o, "tools"),
-		Config:      readConfig(o.Object("config")),
+		Tools:       toolNames(o.Restricting(), "tools"),
+		Config:      readConfig(o.Restricting().Object("config")),
 		Model:       readModel(o),
 		Harness:     o.Object("harnessConfig").Members(),
 	}
@@ -92,11 +92,12 @@ func (a *Agent) readReferences(o *frontmatter.Object) {
 
 // readConfig reads config. Zero and absent differ for the temperature, of which 0 is a usual value.
 func readConfig(o *frontmatter.Object) Config {
-	c := Config{MaxTokens: o.Whole("max_tokens"), RequireConfirmation: o.Bool("require_confirmation", false)}
+	limits := o.Restricting()
+	c := Config{MaxTokens: o.Whole("max_tokens"), RequireConfirmation: limits.Bool("require_confirmation", false)}
 	if t, ok := o.Number("temperature"); ok {
 		c.Temperature = &t
 	}
-	if tools := o.Object("tools"); tools != nil {
+	if tools := limits.Object("tools").Restricting(); tools != nil {
 		c.Allowed, c.Denied = toolNames(tools, "allowed"), toolNames(tools, "denied")
 	}
 	c.Extra = o.Rest()

@@ -50,18 +50,23 @@ func LoadZip(b []byte, profile problem.Profile) (Package, []problem.Problem) {
 	return pack, list.Problems()
 }
 
-// loadPackage reads all agents of an archive that is safe to read. Problems of each are placed below its directory.
+// loadPackage reads all agents of an archive that is safe to read. Problems of each are placed below its directory. All
+// agents share one budget, and each is read once, whatever number of others name it: an archive of some hundred KiB
+// would take gigabytes otherwise.
 func loadPackage(fsys fs.FS, profile problem.Profile, list *problem.List) Package {
 	root := packageRoot(fsys)
 	pack := readPackage(fsys, root, list)
+	l := newLoader(fsys, profile)
 	for _, dir := range agentDirs(fsys, root) {
-		own := &problem.List{Profile: profile}
-		a, problems := Load(fsys, dir, profile)
+		a, known := l.known[dir]
+		if !known {
+			a, _ = l.read(dir, nil)
+		}
+		problems := slices.Clone(l.problems[dir])
 		for i := range problems {
 			problems[i].File = path.Join(dir, problems[i].File)
 		}
-		own.Append(problems)
-		list.Append(own.Problems())
+		list.Append(problems)
 		if a != nil {
 			pack.Agents = append(pack.Agents, a)
 		}

@@ -68,14 +68,15 @@ func (s *Server) readSelection(b []byte, file string, list *problem.List) {
 		return
 	}
 	s.identity(o)
-	sel := &s.Selection
-	sel.Excluded = append(o.Texts("excludedTools"), o.Texts("disabled_tools")...)
+	sel, limits := &s.Selection, o.Restricting()
+	sel.Excluded = append(excludedTools(limits, "excludedTools"), excludedTools(limits, "disabled_tools")...)
 	sel.Settings = o.JSON("tool_config")
-	for _, t := range o.Objects("selectedTools", "name") {
-		sel.Tools = append(sel.Tools, SelectedTool{Name: t.Text("name"), Enabled: t.Bool("enabled", true),
-			Description: t.Text("description"), Required: t.Bool("required", false), line: t.At("").Line})
+	for _, t := range limits.Objects("selectedTools", "name") {
+		sel.Tools = append(sel.Tools, SelectedTool{Name: t.Restricting().Text("name"),
+			Enabled: t.Restricting().Bool("enabled", true), Description: t.Text("description"),
+			Required: t.Bool("required", false), line: t.At("").Line})
 	}
-	for _, name := range o.Texts("enabled_tools") {
+	for _, name := range limits.Texts("enabled_tools") {
 		sel.Tools = append(sel.Tools, SelectedTool{Name: name, Enabled: true, line: o.At("enabled_tools").Line})
 	}
 	sel.Strategy = strategy(o, sel)
@@ -88,9 +89,25 @@ func (s *Server) readSelection(b []byte, file string, list *problem.List) {
 	checkSelection(o, sel)
 }
 
+// excludedTools reads a list of tools that the agent must not see: names, or objects with a name as in selectedTools.
+func excludedTools(o *frontmatter.Object, key string) []string {
+	if !o.IsList(key) {
+		return o.Texts(key)
+	}
+	names := []string{}
+	for _, t := range o.Objects(key, "name") {
+		if !t.Restricting().IsText("name") {
+			o.Report(problem.CodeRestriction, key, "an entry is no text and no object with a name")
+			continue
+		}
+		names = append(names, t.Text("name"))
+	}
+	return names
+}
+
 // strategy returns the context strategy: as written, else by whether tools are listed.
 func strategy(o *frontmatter.Object, sel *Selection) string {
-	switch written := o.Text("contextStrategy"); written {
+	switch written := o.Restricting().Text("contextStrategy"); written {
 	case StrategyAll, StrategySubset:
 		return written
 	case "":
@@ -147,7 +164,7 @@ func (s *Server) readConfig(b []byte, file string, list *problem.List) {
 	s.identity(o)
 	s.Connection = readConnection(o)
 	s.Auth = readAuth(o)
-	s.Permissions = readPermissions(o.Object("permissions"))
+	s.Permissions = readPermissions(o.Restricting().Object("permissions").Restricting())
 	s.RateLimit = readRateLimit(o)
 	s.Extra = o.Rest()
 	s.checkConfig(o)
@@ -239,7 +256,7 @@ func readPermissions(o *frontmatter.Object) Permissions {
 
 // paths reads a list of the other form; a bool there is no list and is kept as unknown.
 func paths(o *frontmatter.Object, key string) []string {
-	if !o.IsList(key) {
+	if o.IsBool(key) {
 		return nil
 	}
 	return o.Texts(key)
@@ -253,7 +270,7 @@ func size(o *frontmatter.Object, key string) int64 {
 	}
 	m := regexp.MustCompile(`^(?i)([0-9]{1,9})\s*(b|kb?|mb?|gb?|kib|mib|gib)?$`).FindStringSubmatch(text)
 	if m == nil {
-		o.Report(problem.CodeType, key, "is no size, such as 10MB")
+		o.Report(problem.CodeRestriction, key, "is no size, such as 10MB")
 		return 0
 	}
 	n, _ := strconv.ParseInt(m[1], 10, 64) // at most nine digits

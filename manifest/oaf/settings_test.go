@@ -91,7 +91,7 @@ func TestUnits(t *testing.T) {
 	for size, want := range map[string]int64{"5": 5, "5B": 5, "5k": 5_000, "5KB": 5_000, "5KiB": 5 << 10, "10MB": 10_000_000, "10 mb": 10_000_000,
 		"2MiB": 2 << 20, "1GB": 1_000_000_000, "1GiB": 1 << 30, "\"\"": 0, "10TB": -1, "-5": -1, "1.5MB": -1, "9999999999": -1, "MB": -1} {
 		s, got := configured(t, head+"permissions: {max_file_size: "+size+"}")
-		if s.Permissions.MaxFileSize != max(want, 0) || slices.Contains(got, problem.CodeType) != (want < 0) {
+		if s.Permissions.MaxFileSize != max(want, 0) || slices.Contains(got, problem.CodeRestriction) != (want < 0) {
 			t.Errorf("%s is %d bytes, codes %v, want %d", size, s.Permissions.MaxFileSize, got, want)
 		}
 	}
@@ -112,6 +112,71 @@ func TestUnits(t *testing.T) {
 			bad != (slices.Contains(got, problem.CodeRange) || slices.Contains(got, problem.CodeType)) {
 			t.Errorf("%s: %+v, codes %v", rate, s.RateLimit, got)
 		}
+	}
+}
+
+// A member that restricts an agent and has another type is an error in both profiles, at its place: the agent would be
+// allowed more than its file says.
+func TestRestrictionsOfAnotherType(t *testing.T) {
+	t.Parallel()
+	const http = "connection: {type: http, url: \"http://a\"}\n"
+	selection := func(text string) judged {
+		return next("mcp-configs/s/config.yaml", http, "mcp-configs/s/ActiveMCP.json", text)
+	}
+	for at, from := range map[string][]judged{
+		"/config/tools/denied": {having("config: {tools: {denied: [{name: Bash}]}}"), having("config: {tools: {denied: {Bash: true}}}"),
+			having("config: {tools: {denied: true}}"), having("config: {tools: {denied: [[Bash]]}}")},
+		"/config/tools/allowed":        {having("config: {tools: {allowed: [{name: Bash}]}}"), having("config: {tools: {allowed: {Bash: false}}}")},
+		"/config/tools":                {having("config: {tools: [Bash]}")},
+		"/config":                      {having("config: [{tools: {denied: [Bash]}}]"), having("config: strict")},
+		"/config/require_confirmation": {having("config: {require_confirmation: always}"), having("config: {require_confirmation: [true]}")},
+		"/tools":                       {having("tools: {Bash: false}"), having("tools: [{name: Read}]"), having("tools: false")},
+		"/permissions":                 {server(http + "permissions: [read]"), server(http + "permissions: none")},
+		"/permissions/allow_paths":     {server(http + "permissions: {allow_paths: {a: b}}"), server(http + "permissions: {allow_paths: true}")},
+		"/permissions/deny_paths":      {server(http + "permissions: {deny_paths: [{path: /etc}]}")},
+		"/permissions/write":           {server(http + "permissions: {write: {a: b}}")},
+		"/permissions/read_only":       {server(http + "permissions: {read_only: always}")},
+		"/permissions/max_file_size":   {server(http + "permissions: {max_file_size: small}"), server(http + "permissions: {max_file_size: [1]}")},
+		"/excludedTools": {selection(`{"excludedTools": {"delete": true}}`), selection(`{"excludedTools": [["delete"]]}`),
+			selection(`{"excludedTools": [{"tool": "delete"}]}`), selection(`{"excludedTools": [true, null]}`)},
+		"/disabled_tools":          {selection(`{"disabled_tools": {"delete": true}}`)},
+		"/enabled_tools":           {selection(`{"enabled_tools": {"delete": false}}`)},
+		"/selectedTools":           {selection(`{"selectedTools": {"delete": false}, "contextStrategy": "all"}`)},
+		"/selectedTools/0/enabled": {selection(`{"selectedTools": [{"name": "delete", "enabled": "nein"}]}`)},
+		"/selectedTools/0/name":    {selection(`{"selectedTools": [{"name": ["delete"], "enabled": false}], "contextStrategy": "all"}`)},
+		"/contextStrategy":         {selection(`{"contextStrategy": ["subset"]}`)},
+	} {
+		for i, judge := range from {
+			for _, profile := range []problem.Profile{problem.Lenient, problem.Strict} {
+				problems := judge(t, profile)
+				if !slices.ContainsFunc(problems, func(p problem.Problem) bool {
+					return p.Code == problem.CodeRestriction && p.Severity == repute.SeverityError && p.Path == at && p.Line > 0 && p.File != ""
+				}) {
+					t.Errorf("%s, %d, profile %d: %v", at, i, profile, problems)
+				}
+			}
+		}
+	}
+}
+
+// A restriction whose value cannot be told restricts, and an excluded tool may be an object with a name.
+func TestRestrictionsFailClosed(t *testing.T) {
+	t.Parallel()
+	a, _ := ParseManifest([]byte(manifestOf("config: {require_confirmation: always}")), problem.Lenient)
+	if !a.Config.RequireConfirmation {
+		t.Error("require_confirmation: always asks for nothing")
+	}
+	sel, _ := ParseSelection([]byte(`{"selectedTools": [{"name": "delete", "enabled": "nein"}], "contextStrategy": "all"}`), problem.Lenient)
+	if sel.Allows("delete") {
+		t.Error("enabled: nein enables the tool")
+	}
+	sel, problems := ParseSelection([]byte(`{"excludedTools": [{"name": "delete"}, "drop_*"], "disabled_tools": "wipe"}`), problem.Strict)
+	if _, bad := repute.FirstError(problems); bad || sel.Allows("delete") || sel.Allows("drop_all") || sel.Allows("wipe") || !sel.Allows("read") {
+		t.Errorf("%+v, %v", sel, problems)
+	}
+	s, got := configured(t, "connection: {command: a}\npermissions: {write: /tmp, read: true, read_only: \"yes\"}")
+	if len(got) > 0 || !slices.Equal(s.Permissions.WritePaths, []string{"/tmp"}) || !s.Permissions.ReadOnly || s.Permissions.Extra["read"] == nil {
+		t.Errorf("%+v, codes %v", s.Permissions, got)
 	}
 }
 
@@ -201,7 +266,8 @@ func TestWrongMakesAreRefused(t *testing.T) {
 			t.Errorf("key %q was packed", key)
 		}
 	}
-	if _, err := New("huge", "acme", "helper"); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := New("huge", "acme", "helper"); !errors.Is(err, repute.ErrInvalid) ||
+		!strings.Contains(err.Error(), `"huge" is unknown (one of minimal, sub-agent, full)`) {
 		t.Errorf("template: %v", err)
 	}
 	a, err := New(TemplateMinimal, "acme", "helper")

@@ -20,6 +20,8 @@ type Object struct {
 	keys   []string
 	values map[string]*yaml.Node
 	used   map[string]bool
+
+	restricts bool // as Restricting says
 }
 
 // object opens a mapping; a repeated member is an error, and the first one counts.
@@ -107,7 +109,30 @@ func (o *Object) Report(code, key, format string, args ...any) {
 }
 
 // wrong reports a member of another type than the format gives it. Its value is left out.
-func (o *Object) wrong(key, want string) { o.Report(problem.CodeType, key, "is no %s", want) }
+func (o *Object) wrong(key, want string) {
+	code := problem.CodeType
+	if o.restricts {
+		code = problem.CodeRestriction
+	}
+	o.Report(code, key, "is no %s", want)
+}
+
+// Restricting returns the object for reading members that restrict an agent, such as denied tools. A member of another
+// type is an error there, because an agent without it may do more; a bool alone is no text and no list of texts. The
+// objects in it are usual ones.
+func (o *Object) Restricting() *Object {
+	if o == nil {
+		return nil
+	}
+	restricting := *o
+	restricting.restricts = true
+	return &restricting
+}
+
+// isText reports whether a value is taken as a text.
+func (o *Object) isText(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && !(o.restricts && n.ShortTag() == "!!bool")
+}
 
 // Text returns a text. A number or a bool is taken by its characters: published files leave out the quotes.
 func (o *Object) Text(key string) string {
@@ -115,7 +140,7 @@ func (o *Object) Text(key string) string {
 	if n == nil {
 		return ""
 	}
-	if n.Kind != yaml.ScalarNode {
+	if !o.isText(n) {
 		o.wrong(key, "text")
 		return ""
 	}
@@ -131,7 +156,13 @@ func (o *Object) IsNumber(key string) bool {
 // IsText reports whether a member is a scalar, whatever its type.
 func (o *Object) IsText(key string) bool {
 	n := o.peek(key)
-	return n != nil && n.Kind == yaml.ScalarNode
+	return n != nil && o.isText(n)
+}
+
+// IsBool reports whether a member is a bool without quotes.
+func (o *Object) IsBool(key string) bool {
+	n := o.peek(key)
+	return n != nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool"
 }
 
 // IsList reports whether a member is a list.
@@ -166,7 +197,7 @@ func (o *Object) Texts(key string) []string {
 	switch {
 	case n == nil:
 		return nil
-	case n.Kind == yaml.ScalarNode:
+	case o.isText(n):
 		return []string{n.Value}
 	case n.Kind != yaml.SequenceNode:
 		o.wrong(key, "list of texts")
@@ -174,7 +205,7 @@ func (o *Object) Texts(key string) []string {
 	}
 	out := []string{}
 	for _, child := range n.Content {
-		if child = target(child); child.Kind != yaml.ScalarNode {
+		if child = target(child); !o.isText(child) {
 			o.wrong(key, "list of texts")
 			continue
 		}
@@ -183,7 +214,8 @@ func (o *Object) Texts(key string) []string {
 	return out
 }
 
-// Bool returns a bool, else the default.
+// Bool returns a bool, else the default. In a restricting object the default permits something, and a member of another
+// type has the opposite value.
 func (o *Object) Bool(key string, otherwise bool) bool {
 	n := o.get(key)
 	if n == nil {
@@ -196,7 +228,7 @@ func (o *Object) Bool(key string, otherwise bool) bool {
 		return false
 	}
 	o.wrong(key, "bool: true or false")
-	return otherwise
+	return otherwise != o.restricts
 }
 
 // Number returns a number. ok is false for an absent member.

@@ -70,7 +70,7 @@ type Loss struct {
 // and for an agent that has neither a key nor a name.
 func Export(a *oaf.Agent, to Target, o Options) (Result, error) {
 	if o.Layout != "" && o.Layout != LayoutLoaded && o.Layout != LayoutText {
-		return Result{}, repute.Invalid("layout", fmt.Sprintf("%.80q is none", o.Layout), "loaded or text")
+		return Result{}, repute.Invalid("layout", fmt.Sprintf("%.80q is unknown", o.Layout), "loaded or text")
 	}
 	if o.Models == nil {
 		o.Models = Models()
@@ -90,7 +90,7 @@ func Export(a *oaf.Agent, to Target, o Options) (Result, error) {
 	case Letta:
 		err = e.letta(a)
 	default:
-		return Result{}, repute.Invalid("to", fmt.Sprintf("%.80q is none", to), "claude-code, goose, deep-agents or letta")
+		return Result{}, repute.Invalid("to", fmt.Sprintf("%.80q is unknown", to), "claude-code, goose, deep-agents or letta")
 	}
 	if err != nil {
 		return Result{}, err

@@ -195,9 +195,35 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
+	for want, err := range map[string]error{
+		`to: "emacs" is unknown (claude-code, goose, deep-agents or letta)`: second(Export(team(t), "emacs", Options{})),
+		`layout: "flat" is unknown (loaded or text)`:                        second(Export(team(t), Goose, Options{Layout: "flat"})),
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
 }
 
 func second[V any](_ V, err error) error { return err }
+
+// Denied tools of another type are an error of the import: the imported agent would deny nothing.
+func TestImportOfDeniedToolsOfAnotherType(t *testing.T) {
+	for _, denied := range []string{"{Bash: true}", "[{name: Bash}]", "true"} {
+		fsys, err := tree.FS([]tree.File{{Path: ".claude/agents/deploy.md",
+			Data: []byte("---\nname: deploy\ndescription: Deploys.\ndisallowedTools: " + denied + "\n---\n\nDeploy it.\n")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := FromClaudeCode(fsys)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%s: %d agents, %v", denied, len(all), err)
+		}
+		if p, bad := repute.FirstError(all[0].Problems); !bad || p.Code != problem.CodeRestriction {
+			t.Errorf("%s: %+v, denied %q", denied, all[0].Problems, all[0].Agent.Config.Denied)
+		}
+	}
+}
 
 func TestImportOfAForeignProject(t *testing.T) {
 	fsys, err := tree.FS([]tree.File{

@@ -191,6 +191,7 @@ func sortedUnique(names []string) []string {
 
 // toolList reads a list of tools: one text with commas, or a list.
 func toolList(head *frontmatter.Object, key string) []string {
+	head = head.Restricting()
 	if head.IsText(key) {
 		return skill.Tools(head.Text(key))
 	}

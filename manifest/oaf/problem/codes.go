@@ -34,6 +34,7 @@ const (
 	CodeUnquoted      = "WO731"
 	CodeJSON          = "EO732"
 	CodeReserved      = "WO733"
+	CodeRestriction   = "EO734"
 
 	// The manifest.
 	CodeMissing       = "EO740"

@@ -113,3 +113,27 @@ func TestListIsBoundedAndStrict(t *testing.T) {
 		t.Errorf("first %s, last %s", all[0].Code, all[len(all)-1].Code)
 	}
 }
+
+// Warnings never hide an error that follows them, and errors never hide a warning: a list with an error stays failed.
+func TestWarningsHideNoError(t *testing.T) {
+	l := &List{}
+	for range 3 * maxProblems {
+		l.Add(CodeMember, Place{File: "AGENTS.md"}, "x")
+	}
+	l.Add(CodeMissing, Place{File: "AGENTS.md"}, "version is required")
+	if _, bad := repute.FirstError(l.Problems()); !bad || l.Len() != maxProblems+2 {
+		t.Errorf("an error after many warnings is hidden: %v among %d problems", !bad, l.Len())
+	}
+	for range 3 * maxProblems {
+		l.Add(CodeMissing, Place{File: "AGENTS.md"}, "x")
+	}
+	more := 0
+	for _, p := range l.Problems() {
+		if p.Code == CodeMore {
+			more++
+		}
+	}
+	if n := repute.CountSeverity(l.Problems(), repute.SeverityError); n != maxProblems || more != 2 || l.Len() != 2*maxProblems+2 {
+		t.Errorf("%d errors and %d marks among %d problems", n, more, l.Len())
+	}
+}

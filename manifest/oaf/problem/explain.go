@@ -71,6 +71,8 @@ func aboutText() []explanation {
 		{CodeReserved, true, "a text that begins with @ or a backtick without quotes, which is no YAML; it is read",
 			"put it into quotes"},
 		{CodeJSON, true, "not JSON", "check it with a JSON parser"},
+		{CodeRestriction, true, "another type than the format's in a member that restricts the agent: it would restrict nothing",
+			"use the type that the message names"},
 	}
 }
 
@@ -126,7 +128,7 @@ func aboutReferences() []explanation {
 			"check the name with the server's list of tools"},
 		{CodeNotAsked, false, "an MCP server that could not be asked for its tools", "start the server and check again"},
 		{CodeExcluded, true, "a tool that is selected and excluded; it is excluded", "remove it from one of the lists"},
-		{CodeTooDeep, true, "sub-agents nested too deep, or too many of them", "keep to 8 levels and 64 agents"},
+		{CodeTooDeep, true, "sub-agents nested too deep, or too many of them", "keep to 8 levels, 64 agents and 256 references of each"},
 	}
 }
 

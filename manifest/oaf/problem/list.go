@@ -8,7 +8,8 @@ import (
 	"repute"
 )
 
-// maxProblems bounds a list: a hostile directory could make millions.
+// maxProblems bounds the errors of a list, and its warnings and infos: a hostile directory could make millions. Each
+// has a bound of its own, so that warnings never hide an error.
 const maxProblems = 500
 
 // Place says where a problem is.
@@ -22,21 +23,26 @@ type Place struct {
 type List struct {
 	Profile  Profile
 	problems []Problem
-	full     bool
+	errors   int // errors that Add got, also those beyond the bound
+	others   int // warnings and infos that Add got, also those beyond the bound
 }
 
 // Add appends a problem. In the strict profile a code that explains itself as strict becomes an error: its first letter
-// changes, its number stays.
+// changes, its number stays. Beyond the bound of its kind, the first problem is replaced by an info that says so, and
+// later ones are left out.
 func (l *List) Add(code string, at Place, format string, args ...any) {
-	if l.full {
-		return
-	}
-	if len(l.problems) == maxProblems {
-		l.full = true
-		code, at, format, args = CodeMore, Place{}, "more than %d problems", []any{maxProblems}
-	}
 	if l.Profile == Strict && explain(code).strict {
 		code = "E" + code[1:]
+	}
+	count, kind := &l.others, "warnings and infos"
+	if repute.SeverityOf(code) == repute.SeverityError {
+		count, kind = &l.errors, "errors"
+	}
+	if *count++; *count > maxProblems+1 {
+		return
+	}
+	if *count > maxProblems {
+		code, at, format, args = CodeMore, Place{}, "more than %d %s", []any{maxProblems, kind}
 	}
 	l.problems = append(l.problems, Problem{
 		Problem: repute.Problem{Code: code, Severity: repute.SeverityOf(code), Path: at.Path,

@@ -28,8 +28,15 @@ type Budget struct {
 	bytes int64
 }
 
-// NewBudget returns the budget of one agent and its sub-agents.
+// NewBudget returns the budget of one agent and its sub-agents, or of all agents of an archive.
 func NewBudget() *Budget { return &Budget{files: MaxFiles, bytes: MaxBytes} }
+
+// Take counts one file of so many bytes that is read without Read. It reports whether the budget has room for it.
+func (b *Budget) Take(bytes int64) bool {
+	b.files--
+	b.bytes -= bytes
+	return b.files >= 0 && b.bytes >= 0
+}
 
 // Read returns all files below a directory, ordered by path. It never follows a symbolic link, and reports and leaves
 // out what is over a limit. Problems are placed below the directory.

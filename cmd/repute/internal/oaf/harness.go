@@ -109,7 +109,7 @@ func imports(source, from string) ([]harness.Import, error) {
 		}
 		return harness.FromLetta(b)
 	}
-	return nil, repute.Invalid("from", fmt.Sprintf("%.80q is none", from), "claude-code or letta")
+	return nil, repute.Invalid("from", fmt.Sprintf("%.80q is unknown", from), "claude-code or letta")
 }
 
 // writeImport writes an imported agent to a directory below output. A name that is no directory is refused: the file is

@@ -273,7 +273,7 @@ func TestRefusedCommands(t *testing.T) {
 		{[]string{"export", agent, "--to", "emacs", "--output", out}, "claude-code"},
 		{[]string{"export", agent, "--to", "goose", "--layout", "flat", "--output", out}, "layout"},
 		{[]string{"export", broken, "--to", "goose", "--output", out}, "oaf check"},
-		{[]string{"import", agent, "--from", "emacs", "--output", out}, "letta"},
+		{[]string{"import", agent, "--from", "emacs", "--output", out}, "\"emacs\" is unknown (claude-code or letta)"},
 		{[]string{"import", agent, "--from", "claude-code", "--output", out}, ".claude"},
 		{[]string{"import", archive, "--from", "letta", "--output", out}, ".af"},
 		{[]string{"import", filepath.Join(dir, "none"), "--from", "letta", "--output", out}, "archive"},
