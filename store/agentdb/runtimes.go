@@ -53,9 +53,9 @@ type Work struct {
 	Agent, Capability string
 	// Runs are executions, and Failed those of them with a status from 400 to 599. The outcome of an execution is its HTTP
 	// status in decimal digits; any other text counts as no failure.
-	Runs, Failed      int64
-	Paid              int64 // executions for which money moved or was promised
-	Last              time.Time
+	Runs, Failed int64
+	Paid         int64 // executions for which money moved or was promised
+	Last         time.Time
 	// Revenue is the sum of what paid executions were paid, and Price that of the newest one, in the smallest unit of
 	// Currency; "0" without any.
 	Revenue, Price string

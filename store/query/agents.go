@@ -161,7 +161,7 @@ func metadataColumns() string {
 }
 
 // ReadAgents reads agents with one statement, however many there are, and their scores with another
-// one. whole says whether texts are complete or shortened as in lists.
+// one of the same message. whole says whether texts are complete or shortened as in lists.
 func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[store.AgentKey]*repute.Agent,
 	error) {
 	columns := listedAgents()
@@ -169,19 +169,22 @@ func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool
 		columns = wholeAgents()
 	}
 	chains, tokens := store.KeyColumns(ids)
-	rows, err := tx.Query(ctx, currentAgents+columns, chains, tokens)
-	if err != nil {
-		return nil, err
-	}
-	agents, err := pgx.CollectRows(rows, scanAgent)
-	if err != nil {
-		return nil, err
-	}
+	var agents []repute.Agent
+	var scores map[store.AgentKey]repute.Score
+	err := send(ctx, tx, func(b *pgx.Batch) {
+		b.Queue(currentAgents+columns, chains, tokens).Query(func(rows pgx.Rows) (err error) {
+			agents, err = pgx.CollectRows(rows, scanAgent)
+			return err
+		})
+		scores = queueScores(b, ids, whole)
+	})
 	out := make(map[store.AgentKey]*repute.Agent, len(agents))
 	for i := range agents {
-		out[store.KeyOf(agents[i].ID)] = &agents[i]
+		k := store.KeyOf(agents[i].ID)
+		agents[i].Score = scores[k]
+		out[k] = &agents[i]
 	}
-	return out, readScores(ctx, tx, out, whole)
+	return out, err
 }
 
 // readMetadata sets the metadata of agents from the rows of a statement.

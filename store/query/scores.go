@@ -93,20 +93,6 @@ func scanNewest(row pgx.CollectableRow) (repute.Score, error) {
 	return s, err
 }
 
-// readScores sets the newest scores of agents.
-func readScores(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*repute.Agent, results bool) error {
-	ids := make([]repute.AgentID, 0, len(agents))
-	for _, a := range agents {
-		ids = append(ids, a.ID)
-	}
-	var scores map[store.AgentKey]repute.Score
-	err := send(ctx, tx, func(b *pgx.Batch) { scores = queueScores(b, ids, results) })
-	for k, s := range scores {
-		agents[k].Score = s
-	}
-	return err
-}
-
 // score returns the subject's stored score.
 func score(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	if s.Block != chaindb.Everything {

@@ -153,7 +153,7 @@ func (s *Snapshot) Read(ctx context.Context, q Query) ([]Row, error) {
 	b := &builder{schema: s.schema, chain: s.Chain.ID, args: []any{int64(s.Chain.ID)}, firstBlocks: firstBlocks}
 	unused := *b
 	if q.hasPlaces() && q.Skip > 0 {
-		none := false
+		var none bool
 		if b.from, none, err = s.placeBefore(ctx, unused, q); err != nil || none {
 			return nil, err
 		}
