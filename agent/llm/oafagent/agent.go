@@ -237,7 +237,7 @@ func (r *run) tools(ctx context.Context) ([]llm.Tool, error) {
 	names := map[string]bool{}
 	out := list[:0]
 	for _, t := range list {
-		if r.denied(t.Name) || names[t.Name] {
+		if r.def.Denies(t.Name) || names[t.Name] {
 			continue
 		}
 		names[t.Name] = true
@@ -246,10 +246,15 @@ func (r *run) tools(ctx context.Context) ([]llm.Tool, error) {
 	return out, nil
 }
 
-// denied reports whether the agent's file denies a tool, by its name, by its server, or by its name there.
-func (a *Agent) denied(name string) bool {
-	server, tool, served := strings.Cut(name, separator)
-	return a.def.Denies(name) || served && (a.def.Denies(server) || a.def.Denies(tool))
+// denies reports whether the agent's file denies a tool of a server. The server's and the tool's own names are tested,
+// because the name that the model sees has other characters and can be shortened.
+func (a *Agent) denies(s *server, tool string) bool {
+	names := []string{s.def.Name, s.name, tool, s.def.Name + separator + tool, s.toolName(tool)}
+	if s.def.Vendor != "" {
+		vendor := "@" + strings.TrimPrefix(s.def.Vendor, "@")
+		names = append(names, vendor+"/"+s.def.Name, vendor[1:]+"/"+s.def.Name)
+	}
+	return slices.ContainsFunc(names, a.def.Denies)
 }
 
 // confirm makes a tool ask a person before each call, where the agent's file requires it.

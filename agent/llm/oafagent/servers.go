@@ -173,6 +173,9 @@ func safeName(name string) string {
 	return out[:min(len(out), 64)]
 }
 
+// toolName is the name of a tool of the server as the model sees it.
+func (s *server) toolName(tool string) string { return safeName(s.name + separator + tool) }
+
 // offered is a tool as a server describes it, in the form that is journaled.
 type offered struct {
 	Server      int             `json:"server"`
@@ -204,7 +207,9 @@ func (r *run) serverTools(ctx context.Context) (out []llm.Tool, err error) {
 			return nil, err
 		}
 		for _, t := range list {
-			out = append(out, r.serverTool(t))
+			if !r.denies(r.servers[t.Server], t.Tool) {
+				out = append(out, r.serverTool(t))
+			}
 		}
 	}
 	return out, nil
@@ -223,9 +228,13 @@ func mustJSON(v any) json.RawMessage {
 // serverTool is a tool of a server for the model.
 func (r *run) serverTool(t offered) llm.Tool {
 	s := r.servers[t.Server]
-	name := safeName(s.name + separator + t.Tool)
-	tool := llm.Tool{ToolDef: llm.ToolDef{Name: name, Description: t.Description, Schema: t.Schema},
-		Run: func(ctx context.Context, input json.RawMessage) (string, error) { return s.call(ctx, t, input) }}
+	tool := llm.Tool{ToolDef: llm.ToolDef{Name: s.toolName(t.Tool), Description: t.Description, Schema: t.Schema},
+		Run: func(ctx context.Context, input json.RawMessage) (string, error) {
+			if r.denies(s, t.Tool) {
+				return "", repute.Invalid("tool", fmt.Sprintf("%.80q is denied by the agent's file", t.Tool), "another tool")
+			}
+			return s.call(ctx, t, input)
+		}}
 	if t.ReadOnly {
 		return tool
 	}
