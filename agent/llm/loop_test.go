@@ -56,8 +56,8 @@ func TestToolCall(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			var streamed strings.Builder
 			parts := 0
-			s := modeltest.New(modeltest.Turn{Text: "I call it.", Calls: []modeltest.Call{{Name: "add", Input: `{"a": 7}`}}},
-				modeltest.Turn{Text: "It is seven of course.", Input: 30, Output: 9})
+			s := modeltest.New(modeltest.Turn{Text: "I call it.", Calls: []modeltest.Call{{Name: "add", Input: `{"a": 7}`}}, Input: 10,
+				Output: 6}, modeltest.Turn{Text: "It is seven of course.", Input: 30, Output: 9})
 			got, err := ask(t, provider, s, func(l *llm.Loop) {
 				l.Text = func(turn int, part string) {
 					if turn == 2 {
@@ -69,7 +69,7 @@ func TestToolCall(t *testing.T) {
 			if err != nil || got.Text != "It is seven of course." || got.Turns != 2 || got.ToolCalls != 1 {
 				t.Fatalf("%+v, %v", got, err)
 			}
-			if got.Usage != (llm.Usage{Input: 40, Output: 14}) {
+			if got.Usage != (llm.Usage{Input: 40, Output: 15}) {
 				t.Errorf("usage %+v", got.Usage)
 			}
 			if streamed.String() != got.Text || parts < 3 {

@@ -28,6 +28,8 @@ type Turn struct {
 	Wait <-chan struct{}
 	// Input and Output are the tokens that the answer says; 0 for 10 and 5.
 	Input, Output int
+	// Uncounted says that the answer reports no tokens.
+	Uncounted bool
 }
 
 // Call is a call of a tool in an answer.
@@ -110,7 +112,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // respond writes an answer.
 func respond(w http.ResponseWriter, s speaker, t Turn, stream bool) {
-	if t.Input == 0 && t.Output == 0 {
+	if t.Input == 0 && t.Output == 0 && !t.Uncounted {
 		t.Input, t.Output = 10, 5
 	}
 	if !stream {
