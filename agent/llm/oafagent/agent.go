@@ -3,6 +3,7 @@ package oafagent
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -168,7 +169,7 @@ type Session struct {
 	// Ledger makes the calls.
 	Ledger llm.Ledger
 	// Confirm asks a person about an action, where the agent's file requires it. Nil: nobody can be asked, and
-	// such actions are refused. name identifies the action within the session.
+	// such actions are refused. name identifies the action, with its input, within the session.
 	Confirm func(ctx context.Context, name, text string) error
 	// Delegates are tools by which the agent calls others.
 	Delegates []llm.Tool
@@ -257,7 +258,8 @@ func (a *Agent) denies(s *server, tool string) bool {
 	return slices.ContainsFunc(names, a.def.Denies)
 }
 
-// confirm makes a tool ask a person before each call, where the agent's file requires it.
+// confirm makes a tool ask a person before each call, where the agent's file requires it. The name of the action has a
+// digest of the input, so that an approval is never found for another input.
 func (r *run) confirm(t llm.Tool) llm.Tool {
 	if !r.def.Config.RequireConfirmation {
 		return t
@@ -267,7 +269,9 @@ func (r *run) confirm(t llm.Tool) llm.Tool {
 			return fmt.Errorf("the agent's file requires a confirmation, and nobody can be asked here: %w", repute.ErrInvalid)
 		}
 		r.acted++
-		return r.s.Confirm(ctx, fmt.Sprintf("%d-%s", r.acted, t.Name), fmt.Sprintf("call %s with %.2000s", t.Name, input))
+		sum := sha256.Sum256(input)
+		return r.s.Confirm(ctx, fmt.Sprintf("%d-%s-%x", r.acted, t.Name, sum[:8]),
+			fmt.Sprintf("call %s with %.2000s", t.Name, input))
 	}
 	return t
 }
