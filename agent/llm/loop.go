@@ -237,7 +237,8 @@ func (c *conversation) cut(text string) string {
 	return bounded(text, most) + fmt.Sprintf("\n[cut: the result has %d bytes, %d are shown]", len(text), most)
 }
 
-// object returns the input of a call as a JSON object. Missing input is an empty one.
+// object returns the input of a call as a JSON object. Missing input is an empty one. A repeated member is refused, because
+// readers differ in which one they take: a person could confirm one, and a tool use the other.
 func object(text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -250,6 +251,15 @@ func object(text string) (json.RawMessage, error) {
 	}
 	if err := repute.CheckJSON("input", []byte(text)); err != nil {
 		return json.RawMessage("{}"), err
+	}
+	repeated := ""
+	jsonwalk.Duplicates([]byte(text), func(pointer string) bool {
+		repeated = pointer
+		return false
+	})
+	if repeated != "" {
+		return json.RawMessage("{}"), repute.Invalid("input", fmt.Sprintf("has the member %.100q twice", repeated),
+			"each member once")
 	}
 	return json.RawMessage(text), nil
 }

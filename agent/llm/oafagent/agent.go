@@ -258,6 +258,9 @@ func (a *Agent) denies(s *server, tool string) bool {
 	return slices.ContainsFunc(names, a.def.Denies)
 }
 
+// maxShown bounds an input that a person confirms, in bytes, because all of it MUST fit in the reason of a decision.
+const maxShown = 2000
+
 // confirm makes a tool ask a person before each call, where the agent's file requires it. The name of the action has a
 // digest of the input, so that an approval is never found for another input.
 func (r *run) confirm(t llm.Tool) llm.Tool {
@@ -268,10 +271,14 @@ func (r *run) confirm(t llm.Tool) llm.Tool {
 		if r.s.Confirm == nil {
 			return fmt.Errorf("the agent's file requires a confirmation, and nobody can be asked here: %w", repute.ErrInvalid)
 		}
+		if len(input) > maxShown {
+			return repute.Invalid("input", fmt.Sprintf("has %d bytes, and a person who confirms the call is shown at most %d",
+				len(input), maxShown), "a shorter input, or several calls")
+		}
 		r.acted++
 		sum := sha256.Sum256(input)
 		return r.s.Confirm(ctx, fmt.Sprintf("%d-%s-%x", r.acted, t.Name, sum[:8]),
-			fmt.Sprintf("call %s with %.2000s", t.Name, input))
+			fmt.Sprintf("call %s with %s", t.Name, input))
 	}
 	return t
 }

@@ -46,3 +46,16 @@ func TestConfirmedInput(t *testing.T) {
 		}
 	}
 }
+
+// What a person could not see whole, or could read in two ways, is refused, and nobody is asked about it.
+func TestUnseenInput(t *testing.T) {
+	for input, want := range map[string]string{
+		fmt.Sprintf(`{"path":"/%s"}`, strings.Repeat("c", 2000)): "has 2012 bytes, and a person who confirms the call is shown at most 2000",
+		`{"path":"/a","path":"/b"}`:                              "twice",
+		`{"path":"/a","more":{"x":1,"\u0078":2}}`:                "twice",
+	} {
+		if names, _, told := confirmed(t, input); len(names) != 0 || !strings.Contains(told, want) {
+			t.Errorf("asked about %q, told %.200q, want %q", names, told, want)
+		}
+	}
+}
