@@ -131,6 +131,33 @@ func TestBadModel(t *testing.T) {
 	}
 }
 
+// No call of a reply that was refused or cut is made: the conversation ends.
+func TestStoppedCalls(t *testing.T) {
+	calls := []modeltest.Call{{Name: "add", Input: `{"a": 7}`}}
+	for name, turn := range map[string]modeltest.Turn{
+		"refused": {Text: "I call it.", Calls: calls, Refused: true},
+		"cut":     {Text: "I call it.", Calls: calls, Length: true},
+	} {
+		for provider := range providers() {
+			t.Run(name+"/"+provider, func(t *testing.T) {
+				s, made := modeltest.New(turn, modeltest.Turn{Text: "done"}), 0
+				got, err := ask(t, provider, s, func(l *llm.Loop) {
+					l.Tools[0].Run = func(context.Context, json.RawMessage) (string, error) {
+						made++
+						return "", nil
+					}
+				})
+				if made != 0 || got.ToolCalls != 0 || len(s.Seen()) != 1 || got.Text != "I call it." {
+					t.Errorf("%d calls in %d requests, %+v", made, len(s.Seen()), got)
+				}
+				if errors.Is(err, llm.ErrRefused) != turn.Refused || got.Cut != turn.Length || err != nil && !turn.Refused {
+					t.Errorf("%+v, %v", got, err)
+				}
+			})
+		}
+	}
+}
+
 // Results are cut for the model, and all results together are bounded.
 func TestLargeResults(t *testing.T) {
 	s := modeltest.New(modeltest.Turn{Calls: []modeltest.Call{{Name: "add", Input: `{}`}}})

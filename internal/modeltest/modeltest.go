@@ -22,6 +22,8 @@ type Turn struct {
 	Cut bool
 	// Length says that the model's tokens were used up.
 	Length bool
+	// Refused says that the provider or the model declined.
+	Refused bool
 	// Raw replaces the body, for answers that are no answers.
 	Raw string
 	// Wait is closed before the answer begins; nil for none.
