@@ -311,7 +311,7 @@ func (s *server) call(ctx context.Context, t offered, input json.RawMessage) (st
 		return "", fmt.Errorf("the MCP server cannot be reached: %.200s: %w", err.Error(), repute.ErrUnavailable)
 	}
 	defer done()
-	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: t.Tool, Arguments: input})
+	result, err := handler.CallTool(ctx, s.connect, session, &sdk.CallToolParams{Name: t.Tool, Arguments: input})
 	if err != nil {
 		return "", fmt.Errorf("the MCP server did not run the tool: %.200s: %w", err.Error(), repute.ErrUnavailable)
 	}
