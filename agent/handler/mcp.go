@@ -10,8 +10,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"os/exec"
 	"sync"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.opentelemetry.io/otel/propagation"
@@ -46,7 +48,8 @@ func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, e
 		return nil, handlerError(ctx, fmt.Errorf("%w: the handler's MCP server cannot be reached", repute.ErrUnavailable))
 	}
 	defer done()
-	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: m.Tool, Arguments: call.Input, Meta: metaOf(ctx, call)})
+	result, err := CallTool(ctx, m.Server, session, &sdk.CallToolParams{Name: m.Tool, Arguments: call.Input,
+		Meta: metaOf(ctx, call)})
 	switch {
 	case err != nil:
 		logger(m.Log).WarnContext(ctx, "tool not called", "tool", m.Tool, "error", err)
@@ -56,6 +59,40 @@ func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, e
 		return nil, fmt.Errorf("%w: its tool ended with an error", ErrFailed)
 	}
 	return m.answer(result)
+}
+
+// writeGrace is how long a call may last after its context ended. A call that was written returns at once; another one
+// waits for a server that does not read.
+const writeGrace = time.Second
+
+// CallTool calls a tool on a session that a Connector gave, and returns soon after ctx ends. The client writes to a
+// program without a context, so that a program that does not read would block the call for ever: it is killed, and the
+// next call starts it again.
+func CallTool(ctx context.Context, from Connector, session *sdk.ClientSession,
+	params *sdk.CallToolParams) (*sdk.CallToolResult, error) {
+	type answer struct {
+		result *sdk.CallToolResult
+		err    error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		result, err := session.CallTool(ctx, params)
+		answered <- answer{result, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.result, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-answered:
+		return a.result, a.err
+	case <-time.After(writeGrace):
+	}
+	if p, ok := from.(*MCPProgram); ok {
+		p.kill(session)
+	}
+	return nil, fmt.Errorf("the server does not read its input: %w", context.Cause(ctx))
 }
 
 // Members of the _meta of a call: the request's id, which is the same where a call is repeated, and
@@ -188,6 +225,7 @@ type MCPProgram struct {
 
 	mu      sync.Mutex
 	session *sdk.ClientSession
+	process *os.Process // of the session
 }
 
 // Session implements Connector.
@@ -203,7 +241,7 @@ func (p *MCPProgram) Session(ctx context.Context) (*sdk.ClientSession, func(), e
 	if err != nil {
 		return nil, nil, err
 	}
-	p.session = session
+	p.session, p.process = session, cmd.Process
 	go p.forget(session)
 	return session, func() {}, nil
 }
@@ -214,6 +252,16 @@ func (p *MCPProgram) forget(session *sdk.ClientSession) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session == session {
+		p.session = nil
+	}
+}
+
+// kill ends the program of a session, where it still runs. Its pipes break, which ends the calls on the session.
+func (p *MCPProgram) kill(session *sdk.ClientSession) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == session {
+		_ = p.process.Kill() // it has ended by itself
 		p.session = nil
 	}
 }

@@ -115,7 +115,8 @@ func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
 // errWall is returned when the time of a conversation is used up.
 var errWall = fmt.Errorf("wall time: the conversation took too long: %w", repute.ErrLimited)
 
-// turn asks the model once and makes the calls that it wants. done reports whether it has answered.
+// turn asks the model once and makes the calls that it wants. done reports whether it has answered. No call of a reply
+// that was refused or cut is made.
 func (c *conversation) turn(ctx context.Context, n int) (done bool, err error) {
 	reply, err := c.ask(ctx, n)
 	c.answer.Turns, c.answer.Usage = n, Usage{c.answer.Usage.Input + reply.Usage.Input,
@@ -123,8 +124,9 @@ func (c *conversation) turn(ctx context.Context, n int) (done bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("model %s, turn %d: %w", c.ModelName, n, err)
 	}
-	if len(reply.Calls) == 0 {
-		c.answer.Text, c.answer.Cut = bounded(reply.Text, maxText), reply.Stop == StopLength
+	cut := reply.Stop == StopLength // its last call can be unfinished, and which one that is cannot be seen
+	if reply.Stop == StopRefused || cut || len(reply.Calls) == 0 {
+		c.answer.Text, c.answer.Cut = bounded(reply.Text, maxText), cut
 		if reply.Stop == StopRefused {
 			return false, ErrRefused
 		}
@@ -237,7 +239,8 @@ func (c *conversation) cut(text string) string {
 	return bounded(text, most) + fmt.Sprintf("\n[cut: the result has %d bytes, %d are shown]", len(text), most)
 }
 
-// object returns the input of a call as a JSON object. Missing input is an empty one.
+// object returns the input of a call as a JSON object. Missing input is an empty one. A repeated member is refused, because
+// readers differ in which one they take: a person could confirm one, and a tool use the other.
 func object(text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -250,6 +253,15 @@ func object(text string) (json.RawMessage, error) {
 	}
 	if err := repute.CheckJSON("input", []byte(text)); err != nil {
 		return json.RawMessage("{}"), err
+	}
+	repeated := ""
+	jsonwalk.Duplicates([]byte(text), func(pointer string) bool {
+		repeated = pointer
+		return false
+	})
+	if repeated != "" {
+		return json.RawMessage("{}"), repute.Invalid("input", fmt.Sprintf("has the member %.100q twice", repeated),
+			"each member once")
 	}
 	return json.RawMessage(text), nil
 }

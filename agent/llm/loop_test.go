@@ -56,8 +56,8 @@ func TestToolCall(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			var streamed strings.Builder
 			parts := 0
-			s := modeltest.New(modeltest.Turn{Text: "I call it.", Calls: []modeltest.Call{{Name: "add", Input: `{"a": 7}`}}},
-				modeltest.Turn{Text: "It is seven of course.", Input: 30, Output: 9})
+			s := modeltest.New(modeltest.Turn{Text: "I call it.", Calls: []modeltest.Call{{Name: "add", Input: `{"a": 7}`}}, Input: 10,
+				Output: 6}, modeltest.Turn{Text: "It is seven of course.", Input: 30, Output: 9})
 			got, err := ask(t, provider, s, func(l *llm.Loop) {
 				l.Text = func(turn int, part string) {
 					if turn == 2 {
@@ -69,7 +69,7 @@ func TestToolCall(t *testing.T) {
 			if err != nil || got.Text != "It is seven of course." || got.Turns != 2 || got.ToolCalls != 1 {
 				t.Fatalf("%+v, %v", got, err)
 			}
-			if got.Usage != (llm.Usage{Input: 40, Output: 14}) {
+			if got.Usage != (llm.Usage{Input: 40, Output: 15}) {
 				t.Errorf("usage %+v", got.Usage)
 			}
 			if streamed.String() != got.Text || parts < 3 {
@@ -125,6 +125,33 @@ func TestBadModel(t *testing.T) {
 				}
 				if n := len(s.Seen()); n > llm.DefaultTurns {
 					t.Errorf("%d requests", n)
+				}
+			})
+		}
+	}
+}
+
+// No call of a reply that was refused or cut is made: the conversation ends.
+func TestStoppedCalls(t *testing.T) {
+	calls := []modeltest.Call{{Name: "add", Input: `{"a": 7}`}}
+	for name, turn := range map[string]modeltest.Turn{
+		"refused": {Text: "I call it.", Calls: calls, Refused: true},
+		"cut":     {Text: "I call it.", Calls: calls, Length: true},
+	} {
+		for provider := range providers() {
+			t.Run(name+"/"+provider, func(t *testing.T) {
+				s, made := modeltest.New(turn, modeltest.Turn{Text: "done"}), 0
+				got, err := ask(t, provider, s, func(l *llm.Loop) {
+					l.Tools[0].Run = func(context.Context, json.RawMessage) (string, error) {
+						made++
+						return "", nil
+					}
+				})
+				if made != 0 || got.ToolCalls != 0 || len(s.Seen()) != 1 || got.Text != "I call it." {
+					t.Errorf("%d calls in %d requests, %+v", made, len(s.Seen()), got)
+				}
+				if errors.Is(err, llm.ErrRefused) != turn.Refused || got.Cut != turn.Length || err != nil && !turn.Refused {
+					t.Errorf("%+v, %v", got, err)
 				}
 			})
 		}

@@ -81,9 +81,9 @@ func (d *demo) serveModel() (stop func(), err error) {
 	}
 	script := &modeltest.Server{Script: func(_ int, r *modeltest.Request) modeltest.Turn {
 		if r.Contains("flows along good ratings") {
-			return modeltest.Turn{Text: "Trust starts at roots and flows along good ratings.", Input: 400, Output: 12}
+			return modeltest.Turn{Text: "Trust starts at roots and flows along good ratings.", Input: 400, Output: 20}
 		}
-		return modeltest.Turn{Calls: []modeltest.Call{{Name: "skill", Input: `{"name":"trust"}`}}, Input: 300, Output: 20}
+		return modeltest.Turn{Calls: []modeltest.Call{{Name: "skill", Input: `{"name":"trust"}`}}, Input: 300, Output: 12}
 	}}
 	server := &http.Server{Handler: script, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.Serve(d.model) }() // it ends with the demo

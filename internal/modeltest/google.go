@@ -17,8 +17,11 @@ func isGoogle(path string) (is, stream bool) {
 }
 
 func (googleSpeaker) stop(t Turn) string {
-	if t.Length {
+	switch {
+	case t.Length:
 		return "MAX_TOKENS"
+	case t.Refused:
+		return "SAFETY"
 	}
 	return "STOP"
 }

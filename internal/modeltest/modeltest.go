@@ -22,12 +22,16 @@ type Turn struct {
 	Cut bool
 	// Length says that the model's tokens were used up.
 	Length bool
+	// Refused says that the provider or the model declined.
+	Refused bool
 	// Raw replaces the body, for answers that are no answers.
 	Raw string
 	// Wait is closed before the answer begins; nil for none.
 	Wait <-chan struct{}
 	// Input and Output are the tokens that the answer says; 0 for 10 and 5.
 	Input, Output int
+	// Uncounted says that the answer reports no tokens.
+	Uncounted bool
 }
 
 // Call is a call of a tool in an answer.
@@ -110,7 +114,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // respond writes an answer.
 func respond(w http.ResponseWriter, s speaker, t Turn, stream bool) {
-	if t.Input == 0 && t.Output == 0 {
+	if t.Input == 0 && t.Output == 0 && !t.Uncounted {
 		t.Input, t.Output = 10, 5
 	}
 	if !stream {

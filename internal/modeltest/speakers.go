@@ -15,6 +15,8 @@ func (anthropicSpeaker) stop(t Turn) string {
 	switch {
 	case t.Length:
 		return "max_tokens"
+	case t.Refused:
+		return "refusal"
 	case len(t.Calls) > 0:
 		return "tool_use"
 	}
@@ -75,6 +77,8 @@ func (openaiSpeaker) stop(t Turn) string {
 	switch {
 	case t.Length:
 		return "length"
+	case t.Refused:
+		return "content_filter"
 	case len(t.Calls) > 0:
 		return "tool_calls"
 	}

@@ -48,7 +48,8 @@ func (m *anthropicModel) Turn(ctx context.Context, r llm.Request, text func(stri
 	for stream.Next() {
 		event := stream.Current()
 		if err := got.Accumulate(event); err != nil {
-			return broken(replyOfAnthropic(&got, inputs)), failed(ctx, 0, "", err)
+			reply := replyOfAnthropic(&got, inputs)
+			return broken(ctx, &r, &reply, 0, "", err)
 		}
 		stopped = stopped || event.Type == "message_stop"
 		if event.Type == "content_block_delta" && event.Delta.Type == "text_delta" {
@@ -62,14 +63,14 @@ func (m *anthropicModel) Turn(ctx context.Context, r llm.Request, text func(stri
 	if err := stream.Err(); err != nil {
 		var refused *anthropic.Error
 		if errors.As(err, &refused) {
-			return broken(reply), failed(ctx, refused.StatusCode, refused.RawJSON(), err)
+			return broken(ctx, &r, &reply, refused.StatusCode, refused.RawJSON(), err)
 		}
-		return broken(reply), failed(ctx, 0, "", err)
+		return broken(ctx, &r, &reply, 0, "", err)
 	}
 	if !stopped {
-		return broken(reply), failed(ctx, 0, "", errCut)
+		return broken(ctx, &r, &reply, 0, "", errCut)
 	}
-	return reply, tooMuch(&reply)
+	return whole(&r, &reply)
 }
 
 // params is the request in Anthropic's form.
@@ -124,7 +125,7 @@ func anthropicMessage(m llm.Message) anthropic.MessageParam {
 func replyOfAnthropic(m *anthropic.Message, inputs map[int64]string) llm.Reply {
 	u := m.Usage
 	out := llm.Reply{Stop: llm.StopEnd, Usage: llm.Usage{
-		Input: u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens, Output: u.OutputTokens}}
+		Input: tokensOf(u.InputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens), Output: u.OutputTokens}}
 	for i, b := range m.Content {
 		switch b.Type {
 		case "text":

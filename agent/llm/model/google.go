@@ -52,13 +52,13 @@ func (m *googleModel) Turn(ctx context.Context, r llm.Request, text func(string)
 		if err != nil {
 			var refused genai.APIError
 			if errors.As(err, &refused) {
-				return broken(out), failed(ctx, refused.Code, refused.Message, err)
+				return broken(ctx, &r, &out, refused.Code, refused.Message, err)
 			}
-			return broken(out), failed(ctx, 0, "", err)
+			return broken(ctx, &r, &out, 0, "", err)
 		}
 		if u := chunk.UsageMetadata; u != nil {
-			out.Usage = llm.Usage{Input: int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount),
-				Output: int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount)}
+			out.Usage = llm.Usage{Input: tokensOf(int64(u.PromptTokenCount), int64(u.ToolUsePromptTokenCount)),
+				Output: tokensOf(int64(u.CandidatesTokenCount), int64(u.ThoughtsTokenCount))}
 		}
 		if len(chunk.Candidates) == 0 {
 			continue
@@ -73,10 +73,10 @@ func (m *googleModel) Turn(ctx context.Context, r llm.Request, text func(string)
 		}
 	}
 	if ended == "" {
-		return broken(out), failed(ctx, 0, "", errCut)
+		return broken(ctx, &r, &out, 0, "", errCut)
 	}
 	out.Stop = stopOfGoogle(ended, len(out.Calls))
-	return out, tooMuch(&out)
+	return whole(&r, &out)
 }
 
 // take adds a part of an answer. Thoughts are left out.

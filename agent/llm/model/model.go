@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -124,14 +125,51 @@ func tooMuch(r *llm.Reply) error {
 	return nil
 }
 
-// broken returns the reply of a turn that failed: only its usage, at least what its text must have used.
-func broken(r llm.Reply) llm.Reply {
-	written := len(r.Text)
-	for _, c := range r.Calls {
-		written += len(c.Input)
+// whole returns the reply of a turn that ended well, with the usage that counts.
+func whole(r *llm.Request, got *llm.Reply) (llm.Reply, error) {
+	got.Usage = used(r, got)
+	return *got, tooMuch(got)
+}
+
+// broken returns the reply of a turn that failed, which has only its usage, and the error of failed. A request that a
+// status refused before any answer, or that reached no server, used nothing.
+func broken(ctx context.Context, r *llm.Request, got *llm.Reply, status int, text string, err error) (llm.Reply, error) {
+	var dial *net.OpError
+	unasked := status != 0 && status/100 != 2 || errors.As(err, &dial) && dial.Op == "dial"
+	if unasked && written(got) == 0 && got.Usage == (llm.Usage{}) {
+		return llm.Reply{}, failed(ctx, status, text, err)
 	}
-	r.Usage.Output = max(r.Usage.Output, int64(written/3))
-	return llm.Reply{Usage: r.Usage}
+	return llm.Reply{Usage: used(r, got)}, failed(ctx, status, text, err)
+}
+
+// used is the usage of a turn that counts against budgets. What a provider reports is no reason to count less than
+// nothing, and a provider that reports no input, or less output than its answer has, is charged by the estimate.
+func used(r *llm.Request, got *llm.Reply) llm.Usage {
+	u := llm.Usage{Input: tokensOf(got.Usage.Input), Output: max(tokensOf(got.Usage.Output), int64(written(got)/3))}
+	if u.Input == 0 {
+		u.Input = r.Estimate().Input
+	}
+	return u
+}
+
+// maxReported bounds each number of tokens that a provider reports, so that no sum overflows.
+const maxReported = 1 << 40
+
+// tokensOf adds parts of a reported usage, each at least 0.
+func tokensOf(parts ...int64) (n int64) {
+	for _, p := range parts {
+		n += min(max(p, 0), maxReported)
+	}
+	return n
+}
+
+// written is the size of an answer's text and inputs, in bytes.
+func written(got *llm.Reply) int {
+	n := len(got.Text)
+	for _, c := range got.Calls {
+		n += len(c.Input)
+	}
+	return n
 }
 
 // say passes a part of the text on.

@@ -46,7 +46,8 @@ func (m *openaiModel) Turn(ctx context.Context, r llm.Request, text func(string)
 	for stream.Next() {
 		chunk := stream.Current()
 		if !got.AddChunk(chunk) {
-			return broken(replyOfOpenAI(&got)), failed(ctx, 0, "", errors.New("a part of the answer fits no other"))
+			reply := replyOfOpenAI(&got)
+			return broken(ctx, &r, &reply, 0, "", errors.New("a part of the answer fits no other"))
 		}
 		if len(chunk.Choices) > 0 {
 			say(text, chunk.Choices[0].Delta.Content)
@@ -56,14 +57,14 @@ func (m *openaiModel) Turn(ctx context.Context, r llm.Request, text func(string)
 	if err := stream.Err(); err != nil {
 		var refused *openai.Error
 		if errors.As(err, &refused) {
-			return broken(reply), failed(ctx, refused.StatusCode, refused.Message, err)
+			return broken(ctx, &r, &reply, refused.StatusCode, refused.Message, err)
 		}
-		return broken(reply), failed(ctx, 0, "", err)
+		return broken(ctx, &r, &reply, 0, "", err)
 	}
 	if len(got.Choices) == 0 || got.Choices[0].FinishReason == "" {
-		return broken(reply), failed(ctx, 0, "", errCut)
+		return broken(ctx, &r, &reply, 0, "", errCut)
 	}
-	return reply, tooMuch(&reply)
+	return whole(&r, &reply)
 }
 
 // params is the request in OpenAI's form. max_tokens is the older name, which all servers of this API know

@@ -3,6 +3,7 @@ package oafagent
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -168,7 +169,7 @@ type Session struct {
 	// Ledger makes the calls.
 	Ledger llm.Ledger
 	// Confirm asks a person about an action, where the agent's file requires it. Nil: nobody can be asked, and
-	// such actions are refused. name identifies the action within the session.
+	// such actions are refused. name identifies the action, with its input, within the session.
 	Confirm func(ctx context.Context, name, text string) error
 	// Delegates are tools by which the agent calls others.
 	Delegates []llm.Tool
@@ -237,7 +238,7 @@ func (r *run) tools(ctx context.Context) ([]llm.Tool, error) {
 	names := map[string]bool{}
 	out := list[:0]
 	for _, t := range list {
-		if r.denied(t.Name) || names[t.Name] {
+		if r.def.Denies(t.Name) || names[t.Name] {
 			continue
 		}
 		names[t.Name] = true
@@ -246,13 +247,22 @@ func (r *run) tools(ctx context.Context) ([]llm.Tool, error) {
 	return out, nil
 }
 
-// denied reports whether the agent's file denies a tool, by its name, by its server, or by its name there.
-func (a *Agent) denied(name string) bool {
-	server, tool, served := strings.Cut(name, separator)
-	return a.def.Denies(name) || served && (a.def.Denies(server) || a.def.Denies(tool))
+// denies reports whether the agent's file denies a tool of a server. The server's and the tool's own names are tested,
+// because the name that the model sees has other characters and can be shortened.
+func (a *Agent) denies(s *server, tool string) bool {
+	names := []string{s.def.Name, s.name, tool, s.def.Name + separator + tool, s.toolName(tool)}
+	if s.def.Vendor != "" {
+		vendor := "@" + strings.TrimPrefix(s.def.Vendor, "@")
+		names = append(names, vendor+"/"+s.def.Name, vendor[1:]+"/"+s.def.Name)
+	}
+	return slices.ContainsFunc(names, a.def.Denies)
 }
 
-// confirm makes a tool ask a person before each call, where the agent's file requires it.
+// maxShown bounds an input that a person confirms, in bytes, because all of it MUST fit in the reason of a decision.
+const maxShown = 2000
+
+// confirm makes a tool ask a person before each call, where the agent's file requires it. The name of the action has a
+// digest of the input, so that an approval is never found for another input.
 func (r *run) confirm(t llm.Tool) llm.Tool {
 	if !r.def.Config.RequireConfirmation {
 		return t
@@ -261,8 +271,14 @@ func (r *run) confirm(t llm.Tool) llm.Tool {
 		if r.s.Confirm == nil {
 			return fmt.Errorf("the agent's file requires a confirmation, and nobody can be asked here: %w", repute.ErrInvalid)
 		}
+		if len(input) > maxShown {
+			return repute.Invalid("input", fmt.Sprintf("has %d bytes, and a person who confirms the call is shown at most %d",
+				len(input), maxShown), "a shorter input, or several calls")
+		}
 		r.acted++
-		return r.s.Confirm(ctx, fmt.Sprintf("%d-%s", r.acted, t.Name), fmt.Sprintf("call %s with %.2000s", t.Name, input))
+		sum := sha256.Sum256(input)
+		return r.s.Confirm(ctx, fmt.Sprintf("%d-%s-%x", r.acted, t.Name, sum[:8]),
+			fmt.Sprintf("call %s with %s", t.Name, input))
 	}
 	return t
 }

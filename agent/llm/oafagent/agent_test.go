@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	case "noisy":
 		fmt.Println("Server is starting, please wait ...")
 		time.Sleep(10 * time.Minute) // far more than any bound
+	case "deaf":
+		listOnce()
+		time.Sleep(10 * time.Minute) // far more than any bound
 	case "huge":
 		srv := sdk.NewServer(&sdk.Implementation{Name: "huge", Version: "1"}, nil)
 		sdk.AddTool(srv, &sdk.Tool{Name: "read"}, func(context.Context, *sdk.CallToolRequest,

@@ -173,23 +173,25 @@ func safeName(name string) string {
 	return out[:min(len(out), 64)]
 }
 
+// toolName is the name of a tool of the server as the model sees it.
+func (s *server) toolName(tool string) string { return safeName(s.name + separator + tool) }
+
 // offered is a tool as a server describes it, in the form that is journaled.
 type offered struct {
-	Server      int             `json:"server"`
 	Tool        string          `json:"tool"`
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema"`
 	ReadOnly    bool            `json:"readOnly,omitempty"`
 }
 
-// serverTools are the selected tools of all servers. The list is a call of the ledger, so that a resumed
-// conversation has the same tools. A server that fails has none, and the model is not told; one that the
+// serverTools are the selected tools of all servers. The list of a server is a call of the ledger, so that a resumed
+// conversation has the same tools, as far as the agent's file still allows them. A server that fails has none, and the model is not told; one that the
 // agent's file requires fails the conversation.
 func (r *run) serverTools(ctx context.Context) (out []llm.Tool, err error) {
-	for i, s := range r.servers {
+	for _, s := range r.servers {
 		text, err := r.s.Ledger.Tool(ctx, "mcp_tools", mustJSON(map[string]string{"server": s.def.Name}),
 			func(ctx context.Context) (string, error) {
-				list, err := s.list(ctx, i)
+				list, err := s.list(ctx)
 				return string(mustJSON(list)), err
 			})
 		if err != nil {
@@ -204,7 +206,9 @@ func (r *run) serverTools(ctx context.Context) (out []llm.Tool, err error) {
 			return nil, err
 		}
 		for _, t := range list {
-			out = append(out, r.serverTool(t))
+			if s.allows(t) && !r.denies(s, t.Tool) { // the agent's file can have changed since the list was journaled
+				out = append(out, r.serverTool(s, t))
+			}
 		}
 	}
 	return out, nil
@@ -221,11 +225,14 @@ func mustJSON(v any) json.RawMessage {
 }
 
 // serverTool is a tool of a server for the model.
-func (r *run) serverTool(t offered) llm.Tool {
-	s := r.servers[t.Server]
-	name := safeName(s.name + separator + t.Tool)
-	tool := llm.Tool{ToolDef: llm.ToolDef{Name: name, Description: t.Description, Schema: t.Schema},
-		Run: func(ctx context.Context, input json.RawMessage) (string, error) { return s.call(ctx, t, input) }}
+func (r *run) serverTool(s *server, t offered) llm.Tool {
+	tool := llm.Tool{ToolDef: llm.ToolDef{Name: s.toolName(t.Tool), Description: t.Description, Schema: t.Schema},
+		Run: func(ctx context.Context, input json.RawMessage) (string, error) {
+			if r.denies(s, t.Tool) {
+				return "", repute.Invalid("tool", fmt.Sprintf("%.80q is denied by the agent's file", t.Tool), "another tool")
+			}
+			return s.call(ctx, t, input)
+		}}
 	if t.ReadOnly {
 		return tool
 	}
@@ -233,7 +240,7 @@ func (r *run) serverTool(t offered) llm.Tool {
 }
 
 // list asks a server for its tools and keeps those that the agent's file selects.
-func (s *server) list(ctx context.Context, number int) ([]offered, error) {
+func (s *server) list(ctx context.Context) ([]offered, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	session, done, err := s.connect.Session(ctx)
@@ -250,7 +257,6 @@ func (s *server) list(ctx context.Context, number int) ([]offered, error) {
 			break
 		}
 		if o, ok := s.offer(t); ok {
-			o.Server = number
 			out = append(out, o)
 		}
 	}
@@ -261,7 +267,7 @@ func (s *server) list(ctx context.Context, number int) ([]offered, error) {
 // offer returns a tool in the form for the model. ok is false where the agent's file does not allow it.
 func (s *server) offer(t *sdk.Tool) (o offered, ok bool) {
 	readOnly := t.Annotations != nil && t.Annotations.ReadOnlyHint
-	if !s.def.Selection.Allows(t.Name) || s.def.Permissions.ReadOnly && !readOnly {
+	if !s.allows(offered{Tool: t.Name, ReadOnly: readOnly}) {
 		return o, false
 	}
 	raw, err := json.Marshal(t.InputSchema)
@@ -271,6 +277,11 @@ func (s *server) offer(t *sdk.Tool) (o offered, ok bool) {
 	}
 	text := cmp.Or(s.def.Selection.Describe(t.Name), t.Description)
 	return offered{Tool: t.Name, Description: cleaned(text), Schema: raw, ReadOnly: readOnly}, true
+}
+
+// allows reports whether the agent's file selects a tool and permits what the tool does.
+func (s *server) allows(t offered) bool {
+	return s.def.Selection.Allows(t.Tool) && (t.ReadOnly || !s.def.Permissions.ReadOnly)
 }
 
 // cleaned is a description that others wrote: one short line without control characters, so that it cannot
@@ -300,7 +311,7 @@ func (s *server) call(ctx context.Context, t offered, input json.RawMessage) (st
 		return "", fmt.Errorf("the MCP server cannot be reached: %.200s: %w", err.Error(), repute.ErrUnavailable)
 	}
 	defer done()
-	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: t.Tool, Arguments: input})
+	result, err := handler.CallTool(ctx, s.connect, session, &sdk.CallToolParams{Name: t.Tool, Arguments: input})
 	if err != nil {
 		return "", fmt.Errorf("the MCP server did not run the tool: %.200s: %w", err.Error(), repute.ErrUnavailable)
 	}
