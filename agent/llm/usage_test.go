@@ -11,7 +11,7 @@ import (
 )
 
 // A provider that reports no tokens, or fewer than none, is charged by the size of the request and of the answer; what
-// it reports counts where it is more than the answer has.
+// it reports counts where the answer can have as few.
 func TestReportedUsage(t *testing.T) {
 	text := strings.Repeat("four word answer here ", 15) // 330 bytes, 110 tokens by the estimate
 	for name, c := range map[string]struct {
@@ -24,9 +24,9 @@ func TestReportedUsage(t *testing.T) {
 		"none":            {modeltest.Turn{Text: text, Uncounted: true}, 0, 110, 110, nil},
 		"negative":        {modeltest.Turn{Text: text, Input: -90_000, Output: -90_000}, 0, 110, 110, nil},
 		"negative output": {modeltest.Turn{Text: text, Input: 70, Output: -90_000}, 70, 110, 110, nil},
-		"too little":      {modeltest.Turn{Text: text, Input: 70, Output: 1}, 70, 110, 110, nil},
-		"cut, none":       {modeltest.Turn{Text: text, Uncounted: true, Cut: true}, 0, 40, 60, repute.ErrUnavailable},
-		"cut, negative": {modeltest.Turn{Text: text, Input: -90_000, Output: -90_000, Cut: true}, 0, 40, 60,
+		"too little":      {modeltest.Turn{Text: text, Input: 70, Output: 1}, 70, 41, 41, nil},
+		"cut, none":       {modeltest.Turn{Text: text, Uncounted: true, Cut: true}, 0, 20, 60, repute.ErrUnavailable},
+		"cut, negative": {modeltest.Turn{Text: text, Input: -90_000, Output: -90_000, Cut: true}, 0, 20, 60,
 			repute.ErrUnavailable},
 		"refused": {modeltest.Turn{Status: 400}, -1, 0, 0, repute.ErrInvalid},
 	} {

@@ -165,8 +165,8 @@ func TestRun(t *testing.T) {
 	if k := h.kinds(run.ID); k[repute.CallModel] != 2 || k[repute.CallTool] != 1 {
 		t.Errorf("receipts %v", k)
 	}
-	if run.Used.Tokens != 31 || run.Used.Cost != 42 || run.Used.ToolCalls != 3 {
-		t.Errorf("used %+v, want 31 tokens for 42 millionths of a dollar", run.Used)
+	if run.Used.Tokens != 30 || run.Used.Cost != 40 || run.Used.ToolCalls != 3 {
+		t.Errorf("used %+v, want 30 tokens for 40 millionths of a dollar", run.Used)
 	}
 	if !s.Seen()[1].Contains("Look out of the window.") || s.Seen()[0].Contains("Look out of the window.") {
 		t.Error("the skill's instructions are read on demand alone")
@@ -261,7 +261,7 @@ func TestResume(t *testing.T) {
 	if n := len(s.Seen()); n != 3 {
 		t.Errorf("%d requests, want 3: the first turn is not asked again", n)
 	}
-	if k := h.kinds(run.ID); k[repute.CallModel] != 2 || run.Used.Tokens != 31 {
+	if k := h.kinds(run.ID); k[repute.CallModel] != 2 || run.Used.Tokens != 30 {
 		t.Errorf("receipts %v, used %+v", k, run.Used)
 	}
 }

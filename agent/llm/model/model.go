@@ -142,12 +142,23 @@ func broken(ctx context.Context, r *llm.Request, got *llm.Reply, status int, tex
 	return llm.Reply{Usage: used(r, got)}, failed(ctx, status, text, err)
 }
 
+// Sizes of a token in an answer, in bytes: what it usually has at least, and what it hardly ever exceeds.
+const (
+	usualToken   = 3
+	longestToken = 8
+)
+
 // used is the usage of a turn that counts against budgets. What a provider reports is no reason to count less than
-// nothing, and a provider that reports no input, or less output than its answer has, is charged by the estimate.
+// nothing. One that reports no input or no output is charged by the estimate, and one that reports less output than its
+// answer can have, as it does at the beginning of an answer that is cut then, by the longest tokens.
 func used(r *llm.Request, got *llm.Reply) llm.Usage {
-	u := llm.Usage{Input: tokensOf(got.Usage.Input), Output: max(tokensOf(got.Usage.Output), int64(written(got)/3))}
+	size := int64(written(got))
+	u := llm.Usage{Input: tokensOf(got.Usage.Input), Output: max(tokensOf(got.Usage.Output), size/longestToken)}
 	if u.Input == 0 {
 		u.Input = r.Estimate().Input
+	}
+	if tokensOf(got.Usage.Output) == 0 {
+		u.Output = size / usualToken
 	}
 	return u
 }
