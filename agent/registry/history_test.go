@@ -61,7 +61,7 @@ func TestPastByMajority(t *testing.T) {
 	ok(t, err)
 	alone, _, err := open(t, w, 0, lies).Finalized(t.Context(), id)
 	ok(t, err)
-	newest, err := w.Client().BlockNumber(t.Context()) // the chain goes on meanwhile
+	newest, err := w.Client().BlockNumber(t.Context()) // blocks are mined meanwhile
 	ok(t, err)
 	if alone < head || alone > newest || truth >= head {
 		t.Fatalf("%d final of %d to %d, the liar says %d", truth, head, newest, alone)

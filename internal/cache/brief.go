@@ -25,7 +25,7 @@ type Brief[V any] struct {
 }
 
 // NewBrief returns a Brief whose values are kept for a time since they were made. what names them in errors. limit bounds
-// the making, which goes on after the caller has left.
+// the making, which continues after the caller has left.
 func NewBrief[V any](what string, keep, limit time.Duration) *Brief[V] {
 	return &Brief[V]{what: what, keep: keep, limit: limit}
 }

@@ -185,8 +185,8 @@ type offered struct {
 }
 
 // serverTools are the selected tools of all servers. The list of a server is a call of the ledger, so that a resumed
-// conversation has the same tools, as far as the agent's file still allows them. A server that fails has none, and the model is not told; one that the
-// agent's file requires fails the conversation.
+// conversation has the same tools, as far as the agent's file still allows them. A server that fails has no tools, and
+// the model is not told; one that the agent's file requires fails the conversation.
 func (r *run) serverTools(ctx context.Context) (out []llm.Tool, err error) {
 	for _, s := range r.servers {
 		text, err := r.s.Ledger.Tool(ctx, "mcp_tools", mustJSON(map[string]string{"server": s.def.Name}),
