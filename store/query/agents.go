@@ -182,6 +182,7 @@ func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool
 	for i := range agents {
 		k := store.KeyOf(agents[i].ID)
 		agents[i].Score = scores[k]
+		agents[i].Score.Agent = agents[i].ID // ids may come from rows without their registry
 		out[k] = &agents[i]
 	}
 	return out, err
