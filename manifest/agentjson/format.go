@@ -52,7 +52,10 @@ func Detect(b []byte) Format {
 	if len(b) > MaxBytes || jsonwalk.Scan(b).Depth > maxJSONDepth || !json.Valid(b) || b[0] != '{' {
 		return FormatUnknown
 	}
-	return (&reader{}).open(b, nil, "", -1).format()
+	r := &reader{}
+	r.borrow()
+	defer r.giveBack()
+	return r.open(b, nil, "", -1).format()
 }
 
 // format judges by members that no other format has. What carries a member of agent.json's own is taken for one, so

@@ -32,18 +32,14 @@ type Options struct {
 // Parse reads a manifest.
 func Parse(b []byte, o Options) (Manifest, []repute.Problem) {
 	r := &reader{strict: o.Profile == Strict}
+	r.borrow()
+	defer r.giveBack()
 	root := r.document(b)
 	if root == nil {
 		return Manifest{}, r.problems
 	}
 	return r.manifest(root, o.Host), r.problems
 }
-
-// A manifest has about one member in 24 bytes: as much room is made at once.
-const (
-	bytesPerMember = 24
-	maxSlab        = 4096
-)
 
 // document opens the object of the document and reports what is wrong with the document as a whole; nil when there is
 // nothing to read.
@@ -62,7 +58,6 @@ func (r *reader) document(b []byte) *object {
 	if !r.isObject(b, lex, plain) {
 		return nil
 	}
-	r.slab = make([]member, 0, min(len(b)/bytesPerMember, maxSlab))
 	root := r.open(b, nil, "", -1)
 	if !r.expected(root) {
 		return nil

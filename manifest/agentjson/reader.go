@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"repute"
@@ -31,10 +32,42 @@ const (
 type reader struct {
 	strict   bool
 	problems []repute.Problem
-	extra    int            // bytes of unknown members kept
-	slab     []member       // where the members of objects are stored, so that few objects cost an allocation
-	objects  []object       // likewise
-	names    map[string]int // intents by name
+	extra    int // bytes of unknown members kept
+	*room
+	names map[string]int // intents by name
+}
+
+// room is where the members of a document's objects are stored, and the objects, so that few of them cost an
+// allocation. Both are more than half of what reading allocates, so rooms are used again.
+type room struct {
+	slab    []member
+	objects []object
+}
+
+// A room begins with as much as most manifests need, and one that grew larger than maxSlab is not kept.
+const (
+	objectsAtOnce = 32
+	usualSlab     = 128
+	maxSlab       = 4096
+)
+
+// rooms are those that no document uses now.
+var rooms = sync.Pool{New: func() any {
+	return &room{slab: make([]member, 0, usualSlab), objects: make([]object, 0, objectsAtOnce)}
+}}
+
+// borrow gives the reader a room. giveBack MUST follow when no object of the document is used any more.
+func (r *reader) borrow() { r.room = rooms.Get().(*room) }
+
+// giveBack empties the room, so that it does not hold the document, and lets other documents use it.
+func (r *reader) giveBack() {
+	if used := r.room; cap(used.slab) <= maxSlab {
+		clear(used.slab)
+		clear(used.objects)
+		used.slab, used.objects = used.slab[:0], used.objects[:0]
+		rooms.Put(used)
+	}
+	r.room = nil
 }
 
 // object is a JSON object that is being read. Its JSON pointer is made only for problems.
@@ -104,9 +137,6 @@ func (r *reader) open(raw []byte, parent *object, token string, index int) *obje
 		members: r.slab[begin:len(r.slab):len(r.slab)]})
 	return &r.objects[len(r.objects)-1]
 }
-
-// objectsAtOnce is how many objects are allocated at once: about as many as a manifest has.
-const objectsAtOnce = 32
 
 // find returns a member; nil when the object has none.
 func (o *object) find(name string) *member {
