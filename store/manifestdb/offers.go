@@ -38,12 +38,13 @@ type DocumentOffers struct {
 const offersColumn = `case p.kind when 'card' then p.content->'Skills' else p.content->'services' end`
 
 // OffersAfter returns the offers of up to limit documents that agents show, ordered by sha256, after one. It returns
-// none at the end.
+// none at the end. The offset has each document looked up: a merge of all documents with all URIs would begin at the first
+// URI for each page.
 func OffersAfter(ctx context.Context, db *store.DB, after common.Hash, limit int) ([]DocumentOffers, error) {
 	rows, err := db.Pool().Query(ctx, `
 		with d as materialized (
 			select s.sha256 from documents s where s.sha256 > $1
-				and exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = s.sha256)
+				and exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = s.sha256 offset 0)
 			order by s.sha256 limit $2)
 		select distinct on (d.sha256, p.kind) d.sha256, coalesce(p.kind, ''), `+offersColumn+`
 		from d left join parses p on p.sha256 = d.sha256 and p.kind in ('registration', 'card')
