@@ -1,6 +1,7 @@
 package oaf
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -131,43 +132,42 @@ func checkLengths(a *Agent, o *frontmatter.Object) {
 // checkValues reports values outside what the format allows.
 func checkValues(a *Agent, o *frontmatter.Object) {
 	if t := a.Config.Temperature; t != nil && (*t < 0 || *t > 1) {
-		o.Report(problem.CodeRange, "config", "temperature %v is not within 0 and 1", *t)
+		o.Object("config").Report(problem.CodeRange, "temperature", "%v is not within 0 and 1", *t)
 	}
 	if m := a.Memory; m != nil && m.Type != MemoryEditable && m.Type != MemoryReadOnly {
-		o.Report(problem.CodeEnum, "memory", "type %.80q is neither editable nor read-only", m.Type)
+		o.Object("memory").Report(problem.CodeEnum, "type", "%.80q is neither editable nor read-only", m.Type)
 	}
-	for _, w := range a.Weblets {
-		if w.Launch != "" && !slices.Contains([]string{"onDemand", "background", "foreground"}, w.Launch) {
-			o.Report(problem.CodeEnum, "weblets", "launch %.80q is none of onDemand, background, foreground", w.Launch)
+	for _, w := range o.Objects("weblets", "weblet") {
+		launch := w.Text("launch")
+		if launch != "" && !slices.Contains([]string{"onDemand", "background", "foreground"}, launch) {
+			w.Report(problem.CodeEnum, "launch", "%.80q is none of onDemand, background, foreground", launch)
 		}
 	}
-	for _, ref := range a.versioned() {
+	for _, ref := range referencesOf(o) {
 		if ref.version != "" && !isConstraint(ref.version) {
-			o.Report(problem.CodeConstraint, ref.member, "%.80q of %.80q is no version and no range", ref.version, ref.name)
+			ref.in.Report(problem.CodeConstraint, "version", "%.80q of %.80q is no version and no range", ref.version, ref.name)
 		}
 	}
 }
 
-// versioned is a reference with a version.
-type versioned struct{ member, name, version string }
+// reference is an entry of one of the lists of references.
+type reference struct {
+	member, name, version string
+	in                    *frontmatter.Object // the entry
+}
 
-// versioned returns all references with their versions.
-func (a *Agent) versioned() []versioned {
-	var out []versioned
-	for _, r := range a.Skills {
-		out = append(out, versioned{"skills", joined(r.Vendor, r.Name), r.Version})
-	}
-	for _, r := range a.Packs {
-		out = append(out, versioned{"packs", joined(r.Vendor, r.Pack), r.Version})
-	}
-	for _, r := range a.Weblets {
-		out = append(out, versioned{"weblets", joined(r.Vendor, r.Weblet), r.Version})
-	}
-	for _, r := range a.MCPServers {
-		out = append(out, versioned{"mcpServers", joined(r.Vendor, r.Server), r.Version})
-	}
-	for _, r := range a.Agents {
-		out = append(out, versioned{"agents", r.ID(), r.Version})
+// referencesOf returns the entries of all lists of references, in the order of the lists.
+func referencesOf(o *frontmatter.Object) []reference {
+	var out []reference
+	for _, list := range []struct{ member, name, other string }{{"skills", "skill", "name"}, {"packs", "pack", ""},
+		{"weblets", "weblet", ""}, {"mcpServers", "server", ""}, {"agents", "agent", ""}} {
+		for _, in := range o.Objects(list.member, cmp.Or(list.other, list.name)) {
+			name := in.Text(list.name)
+			if name == "" && list.other != "" {
+				name = in.Text(list.other)
+			}
+			out = append(out, reference{list.member, joined(in.Text("vendor"), name), in.Text("version"), in})
+		}
 	}
 	return out
 }

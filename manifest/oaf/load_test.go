@@ -158,7 +158,7 @@ func TestCheckCodes(t *testing.T) {
 		{"no SPDX", dir("AGENTS.md", manifestOf("license: Mine")), "WO748", "EO748"},
 		{"SPDX expression", dir("AGENTS.md", manifestOf("license: MIT OR Apache-2.0")), ok, ok},
 		{"kebab", dir("AGENTS.md", manifestOf("agentKey: My Helper", "slug: acme/helper")), "EO742 WO745", "EO742 EO745"},
-		{"unknown member", dir("AGENTS.md", manifestOf("colour: red")), "WO730", "WO730"},
+		{"unknown member", dir("AGENTS.md", manifestOf("colour: red")), "WO730", "EO730"},
 		{"temperature", dir("AGENTS.md", manifestOf("config: {temperature: 2}")), "WO755", "EO755"},
 		{"memory", dir("AGENTS.md", manifestOf("memory: {type: shared}")), "WO754", "EO754"},
 		{"constraint", dir("AGENTS.md", manifestOf("packs: [{vendor: a, pack: b, version: latest}]")), "WO756", "EO756"},

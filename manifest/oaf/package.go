@@ -137,6 +137,7 @@ func readPackage(fsys fs.FS, root string, list *problem.List) Package {
 	for _, e := range o.Objects("agents", "slug") {
 		p.Entries = append(p.Entries, readEntry(e))
 	}
+	o.Unknown(problem.CodeMember, packageMembers())
 	p.check(o)
 	return p
 }

@@ -156,6 +156,7 @@ type document struct {
 	file   string
 	offset int // lines before the text
 	list   *problem.List
+	root   *yaml.Node // of the open document
 }
 
 // place returns a place in the file. Lines of the parser begin at the frontmatter, which is not the first line of the file.
@@ -180,6 +181,7 @@ func (d *document) open(root *yaml.Node) *Object {
 		d.list.Add(problem.CodeNotObject, d.place("", root.Line), "is no object")
 		return nil
 	}
+	d.root = root
 	return d.object(root, "")
 }
 
