@@ -64,6 +64,15 @@ func TestUnknownMembers(t *testing.T) {
 	}
 }
 
+// A tab in the indentation is the usual reason for a line that is no YAML, and the message says it.
+func TestTabsAreNamed(t *testing.T) {
+	t.Parallel()
+	problems := having("config:\n  tools:\n  \tdenied: [Bash]")(t, problem.Lenient)
+	if len(problems) != 1 || problems[0].Line != 13 || problems[0].Message != "the line is indented by a tab" {
+		t.Errorf("%+v", problems)
+	}
+}
+
 // What the format leaves to authors, to servers and to other harnesses has no unknown members.
 func TestOpenMembers(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,12 @@ func ParseYAML(text, file string, line int, l *problem.List) *Object {
 	}
 	var root yaml.Node
 	if err := d.unmarshal(text, &root); err != nil {
-		l.Add(problem.CodeYAML, d.place("", yamlLine(err)), "%.200s", yamlReason(err))
+		line := yamlLine(err)
+		reason := yamlReason(err)
+		if isTabbed(text, line) {
+			reason = "the line is indented by a tab"
+		}
+		l.Add(problem.CodeYAML, d.place("", line), "%.200s", reason)
 		return nil
 	}
 	return d.open(&root)
@@ -285,4 +290,15 @@ func quoted(s string) []byte {
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(s) // a text always encodes
 	return bytes.TrimRight(b.Bytes(), "\n")
+}
+
+// isTabbed reports whether a line, from 1, is indented by a tab, which YAML forbids: its readers only say that they found
+// a character.
+func isTabbed(text string, line int) bool {
+	lines := strings.SplitN(text, "\n", line+1)
+	if line < 1 || line > len(lines) {
+		return false
+	}
+	in := lines[line-1]
+	return strings.Contains(in[:len(in)-len(strings.TrimLeft(in, " \t"))], "\t")
 }

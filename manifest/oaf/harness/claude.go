@@ -15,6 +15,7 @@ import (
 
 // Members of a skill's metadata that carry what Claude Code has no place for. Values of metadata are texts.
 const (
+	metaPrefix  = "oaf-"
 	metaSlug    = "oaf-slug"
 	metaVersion = "oaf-version"
 	metaName    = "oaf-name"
@@ -318,8 +319,8 @@ func (e *export) serverLosses(a *oaf.Agent, s oaf.Server) {
 		a, "mcp-configs.permissions", "%s: the server enforces them itself", s.Name)
 	e.lose(s.RateLimit != (oaf.RateLimit{}), a, "mcp-configs.rate_limit", "%s: there is no such limit", s.Name)
 	e.lose(s.Vendor != "" || s.Version != "", a, "mcp-configs.identity", "%s: vendor and version are not carried", s.Name)
-	e.lose(len(s.Extra) > 0 || len(s.Files) > 0, a, "mcp-configs.extra",
-		"%s: other files and unknown members are not carried", s.Name)
+	e.lose(len(s.Extra) > 0 || len(s.Files) > 0 || len(s.Unknown) > 0, a, "mcp-configs.extra",
+		"%s: retry, health_check, other files and unknown members are not carried", s.Name)
 	e.lose(s.Dir != "mcp-configs/"+s.Name || serverName(s) != s.Name, a, "mcp-configs.identity",
 		"%s: name and directory are written as %s", s.Name, serverName(s))
 }

@@ -152,7 +152,7 @@ func someServers(t *rapid.T) []oaf.Server {
 }
 
 // neutral returns an agent without what a report names, and without the lines of references.
-func neutral(a *oaf.Agent, lost []Loss) *oaf.Agent {
+func neutral(a *oaf.Agent, lost []Note) *oaf.Agent {
 	out := *a
 	out.Dir = ""
 	out.Skills = slices.Clone(a.Skills)
@@ -259,7 +259,7 @@ func clearServer(s *oaf.Server, part string) {
 	}
 }
 
-func same(t *rapid.T, want, got *oaf.Agent, lost []Loss) {
+func same(t *rapid.T, want, got *oaf.Agent, lost []Note) {
 	a, b := neutral(want, lost), neutral(got, lost)
 	x, y := reflect.ValueOf(*a), reflect.ValueOf(*b)
 	for i := range x.NumField() {
@@ -307,7 +307,7 @@ func TestExportThenImportIsTheSameAgent(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := imported(t, target, out)
-				same(t, a, got, out.Lost)
+				same(t, a, got, out.Notes)
 			})
 		})
 	}
