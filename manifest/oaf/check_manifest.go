@@ -137,6 +137,11 @@ func checkValues(a *Agent, o *frontmatter.Object) {
 	if m := a.Memory; m != nil && m.Type != MemoryEditable && m.Type != MemoryReadOnly {
 		o.Object("memory").Report(problem.CodeEnum, "type", "%.80q is neither editable nor read-only", m.Type)
 	}
+	for _, s := range o.Objects("skills", "name") {
+		if source := s.Text("source"); source != "" && !isSource(source) {
+			s.Report(problem.CodeEnum, "source", "%.80q is neither local, registry nor the https address of an index", source)
+		}
+	}
 	for _, w := range o.Objects("weblets", "weblet") {
 		launch := w.Text("launch")
 		if launch != "" && !slices.Contains([]string{"onDemand", "background", "foreground"}, launch) {
@@ -148,6 +153,12 @@ func checkValues(a *Agent, o *frontmatter.Object) {
 			ref.in.Report(problem.CodeConstraint, "version", "%.80q of %.80q is no version and no range", ref.version, ref.name)
 		}
 	}
+}
+
+// isSource reports whether a text says where a skill comes from. A misspelt local would be a skill that nobody looks for.
+func isSource(text string) bool {
+	return text == SourceLocal || text == SourceRegistry || strings.HasPrefix(text, "https://") ||
+		strings.HasPrefix(text, "http://")
 }
 
 // reference is an entry of one of the lists of references.

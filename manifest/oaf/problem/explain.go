@@ -147,7 +147,7 @@ func aboutSkills() []explanation {
 		{CodeSkillFlow, true, "a list or a map in brackets, which the reference validator rejects", "write it in lines"},
 		{CodeSkillTools, true, "allowed-tools that is a list", "write the names in one text with spaces between them"},
 		{CodeSkillCompat, true, "compatibility of more than 500 characters", "shorten it"},
-		{CodeSkillSize, false, "500 lines or more: all of it enters the context", "move details into references/"},
+		{CodeSkillSize, false, "500 lines or 5,000 tokens or more: all of it enters the context", "move details into references/"},
 	}
 }
 

@@ -18,8 +18,12 @@ const FileName = "SKILL.md"
 // ToolsMember is the member with the tools that a skill may use.
 const ToolsMember = "allowed-tools"
 
-// adviceLines is the length from which the specification advises to divide a skill.
-const adviceLines = 500
+// Lengths from which the specification advises to divide a skill.
+const (
+	adviceLines  = 500
+	adviceTokens = 5_000
+	tokenBytes   = 4 // of English text, about
+)
 
 // Parse reads a skill from the files of its directory, whose paths are below it. where is the directory's path for
 // problems. ok is false where there is no SKILL.md, or no readable one.
@@ -42,8 +46,9 @@ func Parse(dir, where string, files []tree.File, l *problem.List) (s Skill, ok b
 	}
 	parts := frontmatter.Split(text)
 	s.Body = frontmatter.TrimBody(parts.Body)
-	if lines := strings.Count(s.Body, "\n") + 1; lines >= adviceLines {
-		l.Add(problem.CodeSkillSize, problem.Place{File: file}, "has %d lines", lines)
+	lines, tokens := strings.Count(s.Body, "\n")+1, len(s.Body)/tokenBytes
+	if lines >= adviceLines || tokens >= adviceTokens {
+		l.Add(problem.CodeSkillSize, problem.Place{File: file}, "has %d lines, about %d tokens", lines, tokens)
 	}
 	if !parts.HasHead {
 		l.Add(problem.CodeSkillPlain, problem.Place{File: file, Line: 1}, "begins without ---")
@@ -66,7 +71,13 @@ func (s *Skill) read(o *frontmatter.Object) {
 	s.License = o.Text("license")
 	s.Compatibility = o.Text("compatibility")
 	if o.IsObject("metadata") {
-		s.Metadata = flattened(o.Object("metadata"))
+		in := o.Object("metadata")
+		for _, key := range in.Keys() {
+			if !in.IsText(key) {
+				in.Report(problem.CodeType, key, "is no text; it is kept as JSON")
+			}
+		}
+		s.Metadata = flattened(in)
 	} else if o.Has("metadata") {
 		o.Report(problem.CodeType, "metadata", "is no object")
 	}
