@@ -1,7 +1,6 @@
 package oaf
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -152,6 +151,16 @@ func checkValues(a *Agent, o *frontmatter.Object) {
 		if ref.version != "" && !isConstraint(ref.version) {
 			ref.in.Report(problem.CodeConstraint, "version", "%.80q of %.80q is no version and no range", ref.version, ref.name)
 		}
+		if !ref.in.Has(ref.by) && (ref.other == "" || !ref.in.Has(ref.other)) {
+			ref.in.Report(problem.CodeNoName, ref.by, "is missing")
+		}
+	}
+	for _, t := range o.Object("orchestration").Objects("triggers", "event") {
+		for _, key := range []string{"event", "action"} {
+			if t.Text(key) == "" {
+				t.Report(problem.CodeNoName, key, "is missing")
+			}
+		}
 	}
 }
 
@@ -163,21 +172,25 @@ func isSource(text string) bool {
 
 // reference is an entry of one of the lists of references.
 type reference struct {
-	member, name, version string
-	in                    *frontmatter.Object // the entry
+	list
+	name, version string
+	in            *frontmatter.Object // the entry
 }
+
+// list is one of the lists of references.
+type list struct{ member, by, other string } // by and other are the members that name an entry
 
 // referencesOf returns the entries of all lists of references, in the order of the lists.
 func referencesOf(o *frontmatter.Object) []reference {
 	var out []reference
-	for _, list := range []struct{ member, name, other string }{{"skills", "skill", "name"}, {"packs", "pack", ""},
-		{"weblets", "weblet", ""}, {"mcpServers", "server", ""}, {"agents", "agent", ""}} {
-		for _, in := range o.Objects(list.member, cmp.Or(list.other, list.name)) {
-			name := in.Text(list.name)
-			if name == "" && list.other != "" {
-				name = in.Text(list.other)
+	for _, l := range []list{{"skills", "name", "skill"}, {"packs", "pack", ""}, {"weblets", "weblet", ""},
+		{"mcpServers", "server", "configDir"}, {"agents", "agent", ""}} {
+		for _, in := range o.Objects(l.member, l.by) {
+			name := in.Text(l.by)
+			if name == "" && l.other != "" {
+				name = in.Text(l.other)
 			}
-			out = append(out, reference{list.member, joined(in.Text("vendor"), name), in.Text("version"), in})
+			out = append(out, reference{l, joined(in.Text("vendor"), name), in.Text("version"), in})
 		}
 	}
 	return out

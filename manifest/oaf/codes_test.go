@@ -166,6 +166,8 @@ func yields() map[string]struct {
 		problem.CodeRange:         {having("config: {max_tokens: -1}"), "AGENTS.md:11 /config/max_tokens"},
 		problem.CodeConstraint:    {having("packs: [{vendor: a, pack: b, version: latest}]"), "AGENTS.md:11 /packs/0/version"},
 
+		problem.CodeNoName: {having("packs: [{pack: a}, {vendor: b}]", "orchestration: {triggers: [{event: a}]}"), "AGENTS.md:11 /packs/1/pack"},
+
 		problem.CodeSkillAbsent:     {having("skills:\n  - {name: x, source: local}"), "AGENTS.md:12 /skills/0"},
 		problem.CodeSkillUndeclared: {skillOf("name: x\ndescription: Does it."), "skills/x:0 "},
 		problem.CodeConfigAbsent:    {having("mcpServers: [{server: x, required: true}]"), "AGENTS.md:11 /mcpServers/0"},

@@ -149,6 +149,8 @@ func TestCheckCodes(t *testing.T) {
 		{"other slug", dir("AGENTS.md", manifestOf("slug: acme/other")), "WO745", "EO745"},
 		{"bare entrypoint", dir("AGENTS.md", manifestOf("entrypoint: structured")), "WO752", "EO752"},
 		{"unknown entrypoint", dir("AGENTS.md", manifestOf("orchestration: {entrypoint: nobody}")), "WO753", "EO753"},
+		{"trigger without action", dir("AGENTS.md", manifestOf("orchestration: {triggers: [{event: a}]}")), "WO757", "EO757"},
+		{"weblet without name", dir("AGENTS.md", manifestOf("weblets: [{vendor: a}]")), "WO757", "EO757"},
 		{"author without quotes", dir("AGENTS.md", manifestOf("author: @acme")), "WO733", "EO733"},
 		{"no heading", dir("AGENTS.md", strings.Replace(manifestOf(), "## Tasks", "Tasks", 1)), "WO750", "EO750"},
 		{"no body", dir("AGENTS.md", strings.Replace(manifestOf(), body, "", 1)), "EO751", "EO751"},

@@ -50,7 +50,7 @@ func FromClaudeCode(fsys fs.FS) ([]Import, error) {
 	}
 	if len(out) == 0 {
 		return nil, repute.Invalid("directory", "has no .claude/agents/*.md and no .claude/skills/*/SKILL.md",
-			"the directory of a project of Claude Code")
+			"the directory that .claude is in")
 	}
 	distinguish(out)
 	for _, p := range list.Problems() {

@@ -99,6 +99,7 @@ func aboutManifest() []explanation {
 		{CodeRange, true, "a number outside its bounds", "use a number within the bounds that the message names"},
 		{CodeConstraint, true, "a version of a reference that is no version and no constraint",
 			"write \"1.2.0\" or a range such as \">=1.2.0\""},
+		{CodeNoName, true, "an entry without the member that it is about; it has no effect", "add it, or remove the entry"},
 	}
 }
 

@@ -290,7 +290,7 @@ func (r Report) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", cli.Visible(r.Source))
 	for _, a := range r.Agents {
-		fmt.Fprintf(&b, "  agent   %s %s\n", cli.Visible(a.ID), cli.Visible(a.Version))
+		fmt.Fprintf(&b, "  agent   %s\n", cli.Visible(strings.TrimSpace(cmp.Or(a.ID, a.Name)+" "+a.Version)))
 		for _, line := range []struct {
 			label string
 			names []string
