@@ -59,8 +59,8 @@ func (a *Agent) file(name string) *tree.File {
 	return &a.Files[at]
 }
 
-// isGenerated reports whether a file is one that Generate wrote and nobody has edited. README.md says so itself. The text
-// of a license has no place for a mark: it is compared with those of the earlier versions.
+// isGenerated reports whether a file is one that Generate wrote and nobody has edited. README.md says so itself. The
+// text of a license has no place for a mark: it is compared with those of the earlier versions.
 func (a *Agent) isGenerated(f *tree.File) bool {
 	text := strings.ReplaceAll(string(f.Data), "\r\n", "\n")
 	if f.Path == readmeName {

@@ -33,7 +33,8 @@ func manifestMembers() frontmatter.Members {
 	}
 }
 
-// identityMembers are the members of both files of an MCP server that say which one it is; name is of the other dialect.
+// identityMembers returns the members of both files of an MCP server that say which one it is; name is of the other
+// dialect.
 func identityMembers() []string { return []string{"vendor", "server", "version", "name"} }
 
 // selectionMembers returns the members of ActiveMCP.json, in both dialects. The settings of tools are open.

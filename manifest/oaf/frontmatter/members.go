@@ -12,7 +12,7 @@ import (
 )
 
 // Members are the members of the objects of a kind of file, by the JSON pointer of the object, in which * stands for
-// one element: an entry of a list, or a label. An object without a pointer in the table is open: it may have any member.
+// one element: an entry of a list, or a label. An object that no pointer of the table names may have any member.
 type Members map[string]Known
 
 // Known are the members of one object.

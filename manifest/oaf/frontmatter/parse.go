@@ -292,8 +292,8 @@ func quoted(s string) []byte {
 	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
-// isTabbed reports whether a line, from 1, is indented by a tab, which YAML forbids: its readers only say that they found
-// a character.
+// isTabbed reports whether a line, from 1, is indented by a tab, which YAML forbids: its readers only say that they
+// found a character.
 func isTabbed(text string, line int) bool {
 	lines := strings.SplitN(text, "\n", line+1)
 	if line < 1 || line > len(lines) {

@@ -160,9 +160,9 @@ func (c *claudeProject) agent(file string) Import {
 	a.Model = claudeModelOf(head.Text("model"))
 	c.tools(a, head, n)
 	for _, name := range head.Texts("skills") {
-		local, ok := c.skill(name, list)
-		n.drop(!ok, "skills", "%.80q is no skill of %s", name, claudeSkills)
-		if ok {
+		if _, exists := c.files[claudeSkills+name+"/"+skill.FileName]; !exists {
+			n.drop(true, "skills", "%.80q is no skill of %s", name, claudeSkills)
+		} else if local, ok := c.skill(name, list); ok {
 			a.LocalSkills = append(a.LocalSkills, local)
 		}
 	}

@@ -18,9 +18,9 @@ import (
 // maxAgentFile bounds an agent file, in bytes: it may carry a history of messages, which is not read.
 const maxAgentFile = 16 << 20
 
-// FromLetta reads an Agent File of Letta: all of its agents. Those of a group are the sub-agents of the one that manages
-// it. The notes of the file as a whole are those of the first agent. repute.ErrInvalid for a file that is none, also for
-// one of the older form.
+// FromLetta reads an Agent File of Letta: all of its agents. Those of a group are the sub-agents of the one that
+// manages it. The notes of the file as a whole are those of the first agent. repute.ErrInvalid for a file that is none,
+// also for one of the older form.
 func FromLetta(b []byte) ([]Import, error) {
 	if len(b) > maxAgentFile {
 		return nil, repute.Invalid("agent file", "is larger than 16 MiB", "an .af file of Letta")
@@ -93,9 +93,9 @@ func (f *lettaInput) agent(in lettaAgentInput, list *problem.List, n *notes) *oa
 			id.VendorKey, id.AgentKey = cmp.Or(id.VendorKey, vendor), key
 		}
 	}
-	a := &oaf.Agent{Dir: ".", Name: cmp.Or(id.Name, in.Name), VendorKey: id.VendorKey, AgentKey: id.AgentKey, Slug: id.Slug,
-		Version:     id.Version,
-		Description: in.Description, Author: id.Author, License: id.License, Tags: in.Tags, Agents: parseAgents(id.Agents)}
+	a := &oaf.Agent{Dir: ".", Name: cmp.Or(id.Name, in.Name), VendorKey: id.VendorKey, AgentKey: id.AgentKey,
+		Slug: id.Slug, Version: id.Version, Description: in.Description, Author: id.Author, License: id.License,
+		Tags: in.Tags, Agents: parseAgents(id.Agents)}
 	n.guess(id.Name == "" && in.Name != "" && id.Slug != "", "name", "%.80s is the name in Letta", in.Name)
 	a.Body, a.Config.Denied = divide(frontmatter.TrimBody(in.System))
 	lettaModelOf(a, in, n)
@@ -124,7 +124,8 @@ func lettaModelOf(a *oaf.Agent, in lettaAgentInput, n *notes) {
 	}
 }
 
-// lettaUsual returns the members of an agent of Letta that its exports always have and that say nothing about the agent.
+// lettaUsual returns the members of an agent of Letta that are read, and those that its exports always have and that
+// say nothing about the agent.
 func lettaUsual() []string {
 	return []string{"id", "name", "description", "system", "llm_config", "model", "embedding_config", "block_ids", "tags",
 		"metadata", "agent_type", "group_ids", "in_context_message_ids", "created_at", "include_base_tools",
@@ -144,8 +145,8 @@ func lettaRest(raw json.RawMessage, in lettaAgentInput, n *notes) {
 	if json.Unmarshal(raw, &agent) != nil {
 		return
 	}
-	settings := unused(agent.LLM, "model", "model_endpoint_type", "model_endpoint", "context_window", "handle", "temperature",
-		"max_tokens", "provider_name", "provider_category")
+	settings := unused(agent.LLM, "model", "model_endpoint_type", "model_endpoint", "context_window", "handle",
+		"temperature", "max_tokens", "provider_name", "provider_category")
 	n.drop(len(settings) > 0, "llm_config", "%s are settings of Letta", strings.Join(settings, ", "))
 	for _, name := range unused(in.Metadata, "oaf") {
 		n.drop(true, "metadata."+name, "the Open Agent Format has no place for it")

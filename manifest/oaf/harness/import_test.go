@@ -105,6 +105,9 @@ func TestClaudeCodeNotes(t *testing.T) {
 		"dropped  mcpServers: unused of .mcp.json", "dropped  files: .claude/skills/other is part of no agent (files: 1)",
 		"dropped  files: .claude/commands/a.md", "dropped  files: .claude/commands/b")
 	has(t, in[1].Notes, "guessed deploy-bot agentKey: another agent has the key: this one becomes deploy-bot-2")
+	if len(in[0].Problems) != 0 {
+		t.Errorf("what is noted is a problem as well: %+v", in[0].Problems)
+	}
 	for _, n := range noted(slices.Concat(in[0].Notes, in[1].Notes)) {
 		if strings.Contains(n, "roll") || strings.Contains(n, "src") {
 			t.Errorf("a note on what is carried, or on no file of Claude Code: %s", n)

@@ -12,8 +12,8 @@ import (
 type Note struct {
 	Kind  Kind
 	Agent string // identifier of the agent; "" for the project or the file that agents are imported from
-	// Field is as in AGENTS.md, e.g. config.temperature, and mcp-configs.{part} for a part of servers. A part that only the
-	// imported file has is named as there.
+	// Field is as in AGENTS.md, e.g. config.temperature, and mcp-configs.{part} for a part of servers. A part that only
+	// the imported file has is named as there.
 	Field  string
 	Reason string
 }

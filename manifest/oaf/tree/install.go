@@ -16,9 +16,9 @@ import (
 // Install writes the files of an archive of agents below a directory, which it makes. The directory MUST be absent or
 // empty: repute.ErrConflict otherwise, and nothing is written, because files of two archives would be one agent.
 //
-// With replace, every directory at the top of the archive takes the place of the one of its name as a whole, and so does
-// the manifest of the archive; all else in the directory stays. What is replaced MUST be an agent or such a manifest,
-// else it is repute.ErrConflict, and nothing is changed. The new files are complete before the old ones go.
+// With replace, every directory at the top of the archive takes the place of the one of its name as a whole, and so
+// does the manifest of the archive; all else in the directory stays. What is replaced MUST be an agent or such a
+// manifest, else it is repute.ErrConflict, and nothing is changed. The new files are complete before the old ones go.
 func Install(dir string, files []File, replace bool, manifest string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return repute.Invalid("directory", err.Error(), "a directory that can be written")

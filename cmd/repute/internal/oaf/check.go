@@ -83,11 +83,11 @@ func (a *asking) check() error {
 
 // problems asks the servers of agents, and returns what their tools contradict. Places are below the directory of each
 // agent where the agents are those of an archive.
-func (a *asking) problems(ctx context.Context, agents []*format.Agent, how problem.Profile, packed bool) []problem.Problem {
+func (a *asking) problems(ctx context.Context, agents []*format.Agent, how problem.Profile,
+	packed bool) (out []problem.Problem) {
 	if !a.servers {
 		return nil
 	}
-	var out []problem.Problem
 	from := a.lister()
 	for _, one := range agents {
 		limited, cancel := context.WithTimeout(ctx, askTime)
@@ -237,8 +237,8 @@ func readArchive(name string) ([]byte, error) {
 	return nil, repute.Invalid("file", name+" is no archive", hint)
 }
 
-// readFile reads a file up to the largest size of an archive, and one byte more, by which a larger one is found. what is
-// the kind of file that is wanted.
+// readFile reads a file up to the largest size of an archive, and one byte more, by which a larger one is found. what
+// is the kind of file that is wanted.
 func readFile(name, what string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -262,8 +262,8 @@ func newReport(source string, agents []*format.Agent, problems []problem.Problem
 		r.Agents = append(r.Agents, checked(a))
 	}
 	for _, p := range problems {
-		r.Problems = append(r.Problems, Problem{Code: p.Code, Severity: p.Severity, File: cmp.Or(p.File, filepath.Base(source)),
-			Line: p.Line, Path: p.Path, Message: p.Message, Hint: p.Hint})
+		r.Problems = append(r.Problems, Problem{Code: p.Code, Severity: p.Severity,
+			File: cmp.Or(p.File, filepath.Base(source)), Line: p.Line, Path: p.Path, Message: p.Message, Hint: p.Hint})
 	}
 	return r
 }
