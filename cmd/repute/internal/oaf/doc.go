@@ -52,6 +52,9 @@ func load(dir string, how problem.Profile) (*format.Agent, []problem.Problem, er
 	if err != nil {
 		return nil, nil, repute.Invalid("directory", err.Error(), "the directory of an agent")
 	}
+	if info, err := os.Stat(at); err == nil && !info.IsDir() {
+		return nil, nil, repute.Invalid("directory", dir+" is a file", "the directory that it is in: "+filepath.Dir(dir))
+	}
 	border := filepath.Dir(filepath.Dir(at))
 	below, err := filepath.Rel(border, at)
 	if err != nil {

@@ -379,6 +379,7 @@ func TestRefusedCommands(t *testing.T) {
 		{[]string{"export", agent, "--to", "emacs", "--output", out}, "claude-code"},
 		{[]string{"export", agent, "--to", "goose", "--layout", "flat", "--output", out}, "layout"},
 		{[]string{"export", broken, "--to", "goose", "--output", out}, "oaf check"},
+		{[]string{"export", filepath.Join(agent, "AGENTS.md"), "--to", "goose", "--output", out}, "the directory that it is in: " + agent},
 		{[]string{"import", agent, "--from", "emacs", "--output", out}, "\"emacs\" is unknown (claude-code or letta)"},
 		{[]string{"import", agent, "--from", "claude-code", "--output", out}, ".claude"},
 		{[]string{"import", archive, "--from", "letta", "--output", out}, ".af"},
