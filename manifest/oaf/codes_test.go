@@ -147,7 +147,7 @@ func yields() map[string]struct {
 		problem.CodeUnquoted:      {having("version: 1.10"), "AGENTS.md:5 /version"},
 		problem.CodeJSON:          {next("mcp-configs/s/ActiveMCP.json", "{\n \"a\": }"), "mcp-configs/s/ActiveMCP.json:2 "},
 		problem.CodeRestriction:   {having("config:\n  tools:\n    denied: [{name: Bash}]"), "AGENTS.md:13 /config/tools/denied"},
-		problem.CodeReserved:      {having("author: @acme"), "AGENTS.md:8 "},
+		problem.CodeReserved:      {having("author: @acme"), "AGENTS.md:8 /author"},
 
 		problem.CodeMissing:       {having("-license"), "AGENTS.md:2 /license"},
 		problem.CodeMissingPrompt: {of("AGENTS.md", "---\nname: r\ndescription: d\n---\n\nYou review code.\n"), "AGENTS.md:2 /vendorKey"},

@@ -54,8 +54,14 @@ func (d *document) unmarshal(text string, root *yaml.Node) error {
 	if mended == text || one(mended, root) != nil {
 		return err
 	}
-	at := reserved.FindStringIndex(text)[0]
-	d.list.Add(problem.CodeReserved, d.place("", 1+strings.Count(text[:at], "\n")),
+	at := reserved.FindStringSubmatchIndex(text)
+	before := text[at[2]:at[3]]
+	key := strings.TrimLeft(before, " \t\n")
+	path := ""
+	if indent := before[:len(before)-len(key)]; indent == "" || strings.HasSuffix(indent, "\n") {
+		path = "/" + pointer(strings.TrimRight(key, ": ")) // a member at the top
+	}
+	d.list.Add(problem.CodeReserved, d.place(path, 1+strings.Count(text[:at[3]], "\n")),
 		"a text begins with @ or ` and has no quotes")
 	return nil
 }
