@@ -164,7 +164,7 @@ func checkValues(a *Agent, o *frontmatter.Object) {
 	}
 }
 
-// isSource reports whether a text says where a skill comes from. A misspelt local would be a skill that nobody looks
+// isSource reports whether a text says where a skill comes from. A misspelled local would be a skill that nobody looks
 // for.
 func isSource(text string) bool {
 	return text == SourceLocal || text == SourceRegistry || strings.HasPrefix(text, "https://") ||
