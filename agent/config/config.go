@@ -148,7 +148,7 @@ type Handler struct {
 
 // OAF is an agent of the Open Agent Format, which a model of Models drives.
 type OAF struct {
-	Dir        string `json:"dir" doc:"directory with the agent's AGENTS.md"`
+	Dir        string `json:"dir" doc:"directory with the agent's AGENTS.md, relative to this file"`
 	Programs   bool   `json:"programs" doc:"run programs that the agent brings: MCP servers on standard input and output, without limits, and scripts of skills, with limits"`
 	Env        List   `json:"env" doc:"variables of the environment that the agent's files may name as ${NAME}; no others are read"`
 	MaxTokens  int64  `json:"max_tokens" doc:"tokens that the model may read and write in one call; 0: no bound"`

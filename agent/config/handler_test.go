@@ -2,6 +2,8 @@ package config_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,6 +45,27 @@ func TestHandlers(t *testing.T) {
 	h = read(`{oaf: {dir: ./a, programs: true, env: TOKEN, max_tokens: 100, max_cost_usd: 0.5}}`)
 	if b, err := h.OAF.Budget("x"); err != nil || b.Tokens != 100 || b.Cost != 500_000 || !h.OAF.Programs || h.OAF.Env[0] != "TOKEN" {
 		t.Errorf("%+v, %+v, %v", h.OAF, b, err)
+	}
+}
+
+// The directory of an OAF agent is relative to the file, wherever the process was started.
+func TestOAFDirectory(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "agent.yaml")
+	for dir, want := range map[string]string{"./a": filepath.Join(filepath.Dir(file), "a"), "../b": filepath.Join(filepath.Dir(file), "../b"),
+		".": filepath.Dir(file), "/srv/c": "/srv/c"} {
+		text := withHandler("{oaf: {dir: " + dir + "}}\n    validates: {oaf: {dir: " + dir + "}}")
+		text = append(text, "\nvalidation: {answerer: treasury}\n"...)
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(file, env(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := c.Capabilities[0]; h.Handler.OAF.Dir != want || h.Validates.OAF.Dir != want {
+			t.Errorf("%s: %s, %s, want %s", dir, h.Handler.OAF.Dir, h.Validates.OAF.Dir, want)
+		}
 	}
 }
 

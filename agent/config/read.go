@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -30,7 +31,23 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 			return nil, err
 		}
 	}
-	return Parse(text, getenv)
+	c, err := Parse(text, getenv)
+	if err != nil {
+		return c, err
+	}
+	c.locate(filepath.Dir(path))
+	return c, nil
+}
+
+// locate makes the directories of OAF agents relative to that of the file which names them.
+func (c *Config) locate(dir string) {
+	for i := range c.Capabilities {
+		for _, h := range []*Handler{&c.Capabilities[i].Handler, c.Capabilities[i].Validates} {
+			if h != nil && h.OAF != nil && !filepath.IsAbs(h.OAF.Dir) {
+				h.OAF.Dir = filepath.Join(dir, h.OAF.Dir)
+			}
+		}
+	}
 }
 
 // Parse is Load of a text.

@@ -139,7 +139,7 @@ func oafProblems(b []byte) (name string, out []Problem) {
 		name = agent.Name
 	}
 	for _, p := range list {
-		out = append(out, Problem{Problem: p.Problem, Hint: problem.Hint(p.Code), Line: p.Line, Column: min(p.Line, 1)})
+		out = append(out, Problem{Problem: p.Problem, Hint: p.Hint, Line: p.Line, Column: min(p.Line, 1)})
 	}
 	return name, out
 }

@@ -47,6 +47,9 @@ type Agent struct {
 	Harness map[string]json.RawMessage
 	// Extra has unknown members of the frontmatter as JSON.
 	Extra map[string]json.RawMessage
+	// Unknown names the members of all objects of the frontmatter that the format does not know, such as
+	// config.tools.deny. Those of objects with an Extra are kept in it, the others are not. Load sets it.
+	Unknown []string
 
 	// Body is the Markdown after the frontmatter, with LF line ends and without blank lines around it.
 	Body string

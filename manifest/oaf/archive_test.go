@@ -152,7 +152,7 @@ func TestTemplatesAreStrict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		generated := a.Generate()
+		generated, _ := a.Generate()
 		fsys, err := tree.FS(append(written, generated...))
 		if err != nil {
 			t.Fatal(err)
@@ -161,8 +161,8 @@ func TestTemplatesAreStrict(t *testing.T) {
 		if p, bad := repute.FirstError(problems); bad || got == nil {
 			t.Errorf("%s: %+v", kind, p)
 		}
-		if again := got.Generate(); len(again) > 0 {
-			t.Errorf("%s: %d files are generated again", kind, len(again))
+		if again, edited := got.Generate(); len(again) > 0 || len(edited) > 0 {
+			t.Errorf("%s: %d files are generated again, %q were edited", kind, len(again), edited)
 		}
 	}
 	if _, err := New("huge", "acme", "x"); err == nil {
@@ -175,7 +175,8 @@ func TestTemplatesAreStrict(t *testing.T) {
 
 func TestGenerateLeavesExistingFiles(t *testing.T) {
 	a := team(t)
-	first, second := a.Generate(), team(t).Generate()
+	first, _ := a.Generate()
+	second, _ := team(t).Generate()
 	if len(first) != 2 || string(first[0].Data) != string(second[0].Data) ||
 		string(first[1].Data) != string(second[1].Data) {
 		t.Fatalf("generated %d files, or others the second time", len(first))
@@ -190,15 +191,66 @@ func TestGenerateLeavesExistingFiles(t *testing.T) {
 		}
 	}
 	a.Files = append(a.Files, tree.File{Path: "README.md", Data: []byte("mine")})
-	if rest := a.Generate(); len(rest) != 1 || rest[0].Path != "LICENSE" {
-		t.Errorf("generated %d files next to a README.md", len(rest))
+	if rest, edited := a.Generate(); len(rest) != 1 || rest[0].Path != "LICENSE" || !slices.Equal(edited, []string{"README.md"}) {
+		t.Errorf("generated %d files next to a README.md, edited %q", len(rest), edited)
+	}
+}
+
+// What was generated follows the agent, until somebody edits it.
+func TestGeneratedFilesFollowTheAgent(t *testing.T) {
+	a := team(t)
+	a.Files, _ = a.Generate()
+	a.Description = "Another one."
+	windows := slices.Clone(a.Files)
+	windows[1].Data = bytes.ReplaceAll(windows[1].Data, []byte("\n"), []byte("\r\n"))
+	for name, files := range map[string][]tree.File{"as written": a.Files, "with line ends of Windows": windows} {
+		a.Files = files
+		again, edited := a.Generate()
+		if len(again) != 1 || len(edited) != 0 || !strings.Contains(string(again[0].Data), "Another one.") {
+			t.Errorf("%s: generated %v, edited %q", name, again, edited)
+		}
+	}
+	for name, change := range map[string]func(string) string{
+		"a word":            func(s string) string { return strings.Replace(s, "Coordinates", "Leads", 1) },
+		"a word at the end": func(s string) string { return s + "Mine.\n" },
+		"the mark":          func(s string) string { return s[:strings.Index(s, "\n<!--")] },
+	} {
+		files := slices.Clone(windows)
+		old, _ := team(t).Generate()
+		files[1].Data = []byte(change(string(old[1].Data)))
+		a.Files = files
+		if again, edited := a.Generate(); len(again) != 0 || !slices.Equal(edited, []string{"README.md"}) {
+			t.Errorf("%s: generated %v, edited %q", name, again, edited)
+		}
+	}
+}
+
+// A new version renews what names the version or the license, and nothing that was missing before.
+func TestNextVersionRenewsGeneratedFiles(t *testing.T) {
+	a := team(t)
+	text, err := a.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, _, err := NextVersion(a, text, "1.2.0"); err != nil || len(files) != 2 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	a.Files, _ = a.Generate()
+	files, edited, err := NextVersion(a, text, "1.2.0")
+	if err != nil || len(files) != 3 || len(edited) != 0 || !strings.Contains(string(files[2].Data), "| version | 1.2.0 |") {
+		t.Errorf("%d files, edited %q, %v", len(files), edited, err)
+	}
+	a.Author, a.Versions = "@south", append(a.Versions, PastVersion{Version: a.Version, Text: text})
+	again, edited := a.Generate()
+	if len(again) != 2 || len(edited) != 0 || !strings.Contains(string(again[0].Data), "@south") {
+		t.Errorf("generated %v, edited %q", again, edited)
 	}
 }
 
 func TestNextVersionChangesNothingElse(t *testing.T) {
 	text := []byte("---\r\n# comment\r\nname: x\r\nversion: 1.0.0 # now\r\ndescription: y\r\n---\r\nversion: 1.0.0\r\n")
 	a, _ := ParseManifest(text, problem.Lenient)
-	files, err := NextVersion(a, text, "1.1.0")
+	files, _, err := NextVersion(a, text, "1.1.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,12 +259,12 @@ func TestNextVersionChangesNothingElse(t *testing.T) {
 		t.Errorf("files %v", files)
 	}
 	for _, next := range []string{"1.0.0", "0.9.0", "2", "v2.0.0", "../x"} {
-		if _, err := NextVersion(a, text, next); err == nil {
+		if _, _, err := NextVersion(a, text, next); err == nil {
 			t.Errorf("version %s was taken", next)
 		}
 	}
 	a.Versions = []PastVersion{{Version: "1.0.0"}}
-	if _, err := NextVersion(a, text, "1.1.0"); err == nil {
+	if _, _, err := NextVersion(a, text, "1.1.0"); err == nil {
 		t.Error("an existing version was replaced")
 	}
 }

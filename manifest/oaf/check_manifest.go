@@ -131,43 +131,68 @@ func checkLengths(a *Agent, o *frontmatter.Object) {
 // checkValues reports values outside what the format allows.
 func checkValues(a *Agent, o *frontmatter.Object) {
 	if t := a.Config.Temperature; t != nil && (*t < 0 || *t > 1) {
-		o.Report(problem.CodeRange, "config", "temperature %v is not within 0 and 1", *t)
+		o.Object("config").Report(problem.CodeRange, "temperature", "%v is not within 0 and 1", *t)
 	}
 	if m := a.Memory; m != nil && m.Type != MemoryEditable && m.Type != MemoryReadOnly {
-		o.Report(problem.CodeEnum, "memory", "type %.80q is neither editable nor read-only", m.Type)
+		o.Object("memory").Report(problem.CodeEnum, "type", "%.80q is neither editable nor read-only", m.Type)
 	}
-	for _, w := range a.Weblets {
-		if w.Launch != "" && !slices.Contains([]string{"onDemand", "background", "foreground"}, w.Launch) {
-			o.Report(problem.CodeEnum, "weblets", "launch %.80q is none of onDemand, background, foreground", w.Launch)
+	for _, s := range o.Objects("skills", "name") {
+		if source := s.Text("source"); source != "" && !isSource(source) {
+			s.Report(problem.CodeEnum, "source", "%.80q is neither local, registry nor the https address of an index", source)
 		}
 	}
-	for _, ref := range a.versioned() {
+	for _, w := range o.Objects("weblets", "weblet") {
+		launch := w.Text("launch")
+		if launch != "" && !slices.Contains([]string{"onDemand", "background", "foreground"}, launch) {
+			w.Report(problem.CodeEnum, "launch", "%.80q is none of onDemand, background, foreground", launch)
+		}
+	}
+	for _, ref := range referencesOf(o) {
 		if ref.version != "" && !isConstraint(ref.version) {
-			o.Report(problem.CodeConstraint, ref.member, "%.80q of %.80q is no version and no range", ref.version, ref.name)
+			ref.in.Report(problem.CodeConstraint, "version", "%.80q of %.80q is no version and no range", ref.version, ref.name)
+		}
+		if !ref.in.Has(ref.by) && (ref.other == "" || !ref.in.Has(ref.other)) {
+			ref.in.Report(problem.CodeNoName, ref.by, "is missing")
+		}
+	}
+	for _, t := range o.Object("orchestration").Objects("triggers", "event") {
+		for _, key := range []string{"event", "action"} {
+			if t.Text(key) == "" {
+				t.Report(problem.CodeNoName, key, "is missing")
+			}
 		}
 	}
 }
 
-// versioned is a reference with a version.
-type versioned struct{ member, name, version string }
+// isSource reports whether a text says where a skill comes from. A misspelled local would be a skill that nobody looks
+// for.
+func isSource(text string) bool {
+	return text == SourceLocal || text == SourceRegistry || strings.HasPrefix(text, "https://") ||
+		strings.HasPrefix(text, "http://")
+}
 
-// versioned returns all references with their versions.
-func (a *Agent) versioned() []versioned {
-	var out []versioned
-	for _, r := range a.Skills {
-		out = append(out, versioned{"skills", joined(r.Vendor, r.Name), r.Version})
-	}
-	for _, r := range a.Packs {
-		out = append(out, versioned{"packs", joined(r.Vendor, r.Pack), r.Version})
-	}
-	for _, r := range a.Weblets {
-		out = append(out, versioned{"weblets", joined(r.Vendor, r.Weblet), r.Version})
-	}
-	for _, r := range a.MCPServers {
-		out = append(out, versioned{"mcpServers", joined(r.Vendor, r.Server), r.Version})
-	}
-	for _, r := range a.Agents {
-		out = append(out, versioned{"agents", r.ID(), r.Version})
+// reference is an entry of one of the lists of references.
+type reference struct {
+	list
+	name, version string
+	in            *frontmatter.Object // the entry
+}
+
+// list is one of the lists of references.
+type list struct{ member, by, other string } // by and other are the members that name an entry
+
+// referencesOf returns the entries of all lists of references, in the order of the lists.
+func referencesOf(o *frontmatter.Object) []reference {
+	var out []reference
+	for _, l := range []list{{"skills", "name", "skill"}, {"packs", "pack", ""}, {"weblets", "weblet", ""},
+		{"mcpServers", "server", "configDir"}, {"agents", "agent", ""}} {
+		for _, in := range o.Objects(l.member, l.by) {
+			name := in.Text(l.by)
+			if name == "" && l.other != "" {
+				name = in.Text(l.other)
+			}
+			out = append(out, reference{l, joined(in.Text("vendor"), name), in.Text("version"), in})
+		}
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	"repute/manifest/oaf/frontmatter"
 	"repute/manifest/oaf/problem"
+	"repute/manifest/oaf/skill"
 	"repute/manifest/oaf/tree"
 )
 
@@ -15,7 +16,7 @@ import (
 func checkReferences(a *Agent, o *frontmatter.Object, list *problem.List) {
 	a.checkSkills(list)
 	a.checkServers(list)
-	a.checkVersions(o)
+	checkVersions(o)
 	a.checkDenied(o, list)
 	a.checkOrchestration(o)
 }
@@ -80,13 +81,13 @@ func (a *Agent) checkServers(list *problem.List) {
 }
 
 // checkVersions reports two references to one thing whose versions exclude each other.
-func (a *Agent) checkVersions(o *frontmatter.Object) {
+func checkVersions(o *frontmatter.Object) {
 	seen := map[string]string{}
-	for _, ref := range a.versioned() {
+	for _, ref := range referencesOf(o) {
 		key := ref.member + " " + ref.name
 		before, twice := seen[key]
 		if twice && !satisfies(before, ref.version) && !satisfies(ref.version, before) {
-			o.Report(problem.CodeConflict, ref.member, "%.80q is wanted as %.80q and as %.80q", ref.name, before, ref.version)
+			ref.in.Report(problem.CodeConflict, "version", "%.80q is wanted as %.80q and as %.80q", ref.name, before, ref.version)
 		}
 		seen[key] = ref.version
 	}
@@ -96,22 +97,21 @@ func (a *Agent) checkVersions(o *frontmatter.Object) {
 func (a *Agent) checkDenied(o *frontmatter.Object, list *problem.List) {
 	for _, tool := range slices.Concat(a.Tools, a.Config.Allowed) {
 		if a.Denies(tool) {
-			o.Report(problem.CodeDenied, "config", "%.80q is allowed and denied", tool)
+			o.Object("config").Object("tools").Report(problem.CodeDenied, "denied", "%.80q is allowed and denied", tool)
 		}
 	}
 	for _, s := range a.LocalSkills {
 		for _, tool := range s.AllowedTools {
 			if a.Denies(tool) {
-				list.Add(problem.CodeDenied, problem.Place{File: path.Join(skillsDir, s.Dir, "SKILL.md")},
-					"the skill asks for %.80q, which the agent denies", tool)
+				at := problem.Place{File: path.Join(skillsDir, s.Dir, skill.FileName), Path: "/" + skill.ToolsMember}
+				list.Add(problem.CodeDenied, at, "the skill asks for %.80q, which the agent denies", tool)
 			}
 		}
 	}
 	for _, s := range a.Servers {
 		for _, t := range s.Selection.Tools {
 			if t.Enabled && a.Denies(t.Name) {
-				list.Add(problem.CodeDenied, problem.Place{File: path.Join(s.Dir, SelectionName)},
-					"%.80q is selected, and the agent denies it", t.Name)
+				list.Add(problem.CodeDenied, t.at, "%.80q is selected, and the agent denies it", t.Name)
 			}
 		}
 	}
@@ -136,8 +136,12 @@ func (a *Agent) checkOrchestration(o *frontmatter.Object) {
 	for _, field := range []struct{ name, value string }{
 		{"entrypoint", a.Orchestration.Entrypoint}, {"fallback", a.Orchestration.Fallback},
 	} {
+		in := o.Object("orchestration")
+		if !in.Has(field.name) {
+			in = o // where published agents have it
+		}
 		if field.value != "" && !a.hasMember(field.value) {
-			o.Report(problem.CodeEntry, "orchestration", "%s %.80q names no agent of agents", field.name, field.value)
+			in.Report(problem.CodeEntry, field.name, "%.80q names no agent of agents", field.value)
 		}
 	}
 }

@@ -149,6 +149,8 @@ func TestCheckCodes(t *testing.T) {
 		{"other slug", dir("AGENTS.md", manifestOf("slug: acme/other")), "WO745", "EO745"},
 		{"bare entrypoint", dir("AGENTS.md", manifestOf("entrypoint: structured")), "WO752", "EO752"},
 		{"unknown entrypoint", dir("AGENTS.md", manifestOf("orchestration: {entrypoint: nobody}")), "WO753", "EO753"},
+		{"trigger without action", dir("AGENTS.md", manifestOf("orchestration: {triggers: [{event: a}]}")), "WO757", "EO757"},
+		{"weblet without name", dir("AGENTS.md", manifestOf("weblets: [{vendor: a}]")), "WO757", "EO757"},
 		{"author without quotes", dir("AGENTS.md", manifestOf("author: @acme")), "WO733", "EO733"},
 		{"no heading", dir("AGENTS.md", strings.Replace(manifestOf(), "## Tasks", "Tasks", 1)), "WO750", "EO750"},
 		{"no body", dir("AGENTS.md", strings.Replace(manifestOf(), body, "", 1)), "EO751", "EO751"},
@@ -158,9 +160,11 @@ func TestCheckCodes(t *testing.T) {
 		{"no SPDX", dir("AGENTS.md", manifestOf("license: Mine")), "WO748", "EO748"},
 		{"SPDX expression", dir("AGENTS.md", manifestOf("license: MIT OR Apache-2.0")), ok, ok},
 		{"kebab", dir("AGENTS.md", manifestOf("agentKey: My Helper", "slug: acme/helper")), "EO742 WO745", "EO742 EO745"},
-		{"unknown member", dir("AGENTS.md", manifestOf("colour: red")), "WO730", "WO730"},
+		{"unknown member", dir("AGENTS.md", manifestOf("colour: red")), "WO730", "EO730"},
 		{"temperature", dir("AGENTS.md", manifestOf("config: {temperature: 2}")), "WO755", "EO755"},
 		{"memory", dir("AGENTS.md", manifestOf("memory: {type: shared}")), "WO754", "EO754"},
+		{"source", dir("AGENTS.md", manifestOf("skills: [{name: x, source: locl}]")), "WO754", "EO754"},
+		{"skill of an index", dir("AGENTS.md", manifestOf("skills: [{name: x, source: \"https://a.example/.well-known/skills/index.json\"}]")), ok, ok},
 		{"constraint", dir("AGENTS.md", manifestOf("packs: [{vendor: a, pack: b, version: latest}]")), "WO756", "EO756"},
 		{"absent skill", dir("AGENTS.md", manifestOf("skills: [{name: x, source: local}]")), "EO760", "EO760"},
 		{"skill outside", dir("AGENTS.md", manifestOf("skills: [{name: ../x, source: local}]")), "EO704", "EO704"},
@@ -323,5 +327,41 @@ func TestSymbolicLinksAreNotFollowed(t *testing.T) {
 	}
 	if a == nil || a.Agents[0].Local != nil || len(a.Files) > 0 {
 		t.Error("a symbolic link was followed")
+	}
+}
+
+// The text of the format contradicts itself. What its own examples do is no error for a reader, whose agents follow
+// them, and is one for a publisher where the text forbids it.
+func TestContradictionsOfTheText(t *testing.T) {
+	const short = `description: "A simple helpful assistant"` // 26 characters, of 50 to 500
+	direct := "\nYou are a code reviewer. Analyze the code.\n"
+	with := func(text string, lines ...string) string { return strings.Replace(manifestOf(lines...), body, text, 1) }
+	for name, tc := range map[string]struct {
+		files  fs.FS
+		strict string
+	}{
+		"minimal agent":      {dir("AGENTS.md", manifestOf(short)), "EO746"},
+		"sub-agent":          {dir("AGENTS.md", with(direct, short, `tools: ["Read"]`, `model: "sonnet"`)), "EO746 EO750"},
+		"simplified format":  {dir("AGENTS.md", "---\nname: r\n"+short+"\ntools: [\"Read\"]\n---\n"+direct), "EO741 EO746 EO750"},
+		"bare slug":          {dir("AGENTS.md", manifestOf("slug: helper")), "EO744"},
+		"bare entrypoint":    {dir("AGENTS.md", manifestOf("entrypoint: structured")), "EO752"},
+		"one file":           {dir("AGENTS.md", manifestOf(), "mcp-configs/filesystem.yaml", "connection: {type: sse, url: \"http://a/sse\"}"), ""},
+		"stdio with command": {dir("AGENTS.md", manifestOf(), "mcp-configs/f/config.yaml", "connection: {type: stdio, command: npx, args: [-y, s]}"), ""},
+		"tools in brackets": {dir("AGENTS.md", manifestOf(), "skills/x/SKILL.md",
+			"---\nname: x\ndescription: d\nallowed-tools: [\"bash\", \"python\"]\n---\n\nDo it.\n"), "EO788"},
+		"1.2.0 skill":            {dir("AGENTS.md", manifestOf("skills: [{vendor: anthropic, skill: web-search, version: 1.2.0, source: registry, required: true}]")), ""},
+		"0.8.0 skill":            {dir("AGENTS.md", manifestOf("skills: [{name: web-search, source: registry, version: 1.2.0, required: true}]")), ""},
+		"undeclared local skill": {dir("AGENTS.md", manifestOf(), "skills/x/SKILL.md", "---\nname: x\ndescription: d\n---\n\nDo it.\n"), ""},
+		"skill without head":     {dir("AGENTS.md", manifestOf(), "skills/x/SKILL.md", "Do it.\n"), "EO781"},
+	} {
+		_, lenient := Load(tc.files, ".", problem.Lenient)
+		if p, bad := repute.FirstError(lenient); bad {
+			t.Errorf("%s: an error for a reader: %+v", name, p)
+		}
+		_, strict := Load(tc.files, ".", problem.Strict)
+		errs := slices.DeleteFunc(codes(strict), func(code string) bool { return code[0] != 'E' })
+		if got := strings.Join(errs, " "); got != tc.strict {
+			t.Errorf("%s: errors %q for a publisher, want %q: %+v", name, got, tc.strict, strict)
+		}
 	}
 }

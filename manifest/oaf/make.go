@@ -93,19 +93,6 @@ func (a *Agent) full() {
 	a.Files = []tree.File{{Path: "examples/review.md", Data: []byte("# Review of a change\n\nReview the last change.\n")}}
 }
 
-// Generate returns the files that the format wants generated where they are missing: README.md and LICENSE. They are
-// derived from the agent alone, so that equal agents get equal files.
-func (a *Agent) Generate() []tree.File {
-	var out []tree.File
-	for _, f := range []struct{ name, text string }{{"LICENSE", a.licenseText()}, {"README.md", a.readme()}} {
-		exists := slices.ContainsFunc(a.Files, func(have tree.File) bool { return have.Path == f.name })
-		if !exists {
-			out = append(out, tree.File{Path: f.name, Data: []byte(f.text)})
-		}
-	}
-	return out
-}
-
 // readme describes the agent for people.
 func (a *Agent) readme() string {
 	var b strings.Builder
@@ -149,30 +136,32 @@ func (m Model) text() string {
 }
 
 // NextVersion returns the changes to an agent's directory that keep the present AGENTS.md below versions/ and give
-// AGENTS.md a new version. text is the present AGENTS.md; nothing but its version changes.
-func NextVersion(a *Agent, text []byte, next string) ([]tree.File, error) {
+// AGENTS.md a new version. text is the present AGENTS.md; nothing but its version changes. Generated files that name
+// the version are among the changes; edited is as Generate says.
+func NextVersion(a *Agent, text []byte, next string) (changes []tree.File, edited []string, err error) {
 	switch {
 	case !isVersion(next):
-		return nil, repute.Invalid("version", fmt.Sprintf("%.80q is no semantic version", next),
+		return nil, nil, repute.Invalid("version", fmt.Sprintf("%.80q is no semantic version", next),
 			"three numbers, such as 1.1.0")
 	case !isVersion(a.Version):
-		return nil, repute.Invalid(ManifestName, fmt.Sprintf("its version %.80q is no semantic version", a.Version),
+		return nil, nil, repute.Invalid(ManifestName, fmt.Sprintf("its version %.80q is no semantic version", a.Version),
 			"mend it first")
 	case slices.ContainsFunc(a.Versions, func(v PastVersion) bool { return v.Version == a.Version }):
-		return nil, repute.Conflict("versions/v%s exists already", a.Version)
+		return nil, nil, repute.Conflict("versions/v%s exists already", a.Version)
 	case compareVersions(next, a.Version) <= 0:
-		return nil, repute.Invalid("version", fmt.Sprintf("%s is not after %s", next, a.Version), "a later version")
+		return nil, nil, repute.Invalid("version", fmt.Sprintf("%s is not after %s", next, a.Version), "a later version")
 	}
 	changed, ok := frontmatter.Replace(string(text), "version", next)
 	if !ok {
-		return nil, repute.Invalid(ManifestName, "has no version on a line of its own", "write version: \"1.0.0\"")
+		return nil, nil, repute.Invalid(ManifestName, "has no version on a line of its own", "write version: \"1.0.0\"")
 	}
 	if after, _ := ParseManifest([]byte(changed), problem.Lenient); after == nil || after.Version != next {
-		return nil, repute.Invalid(ManifestName, "its version cannot be replaced",
+		return nil, nil, repute.Invalid(ManifestName, "its version cannot be replaced",
 			"write version: \"1.0.0\" on a line of its own")
 	}
-	return []tree.File{
-		{Path: ManifestName, Data: []byte(changed)},
-		{Path: path.Join(versionsDir, "v"+a.Version, ManifestName), Data: text},
-	}, nil
+	later := *a
+	later.Version, later.Versions = next, append(slices.Clone(a.Versions), PastVersion{Version: a.Version, Text: text})
+	generated, edited := later.regenerate()
+	return append([]tree.File{{Path: ManifestName, Data: []byte(changed)},
+		{Path: path.Join(versionsDir, "v"+a.Version, ManifestName), Data: text}}, generated...), edited, nil
 }

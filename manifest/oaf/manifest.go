@@ -2,8 +2,6 @@ package oaf
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 
 	"repute/manifest/oaf/frontmatter"
 	"repute/manifest/oaf/problem"
@@ -37,9 +35,7 @@ func readManifest(o *frontmatter.Object) *Agent {
 	a.Orchestration = readOrchestration(o)
 	a.Memory = readMemory(o.Object("memory"))
 	a.Extra = o.Rest()
-	for _, key := range slices.Sorted(maps.Keys(a.Extra)) {
-		o.Report(problem.CodeMember, key, "is no member of the format")
-	}
+	a.Unknown = o.Unknown(problem.CodeMember, manifestMembers())
 	return a
 }
 

@@ -137,6 +137,7 @@ func readPackage(fsys fs.FS, root string, list *problem.List) Package {
 	for _, e := range o.Objects("agents", "slug") {
 		p.Entries = append(p.Entries, readEntry(e))
 	}
+	o.Unknown(problem.CodeMember, packageMembers())
 	p.check(o)
 	return p
 }
@@ -216,7 +217,8 @@ func Pack(agents []*Agent, files map[string][]tree.File) ([]byte, error) {
 	var entries []*frontmatter.Map
 	for _, a := range agents {
 		if !isKebab(a.AgentKey) {
-			return nil, fmt.Errorf("pack %.80q: agentKey: not kebab-case", a.ID())
+			return nil, repute.Invalid("agentKey", fmt.Sprintf("%.80q is not kebab-case", a.AgentKey),
+				"lower-case letters and digits with single hyphens between them")
 		}
 		entries = append(entries, frontmatter.NewMap().Text("slug", a.ID()).Text("version", a.Version))
 		all = append(all, tree.Within(a.AgentKey, files[a.AgentKey])...)

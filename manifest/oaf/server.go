@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
 )
 
@@ -22,6 +23,7 @@ type Server struct {
 	Permissions Permissions
 	RateLimit   RateLimit
 	Extra       map[string]json.RawMessage // unknown members of config.yaml, also retry and health_check, as JSON
+	Unknown     []string                   // members of both files that the format does not know, such as connection.uri
 	Files       []tree.File                // other files of the directory, with their paths below it
 }
 
@@ -47,7 +49,7 @@ type SelectedTool struct {
 	Description string // replaces the server's description; "" keeps it
 	Required    bool
 
-	line int // of the entry in ActiveMCP.json, from 1; 0 for a tool of no file
+	at problem.Place // of the entry; zero for a tool of no file
 }
 
 // Allows reports whether the agent may see and call a tool of the server. A tool that is excluded or disabled is never

@@ -68,16 +68,17 @@ func (s *Server) readSelection(b []byte, file string, list *problem.List) {
 		return
 	}
 	s.identity(o)
+	s.Unknown = append(s.Unknown, o.Unknown(problem.CodeMember, selectionMembers())...)
 	sel, limits := &s.Selection, o.Restricting()
 	sel.Excluded = append(excludedTools(limits, "excludedTools"), excludedTools(limits, "disabled_tools")...)
 	sel.Settings = o.JSON("tool_config")
 	for _, t := range limits.Objects("selectedTools", "name") {
 		sel.Tools = append(sel.Tools, SelectedTool{Name: t.Restricting().Text("name"),
 			Enabled: t.Restricting().Bool("enabled", true), Description: t.Text("description"),
-			Required: t.Bool("required", false), line: t.At("").Line})
+			Required: t.Bool("required", false), at: t.At("")})
 	}
 	for _, name := range limits.Texts("enabled_tools") {
-		sel.Tools = append(sel.Tools, SelectedTool{Name: name, Enabled: true, line: o.At("enabled_tools").Line})
+		sel.Tools = append(sel.Tools, SelectedTool{Name: name, Enabled: true, at: o.At("enabled_tools")})
 	}
 	sel.Strategy = strategy(o, sel)
 	for _, key := range []string{"enabled_tools", "disabled_tools", "tool_config", "name"} {
@@ -86,7 +87,7 @@ func (s *Server) readSelection(b []byte, file string, list *problem.List) {
 			break
 		}
 	}
-	checkSelection(o, sel)
+	checkSelection(sel, list)
 }
 
 // excludedTools reads a list of tools that the agent must not see: names, or objects with a name as in selectedTools.
@@ -122,10 +123,10 @@ func strategy(o *frontmatter.Object, sel *Selection) string {
 }
 
 // checkSelection reports tools that are selected and excluded.
-func checkSelection(o *frontmatter.Object, sel *Selection) {
+func checkSelection(sel *Selection, list *problem.List) {
 	for _, t := range sel.Tools {
 		if t.Enabled && !sel.Allows(t.Name) {
-			o.Report(problem.CodeExcluded, "", "%.80q is selected and excluded", t.Name)
+			list.Add(problem.CodeExcluded, t.at, "%.80q is selected and excluded", t.Name)
 		}
 	}
 }
@@ -167,15 +168,21 @@ func (s *Server) readConfig(b []byte, file string, list *problem.List) {
 	s.Permissions = readPermissions(o.Restricting().Object("permissions").Restricting())
 	s.RateLimit = readRateLimit(o)
 	s.Extra = o.Rest()
+	s.Unknown = append(s.Unknown, o.Unknown(problem.CodeMember, configMembers())...)
 	s.checkConfig(o)
 }
 
-// readConnection reads how the server is reached: from connection, or from the object server of the other form.
-func readConnection(o *frontmatter.Object) Connection {
-	in := o.Object("connection")
-	if in == nil && o.IsObject("server") {
-		in = o.Object("server") // of the other form
+// connectionOf returns the object that says how the server is reached: connection, or server in the other form.
+func connectionOf(o *frontmatter.Object) *frontmatter.Object {
+	if in := o.Object("connection"); in != nil || !o.IsObject("server") {
+		return in
 	}
+	return o.Object("server")
+}
+
+// readConnection reads how the server is reached.
+func readConnection(o *frontmatter.Object) Connection {
+	in := connectionOf(o)
 	if in == nil {
 		return Connection{}
 	}
@@ -317,22 +324,26 @@ func readRateLimit(o *frontmatter.Object) RateLimit {
 
 // checkConfig reports a server that cannot be reached, and secrets in the file.
 func (s *Server) checkConfig(o *frontmatter.Object) {
-	c := s.Connection
+	c, in := s.Connection, connectionOf(o)
 	switch {
 	case c.Type == "":
 		o.Report(problem.CodeNoConnection, "connection", "is missing or says no type, url and command")
 	case !slices.Contains([]string{TransportSSE, TransportHTTP, TransportStdio}, c.Type):
-		o.Report(problem.CodeEnum, "connection", "type %.80q is none of sse, http, stdio", c.Type)
+		in.Report(problem.CodeEnum, "type", "%.80q is none of sse, http, stdio", c.Type)
 	case c.Type == TransportStdio && c.Command == "":
-		o.Report(problem.CodeNoAddress, "connection", "is stdio without a command")
+		in.Report(problem.CodeNoAddress, "command", "is missing, and the type is stdio")
 	case c.Type != TransportStdio && c.URL == "":
-		o.Report(problem.CodeNoAddress, "connection", "has no url")
+		in.Report(problem.CodeNoAddress, "url", "is missing")
+	}
+	auth := o.Object("auth")
+	if auth == nil {
+		auth = o.Object("authentication") // of the other form
 	}
 	if a := s.Auth; a.Type != "" && !slices.Contains([]string{"bearer", "api-key", "oauth"}, a.Type) {
-		o.Report(problem.CodeEnum, "auth", "type %.80q is none of bearer, api-key, oauth", a.Type)
+		auth.Report(problem.CodeEnum, "type", "%.80q is none of bearer, api-key, oauth", a.Type)
 	}
 	if _, isVariable := s.Auth.TokenVar(); s.Auth.Token != "" && !isVariable {
-		o.Report(problem.CodeSecret, "auth", "token is not ${NAME}")
+		auth.Report(problem.CodeSecret, "token", "is not ${NAME}")
 	}
 }
 

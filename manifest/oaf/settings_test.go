@@ -283,12 +283,12 @@ func TestWrongMakesAreRefused(t *testing.T) {
 		"---\nversion: &v 1.0.0\n---\n":  "",
 	} {
 		b := &Agent{Version: "1.0.0"}
-		files, err := NextVersion(b, []byte(text), "1.1.0")
+		files, _, err := NextVersion(b, []byte(text), "1.1.0")
 		if part != "" && (err == nil || !strings.Contains(err.Error(), part)) {
 			t.Errorf("%q: %v, %v", text, files, err)
 		}
 	}
-	if _, err := NextVersion(&Agent{Version: "one"}, nil, "1.1.0"); !errors.Is(err, repute.ErrInvalid) {
+	if _, _, err := NextVersion(&Agent{Version: "one"}, nil, "1.1.0"); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("an agent without a version: %v", err)
 	}
 }

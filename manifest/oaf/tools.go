@@ -2,9 +2,10 @@ package oaf
 
 import (
 	"context"
-	"path"
+	"errors"
 	"slices"
 
+	"repute"
 	"repute/manifest/oaf/problem"
 )
 
@@ -24,21 +25,29 @@ func CheckTools(ctx context.Context, a *Agent, from ToolLister, profile problem.
 		}
 		tools, err := from.ListTools(ctx, s)
 		if err != nil {
-			list.Add(problem.CodeNotAsked, at, "%.200s", err)
+			notAsked(list, at, err)
 			continue
 		}
-		at.File = path.Join(s.Dir, SelectionName)
 		for _, t := range s.Selection.Tools {
 			if !t.Enabled || slices.ContainsFunc(tools, func(name string) bool { return matches(t.Name, name) }) {
 				continue
 			}
-			at.Line = t.line
 			code := problem.CodeToolUnknown
 			if t.Required {
 				code = problem.CodeToolRequired
 			}
-			list.Add(code, at, "the server has no tool %.80q", t.Name)
+			list.Add(code, t.at, "the server has no tool %.80q", t.Name)
 		}
 	}
 	return list.Problems()
+}
+
+// notAsked reports a server that could not be asked. An error of the input says what the caller could do.
+func notAsked(list *problem.List, at problem.Place, err error) {
+	var wrong *repute.InputError
+	if errors.As(err, &wrong) {
+		list.Suggest(problem.CodeNotAsked, at, wrong.Hint, "%s: %.200s", wrong.Field, wrong.Reason)
+		return
+	}
+	list.Add(problem.CodeNotAsked, at, "%.200s", err)
 }

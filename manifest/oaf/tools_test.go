@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"repute"
 	"repute/manifest/oaf/problem"
 )
 
@@ -17,6 +18,27 @@ func (l lister) ListTools(_ context.Context, s Server) ([]string, error) {
 		return tools, nil
 	}
 	return nil, errors.New("does not answer")
+}
+
+// refusing is a lister that may not ask.
+type refusing struct{}
+
+func (refusing) ListTools(context.Context, Server) ([]string, error) {
+	return nil, repute.Invalid("connection.url", "is private", "allow it")
+}
+
+// The hint for a server that could not be asked is that of the error: what the caller can do differs.
+func TestNotAskedHint(t *testing.T) {
+	a := &Agent{Servers: []Server{{Dir: "mcp-configs/s", Name: "s", Selection: Selection{Present: true, Tools: []SelectedTool{{Name: "a", Enabled: true}}}}}}
+	for _, tc := range []struct {
+		from          ToolLister
+		message, hint string
+	}{{refusing{}, "connection.url: is private", "allow it"}, {lister{}, "does not answer", problem.Hint(problem.CodeNotAsked)}} {
+		got := CheckTools(t.Context(), a, tc.from, problem.Lenient)
+		if len(got) != 1 || got[0].Message != tc.message || got[0].Hint != tc.hint {
+			t.Errorf("%+v, want %s (%s)", got, tc.message, tc.hint)
+		}
+	}
 }
 
 func TestCheckTools(t *testing.T) {

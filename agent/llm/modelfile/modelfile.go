@@ -63,12 +63,16 @@ func (t *Table) Check(field string) error {
 	return nil
 }
 
-// names lists the names of the table for errors.
+// names lists the names of the table with their providers for errors.
 func (t *Table) names() string {
 	if len(t.Table) == 0 {
 		return "add models to the table"
 	}
-	return "one of " + strings.Join(slices.Sorted(maps.Keys(t.Table)), ", ")
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(t.Table)) {
+		out = append(out, name+" ("+t.Table[name].Provider+")")
+	}
+	return "one of " + strings.Join(out, ", ")
 }
 
 // check refuses an entry that no client can use. The error never repeats a key.
@@ -119,7 +123,11 @@ func (t *Table) Find(provider, name string) (Entry, error) {
 	if name == "" {
 		return Entry{}, fmt.Errorf("the agent names no model and the table of models has no default: %w", repute.ErrNotFound)
 	}
-	return Entry{}, fmt.Errorf("the table of models has no %.80q: %s: %w", name, t.names(), repute.ErrNotFound)
+	of := ""
+	if provider != "" {
+		of = fmt.Sprintf(" of provider %.80q", provider)
+	}
+	return Entry{}, fmt.Errorf("the table of models has no %.80q%s: %s: %w", name, of, t.names(), repute.ErrNotFound)
 }
 
 // Secret reads the key; empty where the entry names none. The error never has the key's text.

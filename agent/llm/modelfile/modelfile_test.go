@@ -48,6 +48,10 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q %q: %q, %v", c[0], c[1], e.Model, err)
 		}
 	}
+	_, err = table.Find("openai", "sonnet")
+	if err == nil || !strings.Contains(err.Error(), `no "sonnet" of provider "openai": one of local (openai), sonnet (anthropic)`) {
+		t.Errorf("another provider's model: %v", err)
+	}
 	e := table.Table["sonnet"]
 	if got := e.Cost(1_000_000, 100_000); got.String() != "4.5" {
 		t.Errorf("cost %s", got)

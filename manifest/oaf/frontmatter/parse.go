@@ -31,7 +31,12 @@ func ParseYAML(text, file string, line int, l *problem.List) *Object {
 	}
 	var root yaml.Node
 	if err := d.unmarshal(text, &root); err != nil {
-		l.Add(problem.CodeYAML, d.place("", yamlLine(err)), "%.200s", yamlReason(err))
+		line := yamlLine(err)
+		reason := yamlReason(err)
+		if isTabbed(text, line) {
+			reason = "the line is indented by a tab"
+		}
+		l.Add(problem.CodeYAML, d.place("", line), "%.200s", reason)
 		return nil
 	}
 	return d.open(&root)
@@ -49,8 +54,14 @@ func (d *document) unmarshal(text string, root *yaml.Node) error {
 	if mended == text || one(mended, root) != nil {
 		return err
 	}
-	at := reserved.FindStringIndex(text)[0]
-	d.list.Add(problem.CodeReserved, d.place("", 1+strings.Count(text[:at], "\n")),
+	at := reserved.FindStringSubmatchIndex(text)
+	before := text[at[2]:at[3]]
+	key := strings.TrimLeft(before, " \t\n")
+	path := ""
+	if indent := before[:len(before)-len(key)]; indent == "" || strings.HasSuffix(indent, "\n") {
+		path = "/" + pointer(strings.TrimRight(key, ": ")) // a member at the top
+	}
+	d.list.Add(problem.CodeReserved, d.place(path, 1+strings.Count(text[:at[3]], "\n")),
 		"a text begins with @ or ` and has no quotes")
 	return nil
 }
@@ -156,6 +167,7 @@ type document struct {
 	file   string
 	offset int // lines before the text
 	list   *problem.List
+	root   *yaml.Node // of the open document
 }
 
 // place returns a place in the file. Lines of the parser begin at the frontmatter, which is not the first line of the file.
@@ -180,6 +192,7 @@ func (d *document) open(root *yaml.Node) *Object {
 		d.list.Add(problem.CodeNotObject, d.place("", root.Line), "is no object")
 		return nil
 	}
+	d.root = root
 	return d.object(root, "")
 }
 
@@ -283,4 +296,15 @@ func quoted(s string) []byte {
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(s) // a text always encodes
 	return bytes.TrimRight(b.Bytes(), "\n")
+}
+
+// isTabbed reports whether a line, from 1, is indented by a tab, which YAML forbids: its readers only say that they
+// found a character.
+func isTabbed(text string, line int) bool {
+	lines := strings.SplitN(text, "\n", line+1)
+	if line < 1 || line > len(lines) {
+		return false
+	}
+	in := lines[line-1]
+	return strings.Contains(in[:len(in)-len(strings.TrimLeft(in, " \t"))], "\t")
 }

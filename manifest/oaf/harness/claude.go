@@ -15,6 +15,7 @@ import (
 
 // Members of a skill's metadata that carry what Claude Code has no place for. Values of metadata are texts.
 const (
+	metaPrefix  = "oaf-"
 	metaSlug    = "oaf-slug"
 	metaVersion = "oaf-version"
 	metaName    = "oaf-name"
@@ -318,10 +319,20 @@ func (e *export) serverLosses(a *oaf.Agent, s oaf.Server) {
 		a, "mcp-configs.permissions", "%s: the server enforces them itself", s.Name)
 	e.lose(s.RateLimit != (oaf.RateLimit{}), a, "mcp-configs.rate_limit", "%s: there is no such limit", s.Name)
 	e.lose(s.Vendor != "" || s.Version != "", a, "mcp-configs.identity", "%s: vendor and version are not carried", s.Name)
-	e.lose(len(s.Extra) > 0 || len(s.Files) > 0, a, "mcp-configs.extra",
-		"%s: other files and unknown members are not carried", s.Name)
+	rest := remainder(s)
+	e.lose(len(rest) > 0, a, "mcp-configs.extra", "%s: there is no place for %s", s.Name, strings.Join(rest, ", "))
 	e.lose(s.Dir != "mcp-configs/"+s.Name || serverName(s) != s.Name, a, "mcp-configs.identity",
 		"%s: name and directory are written as %s", s.Name, serverName(s))
+}
+
+// remainder names the members and files of a server that only its directory has, in order.
+func remainder(s oaf.Server) []string {
+	out := slices.AppendSeq(slices.Clone(s.Unknown), maps.Keys(s.Extra))
+	for _, f := range s.Files {
+		out = append(out, f.Path)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // lostTimeout records the timeout of a server for the harnesses that have their own.

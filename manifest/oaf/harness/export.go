@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -56,14 +57,7 @@ func Models() map[string]string {
 // Result is an export: files with paths below the project's directory, and what they do not carry.
 type Result struct {
 	Files []tree.File // ordered by path
-	Lost  []Loss
-}
-
-// Loss is a part of an agent that a harness has no place for.
-type Loss struct {
-	Agent  string // identifier of the agent
-	Field  string // as in AGENTS.md, e.g. config.temperature; mcp-configs.{part} for a part of servers
-	Reason string
+	Notes []Note
 }
 
 // Export writes an agent and its local sub-agents for a harness. repute.ErrInvalid for an unknown target or layout,
@@ -96,14 +90,14 @@ func Export(a *oaf.Agent, to Target, o Options) (Result, error) {
 		return Result{}, err
 	}
 	slices.SortFunc(e.files, func(x, y tree.File) int { return strings.Compare(x.Path, y.Path) })
-	return Result{Files: e.files, Lost: e.lost}, nil
+	return Result{Files: e.files, Notes: e.notes}, nil
 }
 
 // export is one export that is being made.
 type export struct {
 	options Options
 	files   []tree.File
-	lost    []Loss
+	notes   []Note
 	skills  map[string]skill.Skill // exported ones, by name
 	written map[string]string      // names of exported agents, by identifier
 	taken   map[string]bool        // names in use
@@ -117,7 +111,7 @@ func (e *export) add(name string, data []byte) {
 // lose records a part that is not carried, if the condition holds.
 func (e *export) lose(is bool, a *oaf.Agent, field, format string, args ...any) {
 	if is {
-		e.lost = append(e.lost, Loss{Agent: a.ID(), Field: field, Reason: fmt.Sprintf(format, args...)})
+		e.notes = append(e.notes, Note{Kind: Dropped, Agent: a.ID(), Field: field, Reason: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -221,15 +215,29 @@ func (e *export) common(a *oaf.Agent, to Target) {
 	e.lose(len(a.Versions) > 0, a, "versions", "there is no version history")
 	e.lose(len(a.Files) > 0, a, "files", "%d files outside skills/ and mcp-configs/ are not copied", len(a.Files))
 	e.lose(len(a.Harness) > 0, a, "harnessConfig", "settings of harnesses are not translated to %s", to)
-	e.lose(len(a.Extra) > 0, a, "extra", "unknown members of the frontmatter")
-	e.lose(len(a.Config.Extra) > 0, a, "config.extra", "unknown members of config")
+	for _, member := range unknown(a) {
+		e.lose(true, a, member, "the format does not know this member")
+	}
 	e.lose(a.Config.RequireConfirmation, a, "config.require_confirmation", "the harness asks by its own settings")
-	e.lose(a.Model.Embedding != "" || len(a.Model.Extra) > 0, a, "model",
-		"the embedding model and unknown members are not carried")
+	e.lose(a.Model.Embedding != "", a, "model", "the embedding model is not carried")
 	e.lose(!isPlainSkills(a), a, "skills",
 		"references say more than that local skills exist: source, vendor, version, required")
 	e.lose(!isPlainServers(a), a, "mcpServers",
 		"references say more than where the configuration is: vendor, version, required")
+}
+
+// unknown returns the members of the frontmatter that the format does not know: those that Load found, and those of an
+// agent that was not loaded.
+func unknown(a *oaf.Agent) []string {
+	out := slices.Clone(a.Unknown)
+	for prefix, extra := range map[string]map[string]json.RawMessage{"": a.Extra, "config.": a.Config.Extra,
+		"model.": a.Model.Extra} {
+		for name := range extra {
+			out = append(out, prefix+name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // isZero reports whether nothing is orchestrated, so that nothing is lost.

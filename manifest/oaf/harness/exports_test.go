@@ -124,7 +124,7 @@ func TestExportsOfTeamsHaveDistinctFiles(t *testing.T) {
 					}
 					seen[f.Path] = true
 				}
-				for _, l := range out.Lost {
+				for _, l := range out.Notes {
 					if l.Agent == "" || l.Field == "" || l.Reason == "" || strings.Contains(l.Reason, "%!") {
 						t.Fatalf("%s: %+v", target, l)
 					}
@@ -165,7 +165,7 @@ func recipe(t *testing.T, s oaf.Server, change func(*oaf.Agent)) (r recipeOf, lo
 	if err := yaml.Unmarshal([]byte(find(t, out, "recipes/acme-a.yaml")), &r); err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range out.Lost {
+	for _, l := range out.Notes {
 		lost = append(lost, l.Field)
 	}
 	return r, lost
@@ -282,10 +282,10 @@ func TestServersOfOneName(t *testing.T) {
 	for _, to := range []Target{ClaudeCode, DeepAgents} {
 		out := exported(t, a, to, Options{})
 		name := map[Target]string{ClaudeCode: ".mcp.json", DeepAgents: ".deepagents/.mcp.json"}[to]
-		if text := find(t, out, name); strings.Contains(text, "evil") || !slices.ContainsFunc(out.Lost, func(l Loss) bool {
+		if text := find(t, out, name); strings.Contains(text, "evil") || !slices.ContainsFunc(out.Notes, func(l Note) bool {
 			return l.Agent == "north/reviewer" && l.Field == "mcp-configs.connection"
 		}) {
-			t.Errorf("%s: %s, lost %+v", to, text, out.Lost)
+			t.Errorf("%s: %s, lost %+v", to, text, out.Notes)
 		}
 	}
 }

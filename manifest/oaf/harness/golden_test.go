@@ -33,7 +33,7 @@ func team(t testing.TB) *oaf.Agent {
 // golden returns an export as one text: the report, then each file.
 func golden(out Result) string {
 	var b strings.Builder
-	for _, l := range out.Lost {
+	for _, l := range out.Notes {
 		fmt.Fprintf(&b, "%s %s: %s\n", l.Agent, l.Field, l.Reason)
 	}
 	for _, f := range out.Files {
@@ -160,7 +160,7 @@ func TestSecretsAreNotCarried(t *testing.T) {
 		if strings.Contains(golden(out), "s3cret") {
 			t.Errorf("%s has the secret", target)
 		}
-		if !slices.ContainsFunc(out.Lost, func(l Loss) bool { return l.Field == "mcp-configs.auth" }) {
+		if !slices.ContainsFunc(out.Notes, func(l Note) bool { return l.Field == "mcp-configs.auth" }) {
 			t.Errorf("%s does not report the secret", target)
 		}
 	}
@@ -250,9 +250,7 @@ func TestImportOfAForeignProject(t *testing.T) {
 		s.Connection.Type != oaf.TransportStdio || a.Body != "Deploy it." {
 		t.Errorf("agent %+v", a)
 	}
-	if n := repute.CountSeverity(in[0].Problems, repute.SeverityWarning); n != 1 { // the skill that leaves the directory
-		t.Errorf("problems %v", in[0].Problems)
-	}
+	has(t, in[0].Notes, `dropped deploy skills: "../../etc" is no skill`)
 }
 
 // dataDir returns the directory of recorded data, which is not part of this repository.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -119,6 +120,8 @@ type lettaStdio struct {
 	Type       string   `json:"type"`
 	Command    string   `json:"command"`
 	Args       []string `json:"args"`
+	// Env is only read, to say that it is not carried: it may have secrets.
+	Env map[string]json.RawMessage `json:"env,omitempty"`
 }
 
 type lettaSkill struct {

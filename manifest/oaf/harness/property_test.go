@@ -71,6 +71,12 @@ func anAgent(t *rapid.T) *oaf.Agent {
 	a.Harness = sometimes(t,
 		rapid.Just(map[string]json.RawMessage{"goose": json.RawMessage(`{"n":1.10,"x":[true,null,"1.10"]}`)}), "harness")
 	a.Packs = sometimes(t, rapid.Just([]oaf.PackRef{{Vendor: "v", Pack: "p", Version: "1.0.0", Required: true}}), "packs")
+	a.Weblets = sometimes(t, rapid.Just([]oaf.WebletRef{{Vendor: "v", Weblet: "w", Version: "1.0.0", Launch: "onDemand"}}), "weblets")
+	a.Extra = sometimes(t, extras(), "extra")
+	a.Config.Extra = sometimes(t, extras(), "config extra")
+	if a.Model.Alias == "" {
+		a.Model.Extra = sometimes(t, extras(), "model extra")
+	}
 	a.Memory = aMemory(t)
 	a.LocalSkills, a.Servers = someSkills(t), someServers(t)
 	a.Skills, a.MCPServers = plainSkills(a.LocalSkills), plainServers(a.Servers)
@@ -79,12 +85,19 @@ func anAgent(t *rapid.T) *oaf.Agent {
 	}
 	for i := range sometimes(t, rapid.IntRange(0, 2), "sub-agents") {
 		a.Agents = append(a.Agents, oaf.AgentRef{Vendor: sometimes(t, keys(), "vendor"), Agent: keys().Draw(t, "agent"),
-			Version: sometimes(t, rapid.Just("1.0.0"), "version"), Role: sometimes(t, keys(), "role"), Required: i > 0})
+			Version: sometimes(t, rapid.Just("1.0.0"), "version"), Role: sometimes(t, keys(), "role"), Required: i > 0,
+			Delegations: some(words()).Draw(t, "delegations"),
+			Extra:       sometimes(t, rapid.Just(map[string]json.RawMessage{"agentId": json.RawMessage(`"8453:22"`)}), "agent extra")})
 	}
 	a.Files = sometimes(t, rapid.Just([]tree.File{{Path: "docs/a.md", Data: []byte("x")}}), "files")
 	a.Versions = sometimes(t, rapid.Just([]oaf.PastVersion{{Version: "0.0.1",
 		Text: []byte("---\nname: x\nversion: 0.0.1\n---\nx\n")}}), "versions")
 	return a
+}
+
+// extras returns members that the format does not know.
+func extras() *rapid.Generator[map[string]json.RawMessage] {
+	return rapid.Just(map[string]json.RawMessage{"x-colour": json.RawMessage(`{"a":[1.10,null,"yes"]}`)})
 }
 
 func aBody(t *rapid.T) string {
@@ -105,7 +118,8 @@ func aMemory(t *rapid.T) *oaf.Memory {
 	labels := rapid.SliceOfNDistinct(keys(), 0, 3, rapid.ID).Draw(t, "labels")
 	for _, label := range labels {
 		m.Blocks = append(m.Blocks, oaf.MemoryBlock{Label: label, Value: sometimes(t, words(), "value"),
-			Limit: sometimes(t, rapid.IntRange(1, 30_000), "limit")})
+			Limit:       sometimes(t, rapid.IntRange(1, 30_000), "limit"),
+			Description: sometimes(t, words(), "block description")})
 	}
 	return m
 }
@@ -116,8 +130,10 @@ func someSkills(t *rapid.T) []skill.Skill {
 	slices.Sort(names)
 	for _, name := range names {
 		s := skill.Skill{Dir: name, Name: name, Description: words().Draw(t, "skill description"), Body: aBody(t),
-			AllowedTools: some(rapid.SampledFrom([]string{"Read", "Bash(git add:*)"})).Draw(t, "skill tools"),
-			Metadata:     sometimes(t, rapid.Just(map[string]string{"version": "1.10", "author": "me: you"}), "metadata")}
+			AllowedTools:  some(rapid.SampledFrom([]string{"Read", "Bash(git add:*)"})).Draw(t, "skill tools"),
+			Metadata:      sometimes(t, rapid.Just(map[string]string{"version": "1.10", "author": "me: you"}), "metadata"),
+			License:       sometimes(t, words(), "skill license"),
+			Compatibility: sometimes(t, words(), "compatibility")}
 		if rapid.Bool().Draw(t, "script") {
 			s.Files = []tree.File{{Path: "references/r.md", Data: []byte("r\n")},
 				{Path: "scripts/s.sh", Data: []byte("s\n"), Executable: rapid.Bool().Draw(t, "executable")}}
@@ -145,19 +161,25 @@ func someServers(t *rapid.T) []oaf.Server {
 					Tools: []oaf.SelectedTool{{Name: "w", Required: true}, {Name: "a.*", Enabled: true}}, Excluded: []string{"b",
 						"c"}}}).Draw(t, "selection")}
 		s.RateLimit = sometimes(t, rapid.Just(oaf.RateLimit{PerMinute: 6, Burst: 1}), "limit")
-		s.Permissions = sometimes(t, rapid.Just(oaf.Permissions{AllowPaths: []string{"/w"}, MaxFileSize: 5}), "permissions")
+		s.Permissions = sometimes(t, rapid.SampledFrom([]oaf.Permissions{{AllowPaths: []string{"/w"}, MaxFileSize: 5},
+			{DenyPaths: []string{"/e"}, ReadOnly: true}, {ReadPaths: []string{"/r"}, WritePaths: []string{"/t"}, Extra: extras().Draw(t, "x")}}),
+			"permissions")
+		s.Vendor, s.Version = sometimes(t, keys(), "server vendor"), sometimes(t, rapid.Just("1.10.0"), "server version")
+		s.Extra = sometimes(t, rapid.Just(map[string]json.RawMessage{"retry": json.RawMessage(`{"times":3}`)}), "server extra")
+		s.Files = sometimes(t, rapid.Just([]tree.File{{Path: "notes.md", Data: []byte("n")}}), "server files")
 		out = append(out, s)
 	}
 	return out
 }
 
 // neutral returns an agent without what a report names, and without the lines of references.
-func neutral(a *oaf.Agent, lost []Loss) *oaf.Agent {
+func neutral(a *oaf.Agent, lost []Note) *oaf.Agent {
 	out := *a
-	out.Dir = ""
+	out.Dir, out.Unknown = "", nil
 	out.Skills = slices.Clone(a.Skills)
 	out.Servers = slices.Clone(a.Servers)
 	for i := range out.Servers {
+		out.Servers[i].Unknown = nil
 		out.Servers[i].Selection.Tools = slices.Clone(out.Servers[i].Selection.Tools)
 		for j, tool := range out.Servers[i].Selection.Tools {
 			out.Servers[i].Selection.Tools[j] = oaf.SelectedTool{Name: tool.Name, Enabled: tool.Enabled,
@@ -203,6 +225,14 @@ func clearField(a *oaf.Agent, field string) {
 	switch field {
 	case "packs":
 		a.Packs = nil
+	case "weblets":
+		a.Weblets = nil
+	case "x-colour":
+		a.Extra = nil
+	case "config.x-colour":
+		a.Config.Extra = nil
+	case "model.x-colour":
+		a.Model.Extra = nil
 	case "orchestration":
 		a.Orchestration = oaf.Orchestration{}
 	case "versions":
@@ -250,6 +280,8 @@ func clearServer(s *oaf.Server, part string) {
 		s.Permissions = oaf.Permissions{}
 	case ".rate_limit":
 		s.RateLimit = oaf.RateLimit{}
+	case ".extra":
+		s.Extra, s.Files = nil, nil
 	case ".timeout":
 		s.Connection.Timeout = 0
 	case ".selection":
@@ -259,7 +291,7 @@ func clearServer(s *oaf.Server, part string) {
 	}
 }
 
-func same(t *rapid.T, want, got *oaf.Agent, lost []Loss) {
+func same(t *rapid.T, want, got *oaf.Agent, lost []Note) {
 	a, b := neutral(want, lost), neutral(got, lost)
 	x, y := reflect.ValueOf(*a), reflect.ValueOf(*b)
 	for i := range x.NumField() {
@@ -307,7 +339,7 @@ func TestExportThenImportIsTheSameAgent(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := imported(t, target, out)
-				same(t, a, got, out.Lost)
+				same(t, a, got, out.Notes)
 			})
 		})
 	}

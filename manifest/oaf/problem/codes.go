@@ -53,6 +53,7 @@ const (
 	CodeEnum          = "WO754"
 	CodeRange         = "WO755"
 	CodeConstraint    = "WO756"
+	CodeNoName        = "WO757"
 
 	// References.
 	CodeSkillAbsent     = "EO760"

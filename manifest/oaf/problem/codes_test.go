@@ -101,8 +101,8 @@ func TestCodesAreDocumented(t *testing.T) {
 
 func TestListIsBoundedAndStrict(t *testing.T) {
 	l := &List{Profile: Strict}
-	for range maxProblems + 50 {
-		l.Add(CodeSlug, Place{File: "AGENTS.md"}, "x")
+	for i := range maxProblems + 50 {
+		l.Add(CodeSlug, Place{File: "AGENTS.md"}, "x %d", i)
 	}
 	all := l.Problems()
 	if len(all) != maxProblems+1 || repute.CountSeverity(all, repute.SeverityError) != maxProblems || repute.CountSeverity(all,
@@ -117,15 +117,15 @@ func TestListIsBoundedAndStrict(t *testing.T) {
 // Warnings never hide an error that follows them, and errors never hide a warning: a list with an error stays failed.
 func TestWarningsHideNoError(t *testing.T) {
 	l := &List{}
-	for range 3 * maxProblems {
-		l.Add(CodeMember, Place{File: "AGENTS.md"}, "x")
+	for i := range 3 * maxProblems {
+		l.Add(CodeMember, Place{File: "AGENTS.md"}, "x %d", i)
 	}
 	l.Add(CodeMissing, Place{File: "AGENTS.md"}, "version is required")
 	if _, bad := repute.FirstError(l.Problems()); !bad || l.Len() != maxProblems+2 {
 		t.Errorf("an error after many warnings is hidden: %v among %d problems", !bad, l.Len())
 	}
-	for range 3 * maxProblems {
-		l.Add(CodeMissing, Place{File: "AGENTS.md"}, "x")
+	for i := range 3 * maxProblems {
+		l.Add(CodeMissing, Place{File: "AGENTS.md"}, "x %d", i)
 	}
 	more := 0
 	for _, p := range l.Problems() {
@@ -135,5 +135,19 @@ func TestWarningsHideNoError(t *testing.T) {
 	}
 	if n := repute.CountSeverity(l.Problems(), repute.SeverityError); n != maxProblems || more != 2 || l.Len() != 2*maxProblems+2 {
 		t.Errorf("%d errors and %d marks among %d problems", n, more, l.Len())
+	}
+}
+
+// One problem is listed once, with what to write, and its text cannot act on a terminal.
+func TestProblemsAreListedOnceAndVisible(t *testing.T) {
+	l := &List{}
+	at := Place{File: "AGENTS.md", Path: "/tags", Line: 3}
+	for range 3 {
+		l.Add(CodeType, at, "is no %s", "list\t\x1b[2J")
+	}
+	l.Suggest(CodeMember, at, "write tags", "x")
+	all := l.Problems()
+	if len(all) != 2 || all[0].Message != `is no list\t\x1b[2J` || all[0].Hint != Hint(CodeType) || all[1].Hint != "write tags" {
+		t.Errorf("%+v", all)
 	}
 }

@@ -65,8 +65,8 @@ func aboutText() []explanation {
 		{CodeEncoding, true, "not UTF-8, or text with a NUL", "save the file as UTF-8"},
 		{CodeType, true, "another type than the format's; the member counts as absent",
 			"use the type that the message names"},
-		{CodeMember, false, "a member that the format does not know; it is kept",
-			"check the spelling; harnessConfig is free"},
+		{CodeMember, true, "a member that the format does not know; it has no effect",
+			"check the spelling, or move it below harnessConfig"},
 		{CodeUnquoted, true, "a version that YAML readers take for a number: 1.10 becomes 1.1", "put it into quotes"},
 		{CodeReserved, true, "a text that begins with @ or a backtick without quotes, which is no YAML; it is read",
 			"put it into quotes"},
@@ -99,6 +99,7 @@ func aboutManifest() []explanation {
 		{CodeRange, true, "a number outside its bounds", "use a number within the bounds that the message names"},
 		{CodeConstraint, true, "a version of a reference that is no version and no constraint",
 			"write \"1.2.0\" or a range such as \">=1.2.0\""},
+		{CodeNoName, true, "an entry without the member that it is about; it has no effect", "add it, or remove the entry"},
 	}
 }
 
@@ -147,7 +148,7 @@ func aboutSkills() []explanation {
 		{CodeSkillFlow, true, "a list or a map in brackets, which the reference validator rejects", "write it in lines"},
 		{CodeSkillTools, true, "allowed-tools that is a list", "write the names in one text with spaces between them"},
 		{CodeSkillCompat, true, "compatibility of more than 500 characters", "shorten it"},
-		{CodeSkillSize, false, "500 lines or more: all of it enters the context", "move details into references/"},
+		{CodeSkillSize, false, "500 lines or 5,000 tokens or more: all of it enters the context", "move details into references/"},
 	}
 }
 

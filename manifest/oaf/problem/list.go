@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"repute"
 )
@@ -23,32 +26,67 @@ type Place struct {
 type List struct {
 	Profile  Profile
 	problems []Problem
-	errors   int // errors that Add got, also those beyond the bound
-	others   int // warnings and infos that Add got, also those beyond the bound
+	seen     map[Problem]bool // those of problems
+	errors   int              // errors that Add got, also those beyond the bound
+	others   int              // warnings and infos that Add got, also those beyond the bound
 }
 
-// Add appends a problem. In the strict profile a code that explains itself as strict becomes an error: its first letter
-// changes, its number stays. Beyond the bound of its kind, the first problem is replaced by an info that says so, and
-// later ones are left out.
+// Add appends a problem unless the list has it already. In the strict profile a code that explains itself as strict
+// becomes an error: its first letter changes, its number stays. Beyond the bound of its kind, the first problem is
+// replaced by an info that says so, and later ones are left out.
 func (l *List) Add(code string, at Place, format string, args ...any) {
+	l.Suggest(code, at, Hint(code), format, args...)
+}
+
+// Suggest is Add with a hint for this problem alone.
+func (l *List) Suggest(code string, at Place, hint, format string, args ...any) {
 	if l.Profile == Strict && explain(code).strict {
 		code = "E" + code[1:]
 	}
+	p := made(code, at, hint, fmt.Sprintf(format, args...))
+	if l.seen[p] {
+		return
+	}
 	count, kind := &l.others, "warnings and infos"
-	if repute.SeverityOf(code) == repute.SeverityError {
+	if p.Severity == repute.SeverityError {
 		count, kind = &l.errors, "errors"
 	}
 	if *count++; *count > maxProblems+1 {
 		return
 	}
 	if *count > maxProblems {
-		code, at, format, args = CodeMore, Place{}, "more than %d %s", []any{maxProblems, kind}
+		p = made(CodeMore, Place{}, Hint(CodeMore), fmt.Sprintf("more than %d %s", maxProblems, kind))
 	}
-	l.problems = append(l.problems, Problem{
-		Problem: repute.Problem{Code: code, Severity: repute.SeverityOf(code), Path: at.Path,
-			Message: fmt.Sprintf(format, args...)},
-		File: at.File, Line: at.Line,
-	})
+	if l.seen == nil {
+		l.seen = map[Problem]bool{}
+	}
+	l.seen[p] = true
+	l.problems = append(l.problems, p)
+}
+
+// made returns a problem.
+func made(code string, at Place, hint, message string) Problem {
+	return Problem{
+		Problem: repute.Problem{Code: code, Severity: repute.SeverityOf(code), Path: at.Path, Message: escaped(message)},
+		File:    at.File, Line: at.Line, Hint: escaped(hint),
+	}
+}
+
+// escaped returns a message whose control characters, such as the tab that an error of YAML quotes, are written as
+// escapes: a terminal would show them as white space, or obey them.
+func escaped(text string) string {
+	if !strings.ContainsFunc(text, unicode.IsControl) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // Append adds the problems of another list as they are.

@@ -9,6 +9,7 @@ type Problem struct {
 	repute.Problem        // Path is a JSON pointer into the file, "" for the file as a whole
 	File           string // relative to the checked directory; "" for the directory as a whole
 	Line           int    // from 1; 0 where no line is at fault
+	Hint           string // what to write instead
 }
 
 // Profile says how an agent is judged.

@@ -15,8 +15,15 @@ import (
 // FileName is the file that makes a directory a skill.
 const FileName = "SKILL.md"
 
-// adviceLines is the length from which the specification advises to divide a skill.
-const adviceLines = 500
+// ToolsMember is the member with the tools that a skill may use.
+const ToolsMember = "allowed-tools"
+
+// Lengths from which the specification advises to divide a skill.
+const (
+	adviceLines  = 500
+	adviceTokens = 5_000
+	tokenBytes   = 4 // of English text, about
+)
 
 // Parse reads a skill from the files of its directory, whose paths are below it. where is the directory's path for
 // problems. ok is false where there is no SKILL.md, or no readable one.
@@ -39,8 +46,9 @@ func Parse(dir, where string, files []tree.File, l *problem.List) (s Skill, ok b
 	}
 	parts := frontmatter.Split(text)
 	s.Body = frontmatter.TrimBody(parts.Body)
-	if lines := strings.Count(s.Body, "\n") + 1; lines >= adviceLines {
-		l.Add(problem.CodeSkillSize, problem.Place{File: file}, "has %d lines", lines)
+	lines, tokens := strings.Count(s.Body, "\n")+1, len(s.Body)/tokenBytes
+	if lines >= adviceLines || tokens >= adviceTokens {
+		l.Add(problem.CodeSkillSize, problem.Place{File: file}, "has %d lines, about %d tokens", lines, tokens)
 	}
 	if !parts.HasHead {
 		l.Add(problem.CodeSkillPlain, problem.Place{File: file, Line: 1}, "begins without ---")
@@ -63,12 +71,32 @@ func (s *Skill) read(o *frontmatter.Object) {
 	s.License = o.Text("license")
 	s.Compatibility = o.Text("compatibility")
 	if o.IsObject("metadata") {
-		s.Metadata = flattened(o.Object("metadata"))
+		in := o.Object("metadata")
+		for _, key := range in.Keys() {
+			if !in.IsText(key) {
+				in.Report(problem.CodeType, key, "is no text; it is kept as JSON")
+			}
+		}
+		s.Metadata = flattened(in)
 	} else if o.Has("metadata") {
 		o.Report(problem.CodeType, "metadata", "is no object")
 	}
 	s.AllowedTools = tools(o)
+	s.keepUnknown(o)
 	s.check(o)
+}
+
+// keepUnknown keeps members that the specification does not know in the metadata, where it wants them.
+func (s *Skill) keepUnknown(o *frontmatter.Object) {
+	for key, value := range flattened(o) {
+		if _, taken := s.Metadata[key]; slices.Contains(members(), key) || taken {
+			continue
+		}
+		if s.Metadata == nil {
+			s.Metadata = map[string]string{}
+		}
+		s.Metadata[key] = value
+	}
 }
 
 // flattened returns metadata as texts: a value that is no text is kept as JSON.
@@ -89,7 +117,7 @@ func flattened(o *frontmatter.Object) map[string]string {
 
 // tools reads allowed-tools: one text with spaces between the names, or, as OAF's own example writes it, a list.
 func tools(o *frontmatter.Object) []string {
-	const key = "allowed-tools"
+	const key = ToolsMember
 	if o.IsList(key) {
 		o.Report(problem.CodeSkillTools, key, "is a list")
 		return o.Texts(key)
@@ -137,10 +165,9 @@ func (s *Skill) check(o *frontmatter.Object) {
 	if n := utf8.RuneCountInString(s.Compatibility); n > MaxCompatibility {
 		o.Report(problem.CodeSkillCompat, "compatibility", "has %d characters, at most %d are allowed", n, MaxCompatibility)
 	}
+	o.Unknown(problem.CodeSkillMember, frontmatter.Members{"": {Names: members()}})
 	for _, key := range o.Keys() {
-		if !slices.Contains(members(), key) {
-			o.Report(problem.CodeSkillMember, key, "is no member of a skill: %s", strings.Join(members(), ", "))
-		} else if key != "allowed-tools" && o.IsFlow(key) {
+		if slices.Contains(members(), key) && key != ToolsMember && o.IsFlow(key) {
 			o.Report(problem.CodeSkillFlow, key, "is written in brackets")
 		}
 	}
@@ -148,7 +175,7 @@ func (s *Skill) check(o *frontmatter.Object) {
 
 // members returns the members of SKILL.md that the format of Agent Skills names; others are reported.
 func members() []string {
-	return []string{"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+	return []string{"name", "description", "license", "compatibility", "metadata", ToolsMember}
 }
 
 // IsName reports whether a text is a name of a skill.

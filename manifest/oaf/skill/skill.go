@@ -17,7 +17,7 @@ type Skill struct {
 	Description   string // what it does and when to use it; "" where SKILL.md does not say
 	License       string
 	Compatibility string            // environment that it needs, for people
-	Metadata      map[string]string // free data of its author
+	Metadata      map[string]string // free data of its author, and members that the specification does not know
 	AllowedTools  []string          // tools that it may use without a question; empty for no statement
 	Body          string            // the instructions, with LF line ends
 	Files         []tree.File       // all files but SKILL.md, ordered by path: scripts/, references/, assets/, resources/

@@ -40,6 +40,8 @@ func TestParseRules(t *testing.T) {
 		{"map in brackets", head("name: x\ndescription: Does it.\nmetadata: {a: b}"), "WO787"},
 		{"unknown member", head("name: x\ndescription: Does it.\nversion: 1"), "WO786"},
 		{"metadata that is no object", head("name: x\ndescription: Does it.\nmetadata: none"), "WO729"},
+		{"metadata that is no text", head("name: x\ndescription: Does it.\nmetadata:\n  a:\n    - b"), "WO729"},
+		{"many tokens", head("name: x\ndescription: Does it.") + strings.Repeat("word ", 4000), "IO790"},
 		{"long", head("name: x\ndescription: Does it.") + strings.Repeat("\nx", 600), "IO790"},
 		{"no YAML", head("name: ["), "EO722"},
 		{"repeated", head("name: x\nname: x\ndescription: Does it."), "EO723"},
@@ -58,6 +60,15 @@ func TestParseRules(t *testing.T) {
 	l := &problem.List{}
 	if _, ok := Parse("x", "skills/x", []tree.File{{Path: "a/SKILL.md"}}, l); ok || codes(l) != "WO780" {
 		t.Errorf("a directory without SKILL.md is a skill: %v", l.Problems())
+	}
+}
+
+// A member that the specification does not know is kept where the specification wants it, unless that place is taken.
+func TestUnknownMembersBecomeMetadata(t *testing.T) {
+	s, _ := Parse("x", "skills/x", file("---\nname: x\ndescription: d\nversion: 1.10\nauthor: me\nmodel:\n  - a\nmetadata:\n  author: you\n---\n\nDo it.\n"),
+		&problem.List{})
+	if want := map[string]string{"version": "1.10", "author": "you", "model": `["a"]`}; !reflect.DeepEqual(s.Metadata, want) {
+		t.Errorf("metadata %v, want %v", s.Metadata, want)
 	}
 }
 

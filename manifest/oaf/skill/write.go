@@ -17,7 +17,7 @@ func (s Skill) Write() ([]tree.File, error) {
 		Always("description", s.Description).
 		Text("license", s.License).
 		Text("compatibility", s.Compatibility).
-		Text("allowed-tools", strings.Join(s.AllowedTools, " ")).
+		Text(ToolsMember, strings.Join(s.AllowedTools, " ")).
 		TextMap("metadata", s.Metadata).
 		YAML()
 	if err != nil {

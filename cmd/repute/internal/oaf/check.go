@@ -1,12 +1,16 @@
 package oaf
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -64,19 +68,73 @@ type asking struct {
 // askTime bounds the questions to all servers of an agent.
 const askTime = time.Minute
 
-// problems asks the servers of agents, and returns what their tools contradict.
-func (a *asking) problems(ctx context.Context, agents []*format.Agent, how problem.Profile) (out []problem.Problem) {
+// check refuses flags that have no effect without --ask-servers.
+func (a *asking) check() error {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"programs", a.programs}, {"env", len(a.env) > 0}, {"allow-host", len(a.hosts) > 0}} {
+		if f.set && !a.servers {
+			return repute.Invalid(f.name, "has no effect: no server is asked", "add --ask-servers")
+		}
+	}
+	return nil
+}
+
+// problems asks the servers of agents, and returns what their tools contradict. Places are below the directory of each
+// agent where the agents are those of an archive.
+func (a *asking) problems(ctx context.Context, agents []*format.Agent, how problem.Profile,
+	packed bool) (out []problem.Problem) {
 	if !a.servers {
 		return nil
 	}
-	client := resolver.NewGuard(resolver.GuardOptions{AllowHosts: a.hosts, HeaderTimeout: askTime}).Client(askTime)
-	lister := oafagent.Lister{Options: oafagent.Options{Getenv: os.Getenv, Env: a.env, Programs: a.programs, Client: client}}
+	from := a.lister()
 	for _, one := range agents {
 		limited, cancel := context.WithTimeout(ctx, askTime)
-		out = append(out, format.CheckTools(limited, one, lister, how)...)
+		for _, p := range format.CheckTools(limited, one, from, how) {
+			if packed {
+				p.File = path.Join(one.Dir, p.File)
+			}
+			out = append(out, p)
+		}
 		cancel()
 	}
 	return out
+}
+
+// lister returns what asks servers within the rights that the flags give.
+func (a *asking) lister() lister {
+	guard := resolver.NewGuard(resolver.GuardOptions{AllowHosts: a.hosts, HeaderTimeout: askTime})
+	return lister{guard: guard, asks: oafagent.Lister{Options: oafagent.Options{Getenv: os.Getenv, Env: a.env,
+		Programs: a.programs, Client: guard.Client(askTime)}}}
+}
+
+// lister asks the servers of agents. What it may not do becomes an error whose hint is the flag that allows it.
+type lister struct {
+	guard *resolver.Guard
+	asks  oafagent.Lister
+}
+
+// ListTools implements format.ToolLister.
+func (l lister) ListTools(ctx context.Context, s format.Server) ([]string, error) {
+	if at, err := url.Parse(s.Connection.URL); err == nil && at.Host != "" {
+		if err := l.guard.Check(at); err != nil {
+			return nil, repute.Invalid("connection.url", err.Error(), "add --allow-host "+at.Host+" if the server is yours")
+		}
+	}
+	names, err := l.asks.ListTools(ctx, s)
+	var wrong *repute.InputError
+	if !errors.As(err, &wrong) {
+		return names, err
+	}
+	hint := wrong.Hint
+	switch {
+	case s.Connection.Type == format.TransportStdio && !l.asks.Programs:
+		hint = "add --programs to start it: no limits bind it"
+	case strings.Contains(wrong.Reason, "variable"):
+		hint = "set the variable, and add --env with its name"
+	}
+	return nil, repute.Invalid(wrong.Field, wrong.Reason, hint)
 }
 
 func checkCommand(p *cli.Program) *cobra.Command {
@@ -95,9 +153,12 @@ Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be
 		Example: "  repute oaf check ./code-reviewer\n  repute oaf check team-1.0.0.oaf --strict --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := ask.check(); err != nil {
+				return err
+			}
 			report, err := check(cmd.Context(), args[0], profile(strict), &ask)
 			if err != nil {
-				return cli.ExitError{Code: codeUnreadable, Text: cli.Visible(err.Error())}
+				return unreadable(p, err, args[0], asJSON)
 			}
 			if asJSON {
 				err = p.PrintJSON(report)
@@ -121,11 +182,28 @@ Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be
 	return cmd
 }
 
+// UnreadReport is the JSON output of oaf check for a source that could not be read.
+type UnreadReport struct {
+	Source string `json:"source"`
+	Error  string `json:"error"`
+}
+
+// unreadable returns the error of a source that could not be read, and prints it as JSON as well if requested.
+func unreadable(p *cli.Program, err error, source string, asJSON bool) error {
+	text := cli.Visible(err.Error())
+	if asJSON {
+		if err := p.PrintJSON(UnreadReport{Source: source, Error: text}); err != nil {
+			return err
+		}
+	}
+	return cli.ExitError{Code: codeUnreadable, Text: text}
+}
+
 // check judges a directory or an archive.
 func check(ctx context.Context, name string, how problem.Profile, ask *asking) (Report, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return Report{}, err
+		return Report{}, repute.Invalid("source", err.Error(), "the directory of an agent, or an archive of agents")
 	}
 	if info.IsDir() {
 		agent, problems, err := load(name, how)
@@ -136,21 +214,35 @@ func check(ctx context.Context, name string, how problem.Profile, ask *asking) (
 		if agent != nil {
 			agents = append(agents, agent)
 		}
-		return newReport(name, agents, append(problems, ask.problems(ctx, agents, how)...)), nil
+		return newReport(name, agents, append(problems, ask.problems(ctx, agents, how, false)...)), nil
 	}
 	b, err := readArchive(name)
 	if err != nil {
 		return Report{}, err
 	}
 	pack, problems := format.LoadZip(b, how)
-	return newReport(name, pack.Agents, append(problems, ask.problems(ctx, pack.Agents, how)...)), nil
+	return newReport(name, pack.Agents, append(problems, ask.problems(ctx, pack.Agents, how, true)...)), nil
 }
 
-// readArchive reads an archive up to the largest size that is opened, and one byte more, by which a larger one is found.
+// readArchive reads an archive. Any other file is refused with what to name instead.
 func readArchive(name string) ([]byte, error) {
+	b, err := readFile(name, "an archive of agents")
+	if err != nil || bytes.HasPrefix(b, []byte("PK")) {
+		return b, err
+	}
+	hint := "an archive that repute oaf pack wrote, or the directory of an agent"
+	if filepath.Base(name) == format.ManifestName {
+		hint = "the directory that it is in: " + filepath.Dir(name)
+	}
+	return nil, repute.Invalid("file", name+" is no archive", hint)
+}
+
+// readFile reads a file up to the largest size of an archive, and one byte more, by which a larger one is found. what
+// is the kind of file that is wanted.
+func readFile(name, what string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, repute.Invalid("file", err.Error(), "an archive of agents")
+		return nil, repute.Invalid("file", err.Error(), what)
 	}
 	defer file.Close()
 	b, err := io.ReadAll(io.LimitReader(file, tree.MaxArchive+1))
@@ -170,8 +262,8 @@ func newReport(source string, agents []*format.Agent, problems []problem.Problem
 		r.Agents = append(r.Agents, checked(a))
 	}
 	for _, p := range problems {
-		r.Problems = append(r.Problems, Problem{Code: p.Code, Severity: p.Severity, File: p.File, Line: p.Line, Path: p.Path,
-			Message: p.Message, Hint: problem.Hint(p.Code)})
+		r.Problems = append(r.Problems, Problem{Code: p.Code, Severity: p.Severity,
+			File: cmp.Or(p.File, filepath.Base(source)), Line: p.Line, Path: p.Path, Message: p.Message, Hint: p.Hint})
 	}
 	return r
 }
@@ -198,7 +290,7 @@ func (r Report) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", cli.Visible(r.Source))
 	for _, a := range r.Agents {
-		fmt.Fprintf(&b, "  agent   %s %s\n", cli.Visible(a.ID), cli.Visible(a.Version))
+		fmt.Fprintf(&b, "  agent   %s\n", cli.Visible(strings.TrimSpace(cmp.Or(a.ID, a.Name)+" "+a.Version)))
 		for _, line := range []struct {
 			label string
 			names []string
@@ -218,7 +310,7 @@ func (r Report) text() string {
 
 // place returns where the problem is: file, line and member.
 func (p *Problem) place() string {
-	place := cmp.Or(p.File, "(all)")
+	place := p.File
 	if p.Line > 0 {
 		place += fmt.Sprintf(":%d", p.Line)
 	}

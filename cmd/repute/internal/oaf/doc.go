@@ -2,6 +2,7 @@
 package oaf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -51,6 +52,9 @@ func load(dir string, how problem.Profile) (*format.Agent, []problem.Problem, er
 	if err != nil {
 		return nil, nil, repute.Invalid("directory", err.Error(), "the directory of an agent")
 	}
+	if info, err := os.Stat(at); err == nil && !info.IsDir() {
+		return nil, nil, repute.Invalid("directory", dir+" is a file", "the directory that it is in: "+filepath.Dir(dir))
+	}
 	border := filepath.Dir(filepath.Dir(at))
 	below, err := filepath.Rel(border, at)
 	if err != nil {
@@ -72,7 +76,7 @@ func usable(dir string) (*format.Agent, error) {
 		return nil, err
 	}
 	if bad, has := repute.FirstError(problems); has || agent == nil {
-		return nil, repute.Invalid(bad.File, bad.Message, "repute oaf check "+dir+" lists all problems")
+		return nil, repute.Invalid(cmp.Or(bad.File, dir), bad.Message, "repute oaf check "+dir+" lists all problems")
 	}
 	return agent, nil
 }
@@ -87,24 +91,43 @@ func filesOf(dir string) ([]tree.File, error) {
 	list := &problem.List{}
 	files := tree.Read(root.FS(), ".", tree.NewBudget(), list)
 	if bad, has := repute.FirstError(list.Problems()); has {
-		return nil, repute.Invalid(bad.File, bad.Message, problem.Hint(bad.Code))
+		return nil, repute.Invalid(bad.File, bad.Message, bad.Hint)
 	}
 	return files, nil
 }
 
-// write writes files below a directory, which it makes, and prints their names.
-func write(p *cli.Program, dir string, files []tree.File, replace bool) error {
+// write writes files below a directory, which it makes.
+func write(dir string, files []tree.File, replace bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return repute.Invalid("output", err.Error(), "a directory that can be written")
 	}
-	if err := tree.Write(dir, files, replace); err != nil {
-		if errors.Is(err, repute.ErrConflict) {
-			return fmt.Errorf("%w: choose another directory, or remove it", err)
-		}
-		return err
+	err := tree.Write(dir, files, replace)
+	if errors.Is(err, repute.ErrConflict) {
+		return fmt.Errorf("%w: choose another directory, or remove it", err)
 	}
+	return err
+}
+
+// list prints the names of files that were written below a directory.
+func list(p *cli.Program, dir string, files []tree.File) {
+	for _, name := range names(dir, files) {
+		fmt.Fprintln(p.Stdout, cli.Visible(name))
+	}
+}
+
+// names returns the names of files below a directory.
+func names(dir string, files []tree.File) []string {
+	out := []string{}
 	for _, f := range files {
-		fmt.Fprintln(p.Stdout, cli.Visible(filepath.Join(dir, filepath.FromSlash(f.Path))))
+		out = append(out, filepath.Join(dir, filepath.FromSlash(f.Path)))
+	}
+	return out
+}
+
+// given refuses a flag without a value, which is wrong usage.
+func given(flag, value, allowed string) error {
+	if value == "" {
+		return repute.Invalid(flag, "is missing", "--"+flag+" "+allowed)
 	}
 	return nil
 }

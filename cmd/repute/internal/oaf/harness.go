@@ -3,7 +3,6 @@ package oaf
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,8 +15,55 @@ import (
 	"repute/manifest/oaf/tree"
 )
 
+// Carried is the result of oaf export and oaf import, and their JSON output.
+type Carried struct {
+	Files []string `json:"files"`
+	Notes []Note   `json:"notes"`
+}
+
+// Note is a part of an agent that is not carried as it is.
+type Note struct {
+	Kind   harness.Kind `json:"kind"`            // dropped or guessed
+	Agent  string       `json:"agent,omitempty"` // "" for the source as a whole
+	Field  string       `json:"field"`
+	Reason string       `json:"reason"`
+}
+
+// notes returns notes in the form of the output.
+func notes(list []harness.Note) []Note {
+	out := []Note{}
+	for _, n := range list {
+		out = append(out, Note(n))
+	}
+	return out
+}
+
+// report prints what was written on standard output, and what is not carried on standard error, or both as one JSON
+// object.
+func report(p *cli.Program, c Carried, asJSON bool) error {
+	if asJSON {
+		return p.PrintJSON(c)
+	}
+	for _, n := range c.Notes {
+		label := "not carried"
+		if n.Kind == harness.Guessed {
+			label = "guessed"
+		}
+		parts := []string{label}
+		if n.Agent != "" {
+			parts = append(parts, n.Agent)
+		}
+		fmt.Fprintln(p.Stderr, cli.Visible(strings.Join(append(parts, n.Field, n.Reason), ": ")))
+	}
+	for _, name := range c.Files {
+		fmt.Fprintln(p.Stdout, cli.Visible(name))
+	}
+	return nil
+}
+
 func exportCommand(p *cli.Program) *cobra.Command {
 	var to, layout, output string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "export DIR",
 		Short: "write an agent as the files that another harness loads",
@@ -29,6 +75,12 @@ writes those. What the harness has no place for is listed on standard error.`,
 		Example: "  repute oaf export ./code-reviewer --to claude-code --output ./project",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := given("to", to, "claude-code, goose, deep-agents or letta"); err != nil {
+				return err
+			}
+			if err := given("output", output, "DIR"); err != nil {
+				return err
+			}
 			agent, err := usable(args[0])
 			if err != nil {
 				return err
@@ -37,18 +89,17 @@ writes those. What the harness has no place for is listed on standard error.`,
 			if err != nil {
 				return err
 			}
-			for _, l := range out.Lost {
-				fmt.Fprintf(p.Stderr, "not carried: %s: %s: %s\n", cli.Visible(l.Agent), l.Field, cli.Visible(l.Reason))
+			if err := write(output, out.Files, false); err != nil {
+				return err
 			}
-			return write(p, output, out.Files, false)
+			return report(p, Carried{Files: names(output, out.Files), Notes: notes(out.Notes)}, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "claude-code, goose, deep-agents or letta (required)")
 	cmd.Flags().StringVar(&layout, "layout", string(harness.LayoutLoaded),
 		"loaded: where the harness looks; text: where the format's text says")
 	cmd.Flags().StringVar(&output, "output", "", "directory to write below, e.g. the project's (required)")
-	_ = cmd.MarkFlagRequired("to") // both flags exist
-	_ = cmd.MarkFlagRequired("output")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: the files, and what is not carried")
 	return cmd
 }
 
@@ -60,35 +111,48 @@ const (
 
 func importCommand(p *cli.Program) *cobra.Command {
 	var from, vendor, output string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import SOURCE",
 		Short: "write agents of Claude Code or Letta as agents of the Open Agent Format",
 		Long: `Write agents of Claude Code (a project's directory with .claude) or of Letta (an .af file) as
-agents of the Open Agent Format, each in a directory of its key. What the source does not
-say, such as version and license, is left out: repute oaf check names it.`,
+agents of the Open Agent Format, each in a directory of its key. What is not carried, and
+what is guessed, such as a key that is made of a name, is listed on standard error. What the
+source does not say, such as version and license, is left out: repute oaf check names it.`,
 		Example: "  repute oaf import ./project --from claude-code --vendor acme --output ./agents",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := given("from", from, "claude-code or letta"); err != nil {
+				return err
+			}
+			if err := given("output", output, "DIR"); err != nil {
+				return err
+			}
 			agents, err := imports(args[0], from)
 			if err != nil {
 				return err
 			}
+			c := Carried{Notes: []Note{}}
+			var files []tree.File
 			for _, in := range agents {
-				for _, bad := range in.Problems {
-					fmt.Fprintf(p.Stderr, "%s %s: %s\n", bad.Code, cli.Visible(bad.File), cli.Visible(bad.Message))
-				}
-				if err := writeImport(p, in, vendor, output); err != nil {
+				own, err := imported(p, in, vendor)
+				if err != nil {
 					return err
 				}
+				files = append(files, own...)
+				c.Notes = append(c.Notes, notes(in.Notes)...)
 			}
-			return nil
+			if err := write(output, files, false); err != nil {
+				return err
+			}
+			c.Files = names(output, files)
+			return report(p, c, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "claude-code or letta (required)")
 	cmd.Flags().StringVar(&vendor, "vendor", "", "namespace of the publisher, for agents whose source names none")
 	cmd.Flags().StringVar(&output, "output", "", "directory to write below (required)")
-	_ = cmd.MarkFlagRequired("from") // both flags exist
-	_ = cmd.MarkFlagRequired("output")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: the files, and what is not carried or guessed")
 	return cmd
 }
 
@@ -103,7 +167,7 @@ func imports(source, from string) ([]harness.Import, error) {
 		defer root.Close()
 		return harness.FromClaudeCode(root.FS())
 	case fromLetta:
-		b, err := readArchive(source)
+		b, err := readFile(source, "an .af file of Letta")
 		if err != nil {
 			return nil, err
 		}
@@ -112,22 +176,22 @@ func imports(source, from string) ([]harness.Import, error) {
 	return nil, repute.Invalid("from", fmt.Sprintf("%.80q is unknown", from), "claude-code or letta")
 }
 
-// writeImport writes an imported agent to a directory below output. A name that is no directory is refused: the file is
-// foreign and could leave output.
-func writeImport(p *cli.Program, in harness.Import, vendor, output string) error {
+// imported returns the files of an imported agent below a directory of its key. A key that is no directory is refused:
+// the source is foreign, and could leave the directory that is written below.
+func imported(p *cli.Program, in harness.Import, vendor string) ([]tree.File, error) {
+	for _, bad := range in.Problems {
+		fmt.Fprintf(p.Stderr, "%s %s: %s\n", bad.Code, cli.Visible(bad.File), cli.Visible(bad.Message))
+	}
 	if slices.ContainsFunc(in.Problems, func(b problem.Problem) bool { return b.Severity == repute.SeverityError }) {
-		return repute.Invalid("source", "an agent has errors", "mend them first")
+		return nil, repute.Invalid("source", "an agent has errors", "mend them first")
 	}
 	a := in.Agent
 	if a.VendorKey == "" && vendor != "" {
 		a.VendorKey, a.Slug = vendor, vendor+"/"+a.AgentKey
 	}
 	if !tree.IsSafe(a.AgentKey) || strings.Contains(a.AgentKey, "/") {
-		return repute.Invalid("source", "an agent has no name that makes a directory", "name it")
+		return nil, repute.Invalid("source", fmt.Sprintf("the key %.80q makes no directory", a.AgentKey), "another key")
 	}
 	files, err := a.Write()
-	if err != nil {
-		return err
-	}
-	return write(p, filepath.Join(output, a.AgentKey), files, false)
+	return tree.Within(a.AgentKey, files), err
 }

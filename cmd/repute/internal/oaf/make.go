@@ -1,6 +1,7 @@
 package oaf
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +29,9 @@ memory, and a reference to a sub-agent).`,
 		Example: "  repute oaf new code-reviewer --vendor acme --template sub-agent",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := given("vendor", vendor, "NAME"); err != nil {
+				return err
+			}
 			dir, err := filepath.Abs(args[0])
 			if err != nil {
 				return err
@@ -40,21 +44,28 @@ memory, and a reference to a sub-agent).`,
 			if err != nil {
 				return err
 			}
-			return write(p, args[0], append(files, agent.Generate()...), false)
+			generated, _ := agent.Generate() // a new agent has no edited files
+			files = append(files, generated...)
+			if err := write(args[0], files, false); err != nil {
+				return err
+			}
+			list(p, args[0], files)
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&vendor, "vendor", "", "namespace of the publisher, e.g. acme (required)")
 	cmd.Flags().StringVar(&template, "template", string(format.TemplateMinimal), "minimal, sub-agent or full")
-	_ = cmd.MarkFlagRequired("vendor") // the flag exists
 	return cmd
 }
 
 func generateCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "generate DIR",
-		Short: "write README.md and LICENSE of an agent where they are missing",
-		Long: `Write README.md and LICENSE of an agent where they are missing. Both are made of AGENTS.md
-alone, so that they are the same every time. Existing files are left as they are.`,
+		Short: "write README.md and LICENSE of an agent where they are missing or out of date",
+		Long: `Write README.md and LICENSE of an agent where they are missing, and where they were
+generated of an earlier AGENTS.md and nobody has edited them. Both are made of the agent
+alone, so that they are the same every time. An edited file is left as it is, and a note on
+standard error says so.`,
 		Example: "  repute oaf generate ./code-reviewer",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -62,9 +73,23 @@ alone, so that they are the same every time. Existing files are left as they are
 			if err != nil {
 				return err
 			}
-			return write(p, args[0], agent.Generate(), false)
+			files, edited := agent.Generate()
+			return renew(p, args[0], files, edited)
 		},
 	}
+}
+
+// renew writes files of an agent's directory, also those that exist, and names the ones that are left.
+func renew(p *cli.Program, dir string, files []tree.File, edited []string) error {
+	if err := write(dir, files, true); err != nil {
+		return err
+	}
+	list(p, dir, files)
+	for _, name := range edited {
+		fmt.Fprintf(p.Stderr, "%s is left as it is: it was edited. Remove it to have it generated.\n",
+			cli.Visible(filepath.Join(dir, name)))
+	}
+	return nil
 }
 
 func versionCommand(p *cli.Program) *cobra.Command {
@@ -72,7 +97,8 @@ func versionCommand(p *cli.Program) *cobra.Command {
 		Use:   "version DIR NEXT",
 		Short: "keep the present AGENTS.md below versions/ and give it a later version",
 		Long: `Keep the present AGENTS.md as versions/v{its version}/AGENTS.md, and give AGENTS.md a later
-version. Nothing else of the file changes.`,
+version. Nothing else of the file changes. A README.md or LICENSE that was generated is
+generated again; an edited one is left as it is, and a note on standard error says so.`,
 		Example: "  repute oaf version ./code-reviewer 1.1.0",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -84,11 +110,11 @@ version. Nothing else of the file changes.`,
 			if err != nil {
 				return fmt.Errorf("read %s: %w", format.ManifestName, err)
 			}
-			files, err := format.NextVersion(agent, text, args[1])
+			files, edited, err := format.NextVersion(agent, text, args[1])
 			if err != nil {
 				return err
 			}
-			return write(p, args[0], files, true)
+			return renew(p, args[0], files, edited)
 		},
 	}
 }
@@ -103,6 +129,9 @@ directories make equal archives.`,
 		Example: "  repute oaf pack ./code-reviewer --output code-reviewer-1.0.0.oaf",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := given("output", output, "FILE"); err != nil {
+				return err
+			}
 			data, err := pack(args)
 			if err != nil {
 				return err
@@ -114,7 +143,6 @@ directories make equal archives.`,
 		},
 	}
 	cmd.Flags().StringVar(&output, "output", "", "name of the archive, or - for standard output (required)")
-	_ = cmd.MarkFlagRequired("output") // the flag exists
 	return cmd
 }
 
@@ -139,24 +167,47 @@ func pack(dirs []string) ([]byte, error) {
 }
 
 func unpackCommand(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
+	var force bool
+	cmd := &cobra.Command{
 		Use:   "unpack ZIP DIR",
-		Short: "write the files of an archive of agents into a directory",
-		Long: `Write the files of an archive of agents into a directory. An archive with an unsafe entry,
-such as a path with .., a symbolic link or a bomb, is refused as a whole, and no existing
-file is replaced.`,
+		Short: "write the files of an archive of agents into a new directory",
+		Long: `Write the files of an archive of agents into a directory that is new or empty. An archive
+with an unsafe entry, such as a path with .., a symbolic link or a bomb, is refused as a
+whole.
+
+With --force the directory may have other files. The directory of each agent of the archive
+takes the place of the one of its name, of which no file is left, and so does PACKAGE.yaml;
+all else stays. A directory without an AGENTS.md is never replaced.`,
 		Example: "  repute oaf unpack code-reviewer-1.0.0.oaf ./agents",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			b, err := readArchive(args[0])
+			files, err := unpacked(args[0])
 			if err != nil {
 				return err
 			}
-			files, problems := format.Unpack(b, problem.Lenient)
-			if bad, has := repute.FirstError(problems); has {
-				return repute.Invalid(path.Join(filepath.Base(args[0]), bad.File), bad.Message, problem.Hint(bad.Code))
+			err = tree.Install(args[1], files, force, format.PackageName)
+			if errors.Is(err, repute.ErrConflict) && !force {
+				return fmt.Errorf("%w: name a new directory, or replace the agents of the same names with --force", err)
 			}
-			return write(p, args[1], files, false)
+			if err == nil {
+				list(p, args[1], files)
+			}
+			return err
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "replace agents of the same names in the directory, each as a whole")
+	return cmd
+}
+
+// unpacked returns the files of an archive that is safe to unpack.
+func unpacked(name string) ([]tree.File, error) {
+	b, err := readArchive(name)
+	if err != nil {
+		return nil, err
+	}
+	files, problems := format.Unpack(b, problem.Lenient)
+	if bad, has := repute.FirstError(problems); has {
+		return nil, repute.Invalid(path.Join(filepath.Base(name), bad.File), bad.Message, bad.Hint)
+	}
+	return files, nil
 }

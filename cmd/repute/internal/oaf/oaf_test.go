@@ -8,12 +8,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"repute"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/clitest"
 	"repute/cmd/repute/internal/oaf"
@@ -83,7 +85,9 @@ func read(t *testing.T, name string) string {
 
 func TestCheckExitCodes(t *testing.T) {
 	broken := t.TempDir()
-	if err := os.WriteFile(filepath.Join(broken, "AGENTS.md"), []byte("# Rules\n"), 0o644); err != nil {
+	archive := filepath.Join(t.TempDir(), "a.oaf")
+	if err := errors.Join(os.WriteFile(filepath.Join(broken, "AGENTS.md"), []byte("# Rules\n"), 0o600),
+		os.WriteFile(archive, []byte("PK\x03\x04"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -97,7 +101,9 @@ func TestCheckExitCodes(t *testing.T) {
 		{"strict", []string{team + "coordinator", "--strict"}, 1, "EO770"},
 		{"broken", []string{broken}, 1, "EO720 AGENTS.md:1"},
 		{"absent", []string{filepath.Join(broken, "none")}, 2, ""},
-		{"no archive", []string{filepath.Join(broken, "AGENTS.md")}, 1, "EO706"},
+		{"no archive", []string{filepath.Join(broken, "AGENTS.md")}, 2, ""},
+		{"broken archive", []string{archive}, 1, "EO706 a.oaf"},
+		{"no agent", []string{t.TempDir()}, 1, "EO700 00"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out, err := run(append([]string{"check"}, tc.args...)...)
@@ -142,10 +148,11 @@ func TestCheckAsksServers(t *testing.T) {
 	if out, _ := run("check", dir); strings.Contains(out, "WO772") || asked {
 		t.Errorf("a server was asked unasked: %s", out)
 	}
-	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") || asked {
+	host := strings.TrimPrefix(web.URL, "http://")
+	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") || !strings.Contains(out, "--allow-host "+host) || asked {
 		t.Errorf("a private address was asked: %s", out)
 	}
-	out, _ := run("check", dir, "--ask-servers", "--allow-host", strings.TrimPrefix(web.URL, "http://"))
+	out, _ := run("check", dir, "--ask-servers", "--allow-host", host)
 	if !strings.Contains(out, `"move_file"`) || strings.Contains(out, `"read_file"`) || !strings.Contains(out, "WO772") || !asked {
 		t.Errorf("a tool that the server lacks: %s", out)
 	}
@@ -164,7 +171,7 @@ func TestCheckAsksPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := reader(t, "connection:\n  type: stdio\n  command: "+script+"\n")
-	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") || !strings.Contains(out, "programs") {
+	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") || !strings.Contains(out, "add --programs") {
 		t.Errorf("a program that may not be started: %s", out)
 	}
 	if _, err := os.Stat(mark); err == nil {
@@ -196,6 +203,9 @@ func TestAgentFromNewToUnpack(t *testing.T) {
 	}
 	before := read(t, filepath.Join(agent, "AGENTS.md"))
 	must(t, "version", agent, "1.1.0")
+	if text := read(t, filepath.Join(agent, "README.md")); !strings.Contains(text, "| version | 1.1.0 |") {
+		t.Errorf("README.md of the old version: %s", text)
+	}
 	if read(t, filepath.Join(agent, "versions/v1.0.0/AGENTS.md")) != before {
 		t.Error("the old version is another text")
 	}
@@ -208,6 +218,102 @@ func TestAgentFromNewToUnpack(t *testing.T) {
 	must(t, "unpack", packed, filepath.Join(dir, "out"))
 	if read(t, filepath.Join(dir, "out/my-helper/AGENTS.md")) != read(t, filepath.Join(agent, "AGENTS.md")) {
 		t.Error("the unpacked agent is another one")
+	}
+}
+
+// A README.md that somebody edited is theirs: it is left, and the output says so.
+func TestEditedFilesAreLeft(t *testing.T) {
+	agent := filepath.Join(t.TempDir(), "my-helper")
+	must(t, "new", agent, "--vendor", "acme")
+	name := filepath.Join(agent, "README.md")
+	edited := strings.Replace(read(t, name), "My Helper", "Mine", 1)
+	if err := os.WriteFile(name, []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"generate", agent}, {"version", agent, "1.1.0"}} {
+		if out := must(t, args...); !strings.Contains(out, "README.md is left as it is") || read(t, name) != edited {
+			t.Errorf("%q: %s", args, out)
+		}
+	}
+}
+
+// An archive is unpacked into a directory of its own, or takes the places of the agents of its names as a whole: no agent is
+// made of the files of two.
+func TestUnpackNeverMixesAgents(t *testing.T) {
+	dir := t.TempDir()
+	agent, out := filepath.Join(dir, "helper"), filepath.Join(dir, "out")
+	first, second := filepath.Join(dir, "1.oaf"), filepath.Join(dir, "2.oaf")
+	must(t, "new", agent, "--vendor", "acme", "--template", "full")
+	must(t, "pack", agent, "--output", first)
+	must(t, "unpack", first, out)
+	if err := errors.Join(os.RemoveAll(filepath.Join(agent, "skills")), os.RemoveAll(filepath.Join(agent, "examples"))); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(read(t, filepath.Join(agent, "AGENTS.md")), "source: local", "source: registry", 1)
+	other := filepath.Join(out, "other.txt")
+	if err := errors.Join(os.WriteFile(filepath.Join(agent, "AGENTS.md"), []byte(text), 0o600), os.WriteFile(other, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "pack", agent, "--output", second)
+	before := read(t, filepath.Join(out, "helper/AGENTS.md"))
+	if text, err := run("unpack", second, out); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("%v: %s", err, text)
+	}
+	if read(t, filepath.Join(out, "helper/AGENTS.md")) != before {
+		t.Error("a refused archive was unpacked")
+	}
+	must(t, "unpack", second, out, "--force")
+	if read(t, filepath.Join(out, "helper/AGENTS.md")) != text {
+		t.Error("the agent was not replaced")
+	}
+	for name, stays := range map[string]bool{"helper/skills": false, "helper/examples": false, "helper/mcp-configs": true, "other.txt": true} {
+		if _, err := os.Stat(filepath.Join(out, name)); (err == nil) != stays {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must(t, "check", filepath.Join(out, "helper"))
+}
+
+// Every wrong use of a command has the exit code of invalid input, as in the other commands.
+func TestWrongUse(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{{"new", dir}, {"pack", dir}, {"export", dir, "--output", dir}, {"export", dir, "--to", "letta"},
+		{"import", dir, "--output", dir}, {"import", dir, "--from", "letta"}, {"check", dir, "--programs"}, {"check", dir, "--env", "A"},
+		{"check", dir, "--allow-host", "a"}} {
+		if out, err := run(args...); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "(") {
+			t.Errorf("%q: %v: %s", args, err, out)
+		}
+	}
+}
+
+// What is not carried and what is guessed is also JSON, in one form for export and import.
+func TestCarriedAsJSON(t *testing.T) {
+	dir := t.TempDir()
+	out := must(t, "export", team+"coordinator", "--to", "letta", "--output", dir, "--json")
+	var c oaf.Carried
+	if err := json.Unmarshal([]byte(out), &c); err != nil || len(c.Files) != 1 || !strings.HasSuffix(c.Files[0], "coordinator.af") ||
+		!slices.ContainsFunc(c.Notes, func(n oaf.Note) bool {
+			return n.Kind == "dropped" && n.Agent == "north/coordinator" && n.Field == "orchestration" && n.Reason != ""
+		}) {
+		t.Errorf("%v: %s", err, out)
+	}
+	file := filepath.Join(dir, "loop.af")
+	if err := os.WriteFile(file, []byte(`{"agents":[{"id":"agent-0","name":"Loop","metadata":null,"messages":[1]},{"id":"agent-1","name":"Loop"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out = must(t, "import", file, "--from", "letta", "--vendor", "acme", "--output", filepath.Join(dir, "a"), "--json")
+	if err := json.Unmarshal([]byte(out), &c); err != nil || !strings.Contains(strings.Join(c.Files, " "), "loop-2/AGENTS.md") ||
+		!slices.ContainsFunc(c.Notes, func(n oaf.Note) bool { return n.Kind == "guessed" && n.Field == "agentKey" }) {
+		t.Errorf("%v: %s", err, out)
+	}
+	text := must(t, "import", file, "--from", "letta", "--vendor", "acme", "--output", filepath.Join(dir, "b"))
+	for _, want := range []string{"not carried: loop: messages: ", "guessed: loop: agentKey: "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if out, err := run("check", filepath.Join(dir, "none"), "--json"); err == nil || !strings.Contains(out, `"error":`) {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
@@ -273,10 +379,12 @@ func TestRefusedCommands(t *testing.T) {
 		{[]string{"export", agent, "--to", "emacs", "--output", out}, "claude-code"},
 		{[]string{"export", agent, "--to", "goose", "--layout", "flat", "--output", out}, "layout"},
 		{[]string{"export", broken, "--to", "goose", "--output", out}, "oaf check"},
+		{[]string{"export", filepath.Join(agent, "AGENTS.md"), "--to", "goose", "--output", out}, "the directory that it is in: " + agent},
 		{[]string{"import", agent, "--from", "emacs", "--output", out}, "\"emacs\" is unknown (claude-code or letta)"},
 		{[]string{"import", agent, "--from", "claude-code", "--output", out}, ".claude"},
 		{[]string{"import", archive, "--from", "letta", "--output", out}, ".af"},
-		{[]string{"import", filepath.Join(dir, "none"), "--from", "letta", "--output", out}, "archive"},
+		{[]string{"import", filepath.Join(dir, "none"), "--from", "letta", "--output", out}, ".af"},
+		{[]string{"unpack", filepath.Join(broken, "AGENTS.md"), out}, "is no archive (the directory that it is in"},
 	} {
 		text, err := run(c.args...)
 		if err == nil || !strings.Contains(err.Error(), c.part) {
