@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/web/query"
 )
 
 // exploreRows is how many agents a page of the search has.
@@ -100,7 +101,7 @@ func (s *site) explore(ctx context.Context, p *page) (string, error) {
 	if sort == "" && words == "" {
 		sort = "feedback"
 	}
-	e, err := ask[explored](ctx, s, p, "explore", given(map[string]any{"query": words, "filter": filter, "sort": sort,
+	e, err := ask[explored](ctx, s, p, "explore", query.Given(map[string]any{"query": words, "filter": filter, "sort": sort,
 		"order": p.Query.Get("order"), "first": exploreRows, "after": p.Query.Get("after")}))
 	if err != nil {
 		return "", err

@@ -3,6 +3,8 @@ package web
 import (
 	"errors"
 	"net/url"
+
+	"repute/web/query"
 )
 
 // guarded is the body of a page that may need a token. A browser asks for such a page without one, because a script keeps
@@ -37,7 +39,7 @@ func guard(p *page, shown any, live bool, err error) {
 
 // codeOf returns the code of an error of GraphQL; "" for other errors.
 func codeOf(err error) string {
-	var q *queryError
+	var q *query.Error
 	if errors.As(err, &q) {
 		return q.Extensions.Code
 	}

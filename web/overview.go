@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"repute/web/format"
 )
 
 // latestRows is how many agents the list of newest changes has.
@@ -69,7 +71,7 @@ func (c chain) Trouble() string {
 	case len(c.Endpoints) > 0 && c.Working() == 0:
 		return "No endpoint answers. What is stored is still shown; it is stale until one does."
 	case c.AsOf.Completeness.OpenGaps > 0:
-		return plural(c.AsOf.Completeness.OpenGaps, "event") + " missing: they are searched for, and no score of this chain is verified until they are found."
+		return format.Plural(c.AsOf.Completeness.OpenGaps, "event") + " missing: they are searched for, and no score of this chain is verified until they are found."
 	case c.Scores.Roots == 0:
 		return "No roots: nobody is trusted without further evidence, so that scores say little. An operator adds some with repute roots add."
 	case c.Scores.Late:

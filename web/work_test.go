@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"repute/web/query"
 )
 
 // TestParametersByPath: every value of a file of parameters is listed once with its path, in order.
@@ -72,7 +74,7 @@ func TestProblemsAtLines(t *testing.T) {
 func TestGuardedPages(t *testing.T) {
 	t.Parallel()
 	failing := func(code, retry string) error {
-		q := &queryError{Message: "no"}
+		q := &query.Error{Message: "no"}
 		q.Extensions.Code, q.Extensions.RetryAfter = code, json.Number(retry)
 		return q
 	}
@@ -103,6 +105,19 @@ func TestGuardedPages(t *testing.T) {
 	}
 	if got := p.Here(); got != "/ui/runs/%3Cx%3E?after=a+b" {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestPartsOfLimits: parts of limits stay within 0 and 1, and say where there is no limit.
+func TestPartsOfLimits(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		if p := part(rapid.Float64().Draw(t, "used"), rapid.Float64().Draw(t, "limit")); !(p >= 0 && p <= 1) {
+			t.Fatal(p)
+		}
+	})
+	if got := partOf(nil, nil); got != -1 {
+		t.Errorf("without a limit: %v", got)
 	}
 }
 
