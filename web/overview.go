@@ -128,7 +128,7 @@ func (s *site) latest(c echo.Context) error {
 	l, err := ask[latest](c.Request().Context(), s, p, "latest", map[string]any{"first": latestRows})
 	if err != nil {
 		f := failureOf(err)
-		return s.send(c, f.Status, []byte(`<p class="bad">The newest changes cannot be read now.</p>`))
+		return s.send(c, f.Status, []byte(`<tr><td colspan="9">The newest changes cannot be read now. They are asked for again with the next one.</td></tr>`))
 	}
 	var out bytes.Buffer
 	if err := s.templates["overview"].ExecuteTemplate(&out, "latest", l.Agents.Nodes); err != nil {

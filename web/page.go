@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -218,12 +219,16 @@ func failureOf(err error) failure {
 		f.Status, f.Title = http.StatusForbidden, "The token is not enough"
 	case "TOO_COMPLEX", "LIMITED":
 		f.Status, f.Title = http.StatusTooManyRequests, "Too much at once"
-	case "TIMEOUT", "UNAVAILABLE":
+	case "TIMEOUT":
+		f.Status, f.Title = http.StatusServiceUnavailable, "This takes too long"
+		f.Next = cmp.Or(f.Next, "Wait a few seconds and load the page again, or ask for less.")
+	case "UNAVAILABLE":
 		f.Status, f.Title = http.StatusServiceUnavailable, "The index does not answer"
 		f.Next = "Wait a few seconds and load the page again. The page /readyz says which part is away."
 	default:
 		f.Status, f.Title = http.StatusInternalServerError, "Something broke here"
 		f.Next = "Try again. If it stays like this, tell the operator the id of the request."
 	}
+	f.Next = cmp.Or(f.Next, "Go back, or search for something else.")
 	return f
 }

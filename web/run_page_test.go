@@ -2,6 +2,8 @@ package web
 
 import (
 	"bytes"
+	"io/fs"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -142,7 +144,11 @@ func TestExpensivePagesAreAskedForRarely(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"tasks": "3", "runs": "3", "run": "3", "treasury": "15", "operations": "30", "runtime": "30"} {
 		got := ""
-		for _, n := range render(t, name, guarded{Live: true, Why: &failure{}}) {
+		var body any = guarded{Live: true, Why: &failure{}}
+		if name == "runtime" {
+			body = runtimePage{guarded: guarded{Live: true, Why: &failure{}}}
+		}
+		for _, n := range render(t, name, body) {
 			if attr(n, "id") == "work" {
 				got = attr(n, "data-every")
 			}
@@ -150,5 +156,29 @@ func TestExpensivePagesAreAskedForRarely(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: every %q seconds, want %s", name, got, want)
 		}
+	}
+}
+
+// TestEmptyPartsSayWhatToDo: wherever a page shows nothing, it says what a reader can do next.
+func TestEmptyPartsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	names, err := fs.Glob(files, "templates/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := 0
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range regexp.MustCompile(`template "empty" \((.*?)\)\}\}`).FindAllStringSubmatch(string(text), -1) {
+			if parts++; !strings.Contains(part[1], `"next" "`) {
+				t.Errorf("%s: %s", name, part[1])
+			}
+		}
+	}
+	if parts < 20 {
+		t.Errorf("%d empty parts were found", parts)
 	}
 }

@@ -109,6 +109,7 @@ func (s *site) mount() {
 	}
 	e.GET(prefix+"/latest", s.latest)
 	e.POST(prefix+"/check", s.page(s.check))
+	e.POST(prefix+"/runtime", s.page(s.runtime))
 	s.o.Server.Raw("/assets/:name")
 	e.GET("/assets/:name", s.assets.serve)
 }

@@ -228,7 +228,7 @@ func (s *site) tasks(ctx context.Context, p *page) (string, error) {
 			PageInfo cursor
 		}
 	}](ctx, s, p, "tasks", workFilter(p))
-	guard(p, struct {
+	p.Body = guard(p, struct {
 		Tasks []taskRow
 		Next  string
 	}{l.Tasks.Nodes, nextPage(p, l.Tasks.PageInfo)}, true, err)
@@ -244,7 +244,7 @@ func (s *site) runs(ctx context.Context, p *page) (string, error) {
 			PageInfo cursor
 		}
 	}](ctx, s, p, "runs", workFilter(p))
-	guard(p, struct {
+	p.Body = guard(p, struct {
 		Runs []runLine
 		Next string
 	}{l.Runs.Nodes, nextPage(p, l.Runs.PageInfo)}, true, err)
@@ -259,7 +259,7 @@ func (s *site) run(ctx context.Context, p *page) (string, error) {
 		return "", errNowhere
 	}
 	live := err == nil && !(r.Run.Over() && r.Run.Root().Over())
-	guard(p, r.Run, live, err)
+	p.Body = guard(p, r.Run, live, err)
 	return "run", nil
 }
 
@@ -285,6 +285,6 @@ type treasuryShown struct {
 func (s *site) treasury(ctx context.Context, p *page) (string, error) {
 	p.Title = "Treasury"
 	t, err := ask[struct{ Treasury *treasuryShown }](ctx, s, p, "treasury", map[string]any{})
-	guard(p, t.Treasury, true, err)
+	p.Body = guard(p, t.Treasury, true, err)
 	return "treasury", nil
 }
