@@ -229,6 +229,51 @@ async function askRuntime(page, troubles) {
   await judge(page, "/ui/runtime", "with an answer", troubles);
 }
 
+// questions answers what newcomers ask, by clicks and typing alone, from the first page on. The documentation lists the same
+// clicks: docs/reference/api.md.
+async function questions(page, token) {
+  // Which translator may I trust with 5 USDC?
+  await page.goto(base + "/");
+  await page.fill("#find", "translation");
+  await page.press("#find", "Enter");
+  await page.waitForSelector("#results tbody th a");
+  await page.fill("#maxPrice", "5");
+  await page.click(".search button[type=submit]");
+  await page.waitForURL(/maxPrice=5/);
+  await page.click(".chosen a[href*='q=translation']"); // no price is known in the demo: the filter is removed again
+  await page.waitForURL((url) => !url.search.includes("maxPrice"));
+  await page.click("#results tbody th a");
+  assert.ok((await page.textContent("#trust ~ .sentence")).length > 20);
+  assert.ok(await page.locator(".gates li").count() > 2, "no gates");
+  // Who rated this agent, and why do they weigh?
+  await page.goto(base + "/");
+  await page.click("nav a[href='/ui/leaders']");
+  await page.click("main tbody th a, main tbody td a");
+  await page.click(".tabs a[href$='/score']");
+  await page.click("#made ~ .scroll a[href^='/ui/reviewer/']");
+  assert.match(await page.textContent(".sentence"), /weigh/i);
+  // Is this chain's index complete?
+  await page.goto(base + "/");
+  await page.click("#chains ~ .scroll tbody th a");
+  assert.match(await page.textContent("#state ~ .sentence"), /The index is/);
+  assert.ok(await page.locator("#kinds ~ .scroll tbody tr").count() > 3, "no kinds of events");
+  // Why was this task refused?
+  await page.goto(base + "/");
+  await page.click("nav a[href='/ui/tasks']");
+  await useToken(page, token);
+  await page.waitForSelector("#work tbody");
+  await page.selectOption("#state", "rejected");
+  await page.click(".search button[type=submit]");
+  await page.click("#work tbody th a");
+  await page.waitForSelector("#what ~ h3");
+  assert.match(await page.textContent("#what ~ h3"), /Why it was refused/);
+  assert.match(await page.textContent("#what ~ .reasons"), /trust\.minReputation[\s\S]*has[\s\S]*needs 20/);
+  // What have I spent, and what is left?
+  await page.click(".tabs a[href='/ui/treasury']");
+  await page.waitForSelector("#caps ~ .scroll tbody tr");
+  assert.match(await page.textContent("#caps ~ .scroll tbody tr"), /coins|wei/);
+}
+
 // giveTask gives a task that waits for a person, as one that the demo gave before, and returns it.
 async function giveTask(context, token, goal) {
   const headers = { Authorization: "Bearer " + token };
@@ -424,6 +469,7 @@ try {
   if (process.env.WEB_TOKEN) {
     await operate(page, process.env.WEB_TOKEN, troubles);
     await askRuntime(page, troubles);
+    await questions(page, process.env.WEB_TOKEN);
     await approve(context, process.env.WEB_TOKEN, troubles);
     await reject(context, process.env.WEB_TOKEN, troubles);
     if (process.env.WEB_RPC) await reorganize(context, process.env.WEB_TOKEN, troubles);

@@ -100,7 +100,7 @@ func fillStatements() []string {
 				words, vector)
 			select m.domain, w.n, k, 'does ' || w.n, 'POST', 'https://' || m.domain || '/' || k, '{}', (1 + length(w.n) * k %% 97) / 100.0,
 				array['x402'], array['base'], '{}', w.n, setweight(to_tsvector('english', w.n), 'A')
-			from manifests m, generate_series(1, 3) k,
+			from manifests m, generate_series(1, least(3, %[2]d)) k,
 				lateral (select 'work ' || substr(md5(m.domain || k), 1, 9) as n) w`,
 		`insert into events select %[1]d, 1 + i / %[6]d, i %% %[6]d, 0, 2, '\x8004A169FB4a3325136EB29fA0ceB6D2e539a432',
 				sha256(i::text::bytea), i, '', '' from generate_series(0, %[2]d - 1) i`,

@@ -99,7 +99,8 @@ func (b *bench) clientAt(n int) string {
 	return "0x" + hex.EncodeToString(sum[:20])
 }
 
-// views are all pages of the dashboard.
+// views are all pages of the dashboard, but for the score of an agent: fill writes scores, and no epoch that one could be
+// explained from.
 func (b *bench) views() []view {
 	fixed := func(path string) view { return view{path, func(int) string { return path }} }
 	of := func(name string, path func(n int) string) view { return view{name, path} }
@@ -109,7 +110,7 @@ func (b *bench) views() []view {
 	return []view{
 		fixed("/"), fixed("/docs"), fixed("/graphiql"),
 		of("/ui/explore", func(n int) string { return "/ui/explore?" + exploreQuery(n) }),
-		agent(""), agent("/score"), agent("/ratings"), agent("/history"), agent("/work"),
+		agent(""), agent("/ratings"), agent("/history"), agent("/work"),
 		fixed(fmt.Sprintf("/ui/agent/%d:0/ratings", chainID)),
 		of("/ui/reviewer/{address}", func(n int) string { return "/ui/reviewer/" + b.clientAt(n) }),
 		of("/ui/reviewer/{address}/graph", func(n int) string { return "/ui/reviewer/" + b.clientAt(n) + "/graph" }),
@@ -119,7 +120,7 @@ func (b *bench) views() []view {
 			return "/ui/compare?id=" + b.agentAt(n) + "+" + b.agentAt(n+1) + "+" + b.agentAt(n+2)
 		}),
 		of("/ui/offers", func(n int) string { return "/ui/offers?" + []string{"", "maxPrice=0.5", "q=work"}[n%3] }),
-		of("/ui/leaders", func(n int) string { return "/ui/leaders?by=" + []string{"score", "feedback", "growth"}[n%3] }),
+		of("/ui/leaders", func(n int) string { return "/ui/leaders?by=" + []string{"score", "reviewers", "growth"}[n%3] }),
 		fixed(fmt.Sprintf("/ui/chain/%d", chainID)), fixed("/ui/validators"), fixed("/ui/tags"), fixed("/ui/trust"),
 		fixed("/ui/trust/roots"), fixed("/ui/trust/parameters"), fixed("/ui/trust/attacks"), fixed("/ui/tasks"), fixed("/ui/runs"),
 		fixed("/ui/treasury"), fixed("/ui/check"), fixed("/ui/operations"), fixed("/ui/runtime"),
