@@ -219,6 +219,9 @@ func failureOf(err error) failure {
 		f.Status, f.Title = http.StatusForbidden, "The token is not enough"
 	case "TOO_COMPLEX", "LIMITED":
 		f.Status, f.Title = http.StatusTooManyRequests, "Too much at once"
+	case "GONE":
+		f.Status, f.Title = http.StatusGone, "Not kept any more"
+		f.Next = cmp.Or(f.Next, "An input that this follows from was removed. Scores of newer epochs have theirs.")
 	case "TIMEOUT":
 		f.Status, f.Title = http.StatusServiceUnavailable, "This takes too long"
 		f.Next = cmp.Or(f.Next, "Wait a few seconds and load the page again, or ask for less.")

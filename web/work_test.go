@@ -125,7 +125,7 @@ func TestPartsOfLimits(t *testing.T) {
 // it shorter.
 func TestFailuresSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"INVALID", "BAD_QUERY", "NOT_FOUND", "UNAUTHORIZED", "FORBIDDEN", "TOO_COMPLEX", "LIMITED", "TIMEOUT",
+	for _, code := range []string{"INVALID", "BAD_QUERY", "NOT_FOUND", "UNAUTHORIZED", "FORBIDDEN", "TOO_COMPLEX", "LIMITED", "GONE", "TIMEOUT",
 		"UNAVAILABLE", "INTERNAL", ""} {
 		q := &query.Error{Message: "no"}
 		q.Extensions.Code = code
@@ -136,6 +136,10 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 	q := &query.Error{Message: "no"}
 	q.Extensions.Code, q.Extensions.Hint = "TIMEOUT", "another word"
 	if f := failureOf(q); f.Next != "another word" || f.Status != 503 {
+		t.Errorf("%+v", f)
+	}
+	q.Extensions.Code = "GONE"
+	if f := failureOf(q); f.Status != 410 || f.Title != "Not kept any more" {
 		t.Errorf("%+v", f)
 	}
 	if f := failureOf(errNowhere); f.Next == "" {
