@@ -403,6 +403,8 @@ async function paints(context, pages) {
   const times = [];
   for (const path of pages) {
     await page.goto(base + path);
+    await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length > 0, null, { timeout: 2000 })
+      .catch(() => {}); // a window that paints late is left out
     const at = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
     if (at) times.push({ path, at });
   }
