@@ -101,7 +101,7 @@ bench: build
 	@scripts/setup.sh postgres
 	$(GO) build -o bin/bench ./cmd/bench
 	@mkdir -p docs/bench
-	@status=0; for name in index follow documents trust runs agent manifests api export; do \
+	@status=0; for name in index follow documents trust runs agent manifests api web export; do \
 		more=; if test $$name = trust; then more="--plots docs/bench"; test ! -d "$(TEST_DATA)" || more="$$more --data $(TEST_DATA)"; fi; \
 		./bin/bench $$name --json $$more > docs/bench/$$name.json.new || status=$$?; \
 		if test -s docs/bench/$$name.json.new; then mv docs/bench/$$name.json.new docs/bench/$$name.json; else rm -f docs/bench/$$name.json.new; fi; \

@@ -78,7 +78,7 @@ func TestComparePrices(t *testing.T) {
 	graph := data[struct{ Compare batch.Comparison }](t, ask(t, s, `query($ids: [ID!]!) { compare(ids: $ids) {
 		agents { agent shortId name score low high confidence status tier sentence reason reviewers ratings
 			tags { tag count } lacks { id lacks { what have need } } keptOut services { name endpoint version } x402Support
-			manifest { domain tier verifiedTier intents how proven } prices { intent price networks } }
+			manifest { domain tier verifiedTier intents price how proven } prices { intent price networks } }
 		differences { what best sentence } asOf { chainId block } } }`, map[string]any{"ids": []string{"99:0", "99:1"}})).Compare
 	mine, _ := json.Marshal(graph.Differences)
 	theirs, _ := json.Marshal(got.Differences)

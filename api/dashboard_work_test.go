@@ -13,6 +13,8 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/internal/pgtest"
+	"repute/store/docdb"
 )
 
 // TestPagesOfWorkWithoutOrchestrator: where no orchestrator is served, pages and GraphQL say so, and what to do.
@@ -154,5 +156,51 @@ func TestChecksOfURLsAreLimited(t *testing.T) {
 	}
 	if !refused {
 		t.Error("thirty files were read at once")
+	}
+}
+
+// TestRuntimeOfAnAgent: the page asks the runtime of an agent at its own address where a form is posted, shows its words as
+// text, and says what to do where nothing answers. A link asks nothing.
+func TestRuntimeOfAnAgent(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.New(t))
+	l := newLedger(t, db, 8453)
+	saved := map[string]docdb.FetchResult{}
+	for n, endpoint := range []string{"https://agent.example/capability/x", "https://other.example/", "https://none.example/", "javascript:alert(1)"} {
+		uri := fmt.Sprintf("https://files.example/%d", n)
+		l.add(mint(uint64(n), addr(1), uri)...)
+		saved[uri] = file(&repute.Registration{Name: "a", Services: []repute.Service{{Name: "web", Endpoint: endpoint}}}, uri)
+	}
+	saveFiles(t, db, saved)
+	s := serve(t, api.Options{DB: db, Files: library{
+		"https://agent.example/health": `{"status":"healthy","agentId":"0","version":"1.2.3","uptime":61,"acceptingRequests":true,` +
+			`"capabilities":["forecast","<script>alert(1)</script>\u202e"]}`,
+		"https://agent.example/agents/0/receipts?limit=20": `[{"receiptId":"1-1","timestamp":1750000000,"settlement":"x402",` +
+			`"amount":"0.01","currency":"USDC","capability":"forecast"},{"receiptId":"1-2","settlement":"none"}]`,
+		"https://other.example/health": `{"status":"healthy","agentId":"7"}`,
+	}}, unlimited())
+	for ask, try := range map[string]struct {
+		status int
+		says   []string
+	}{
+		"8453:0": {200, []string{"healthy , takes requests", "version 1.2.3", "forecast", "<script>alert(1)</script>⟨U+202E⟩", "0.01 USDC",
+			"not shown", "Nothing checks them."}},
+		"8453:1":  {404, []string{"answers at none of the endpoints", "ask the agent's owner"}},
+		"8453:2":  {404, []string{"answers at none of the endpoints"}},
+		"8453:3":  {404, []string{"answers at none of the endpoints"}},
+		"8453:99": {404, []string{"is not indexed"}},
+		"<b>":     {400, []string{"This cannot be asked"}},
+	} {
+		r := postForm(t, s, "/ui/runtime", map[string]string{"ask": ask})
+		text := textOf(t, r.body)
+		for _, want := range try.says {
+			if r.status != try.status || !strings.Contains(text, want) {
+				t.Errorf("%s: %d, no %q in %.1500s", ask, r.status, want, text)
+			}
+		}
+		checkPage(t, "/ui/runtime", r)
+	}
+	if text := textOf(t, get(t, s, "/ui/runtime?ask=8453:0").body); strings.Contains(text, "takes requests") {
+		t.Errorf("a link asks: %s", text)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"repute"
 	"repute/api"
 	"repute/api/wire"
+	"repute/api/wire/stats"
 	"repute/internal/pgtest"
 	"repute/manifest/agentjson"
 	"repute/mcp"
@@ -406,8 +407,9 @@ func TestManifestOfAgents(t *testing.T) {
 	db, dbURL := sold(t)
 	s := serve(t, api.Options{DB: db})
 	a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1"))
-	if a.Manifest == nil || *a.Manifest != (wire.AgentManifest{Domain: "dear.example", Tier: "2", VerifiedTier: "2", Intents: 2,
-		How: "wallet", Proven: true}) {
+	price := wire.Decimal("5")
+	if !reflect.DeepEqual(a.Manifest, &wire.AgentManifest{Domain: "dear.example", Tier: "2", VerifiedTier: "2", Intents: 2,
+		Price: &price, How: "wallet", Proven: true}) {
 		t.Errorf("%+v", a.Manifest)
 	}
 	if a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1?at=1")); a.Manifest != nil {
@@ -416,7 +418,7 @@ func TestManifestOfAgents(t *testing.T) {
 	proxy := newProxy(t, dbURL)
 	s = serve(t, api.Options{DB: open(t, proxy.url)})
 	count := func(first int) int64 {
-		q := fmt.Sprintf(`{ agents(first: %d) { nodes { id manifest { domain tier verifiedTier intents how proven } } } }`, first)
+		q := fmt.Sprintf(`{ agents(first: %d) { nodes { id manifest { domain tier verifiedTier intents price how proven } } } }`, first)
 		data[any](t, ask(t, s, q, nil)) // warm: connections and type lookups
 		before := proxy.statements.Load()
 		d := data[struct {
@@ -459,5 +461,67 @@ func TestDeniedManifests(t *testing.T) {
 	}
 	if a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1")); a.Manifest != nil {
 		t.Errorf("of an agent: %+v", a.Manifest)
+	}
+}
+
+// TestAgentsByPrice: agents are found by the lowest known price of the domains that their documents name, with or without a
+// text, in REST, GraphQL, facets and on the page.
+func TestAgentsByPrice(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	s := serve(t, api.Options{DB: db})
+	for query, want := range map[string]string{
+		"":                          "99:0 99:1",
+		"minPrice=0":                "99:0 99:1",
+		"maxPrice=1":                "99:0",
+		"minPrice=0.11":             "99:1",
+		"minPrice=0.1&maxPrice=5":   "99:0 99:1",
+		"maxPrice=0.05":             "",
+		"minPrice=6":                "",
+		"q=Ada&maxPrice=1":          "99:0",
+		"maxPrice=1&service=web":    "99:0",
+		"maxPrice=1&status=pending": "",
+	} {
+		list := as[wire.AgentList](t, get(t, s, "/agents?sort=id&order=asc&"+query))
+		got := ""
+		for _, a := range list.Items {
+			got += string(a.ShortID) + " "
+		}
+		if got = strings.TrimSpace(got); got != want || int(list.Total.Value) != len(list.Items) {
+			t.Errorf("%s: %s of %d, want %s", query, got, list.Total.Value, want)
+		}
+		if facets := as[stats.Facets](t, get(t, s, "/agents/facets?"+query)); int(facets.Total.Value) != len(list.Items) {
+			t.Errorf("%s: %d agents in facets", query, facets.Total.Value)
+		}
+	}
+	for query, field := range map[string]string{"maxPrice=-1": "maxPrice", "minPrice=0x1": "minPrice", "maxPrice=NaN": "maxPrice",
+		"minPrice=1e13": "minPrice"} {
+		if r := get(t, s, "/agents?"+query); r.status != 400 || !strings.Contains(string(r.body), field) {
+			t.Errorf("%s: %d %s", query, r.status, r.body)
+		}
+	}
+	found := data[struct {
+		Agents struct{ Nodes []struct{ ShortID string } }
+	}](t, ask(t, s, `{ agents(filter: {minPrice: "1", maxPrice: "5"}) { nodes { shortId } } }`, nil)).Agents.Nodes
+	if len(found) != 1 || found[0].ShortID != "99:1" {
+		t.Errorf("%+v", found)
+	}
+	r := get(t, s, "/ui/explore?maxPrice=1")
+	if text := textOf(t, r.body); !strings.Contains(text, "1 agent") || !strings.Contains(text, "from 0.1 US dollars") ||
+		!strings.Contains(text, "maxPrice: 1") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestDeniedManifestsHaveNoPrice: what an operator denied selects no agent.
+func TestDeniedManifestsHaveNoPrice(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	if _, err := db.Pool().Exec(t.Context(), `insert into denied (kind, value, reason) values ('host', 'cheap.example', 'test')`); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, api.Options{DB: db})
+	if list := as[wire.AgentList](t, get(t, s, "/agents?minPrice=0")); len(list.Items) != 1 || string(list.Items[0].ShortID) != "99:1" {
+		t.Errorf("%+v", list.Items)
 	}
 }

@@ -58,6 +58,7 @@ type (
 		MinScore *float64 `json:"minScore,omitempty" minimum:"-100" maximum:"100" doc:"only rated agents, from this score on"`
 		MaxScore *float64 `json:"maxScore,omitempty" minimum:"-100" maximum:"100" doc:"only rated agents, up to this score"`
 		Tier     *int     `json:"tier,omitempty" minimum:"0" maximum:"4" doc:"only rated agents of it"`
+		MaxPrice *float64 `json:"maxPrice,omitempty" minimum:"0" doc:"lowest known price at most, in USD"`
 		Rating   string   `json:"rating,omitempty" enum:"rated,thin,unrated" doc:"only these"`
 		Fold     *bool    `json:"fold,omitempty" doc:"false: near-identical agents of one owner one by one"`
 		Sort     string   `json:"sort,omitempty" enum:"id,feedback,updated,score,relevance" doc:"feedback: live ratings, updated: last event; default id, with q to minFeedback relevance"`
@@ -216,6 +217,7 @@ func (in *searchTool) query() (q answers.AgentsQuery) {
 	q.X402, q.Active = httpapi.Flag(answers.TextOf(in.X402)), httpapi.Flag(answers.TextOf(in.Active))
 	q.MinScore, q.MaxScore, q.Tier = httpapi.Real(answers.TextOf(in.MinScore)), httpapi.Real(answers.TextOf(in.MaxScore)),
 		httpapi.Number(answers.TextOf(in.Tier))
+	q.MaxPrice = httpapi.Real(answers.TextOf(in.MaxPrice))
 	q.Status, q.Since, q.Fold = in.Status, httpapi.Since(in.Since), httpapi.Flag(answers.TextOf(in.Fold))
 	if in.Ratings != 0 {
 		q.MinFeedback = httpapi.Number(strconv.FormatInt(in.Ratings, 10))

@@ -231,6 +231,22 @@ func (d *Devnet) publishBranch(ctx context.Context) error {
 func (d *Devnet) Reorg(ctx context.Context, depth, n int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.reorg(ctx, depth, n)
+}
+
+// Forget is Reorg after which the transactions of the replaced blocks are not mined again: what they did is undone for
+// good.
+func (d *Devnet) Forget(ctx context.Context, depth, n int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.reorg(ctx, depth, n); err != nil {
+		return err
+	}
+	return d.dropPool()
+}
+
+// reorg is Reorg. d.mu is held.
+func (d *Devnet) reorg(ctx context.Context, depth, n int) error {
 	if n <= depth {
 		return repute.Invalid("n", "not longer than what it replaces", "more than depth")
 	}
@@ -251,6 +267,11 @@ func (d *Devnet) Reorg(ctx context.Context, depth, n int) error {
 func (d *Devnet) DropPool() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.dropPool()
+}
+
+// dropPool is DropPool. d.mu is held.
+func (d *Devnet) dropPool() error {
 	if err := d.eth.TxPool().Sync(); err != nil {
 		return fmt.Errorf("wait for the pool: %w", err)
 	}

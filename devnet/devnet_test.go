@@ -220,6 +220,27 @@ func TestReorgReplacesBlocksAndLogs(t *testing.T) {
 	}
 }
 
+// TestForgottenTransactionsStayAway: what devnet_forget undoes does not come back with the pool.
+func TestForgottenTransactionsStayAway(t *testing.T) {
+	t.Parallel()
+	dn := start(t, devnet.Options{})
+	register(t, dn, 2)
+	lost := register(t, dn, 3)
+	client := ok(rpc.DialContext(t.Context(), dn.RPCURL()))(t)
+	defer client.Close()
+	if err := client.CallContext(t.Context(), nil, "devnet_forget", 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	if head := dn.Head(); head.Number != lost.Number+1 {
+		t.Errorf("head is %d, want one above %d", head.Number, lost.Number)
+	}
+	ok(dn.Mine(t.Context()))(t)
+	if n := ok(dn.View().AgentCount(t.Context()))(t); n != 2 {
+		t.Errorf("%d agents after the pool's block", n)
+	}
+	register(t, dn, 1)
+}
+
 // awaitRemoval skips logs that were announced late.
 func awaitRemoval(t *testing.T, logs <-chan types.Log, block common.Hash) {
 	t.Helper()

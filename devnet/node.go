@@ -1,6 +1,7 @@
 package devnet
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"math/big"
@@ -42,7 +43,7 @@ func (d *Devnet) startNode() (err error) {
 	d.node.RegisterAPIs([]rpc.API{{
 		Namespace: "eth",
 		Service:   filters.NewFilterAPI(filters.NewFilterSystem(d.eth.APIBackend, filters.Config{})),
-	}})
+	}, {Namespace: "devnet", Service: &control{d}}})
 	if err = d.node.Start(); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (d *Devnet) nodeConfig() *node.Config {
 	conf.P2P = p2p.Config{NoDiscovery: true, NoDial: true}
 	conf.HTTPHost, conf.HTTPPort = "127.0.0.1", d.opt.Port
 	conf.WSHost, conf.WSPort = conf.HTTPHost, conf.HTTPPort
-	conf.HTTPModules = []string{"eth", "net", "web3", "txpool", "debug"}
+	conf.HTTPModules = []string{"eth", "net", "web3", "txpool", "debug", "devnet"}
 	conf.WSModules = conf.HTTPModules
 	return &conf
 }
@@ -104,3 +105,10 @@ func (d *Devnet) genesis() *core.Genesis {
 		Alloc:      alloc,
 	}
 }
+
+// control has the methods that the node serves beside those of Ethereum, for programs in other languages that test what
+// follows the chain.
+type control struct{ d *Devnet }
+
+// Forget serves devnet_forget: see Devnet.Forget.
+func (c *control) Forget(ctx context.Context, depth, n int) error { return c.d.Forget(ctx, depth, n) }

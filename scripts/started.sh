@@ -1,5 +1,5 @@
 # Starts bin/repute or bin/demo for other scripts, which read this file by ".": start and start_demo set base,
-# its URL, and token. What is started ends with the script.
+# its URL, and token; start_demo also rpc, the URL of its chain. What is started ends with the script.
 work=$(mktemp -d)
 server=
 
@@ -18,6 +18,7 @@ start_demo() {
   await "$work/out" ': rejected\.$'
   base=$(sed -n 's|^  start here  \(http://.*\)/$|\1|p' "$work/out")
   token=$(sed -n 's/^  own         \([A-Z0-9]*\) .*/\1/p' "$work/out")
+  rpc=$(sed -n 's/^  devnet RPC  \([^ ]*\) .*/\1/p' "$work/out")
   [ -n "$token" ] || { echo "the demo prints no token of role own" >&2; exit 1; }
 }
 

@@ -26,4 +26,4 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$base" ] || start_demo
 chromium=$(command -v chromium || command -v chromium-browser)
-WEB_TOKEN=${token:-} node "$cache/pages.mjs" "${base%/}" "$chromium" "$screenshots"
+WEB_TOKEN=${token:-} WEB_RPC=${rpc:-} node "$cache/pages.mjs" "${base%/}" "$chromium" "$screenshots"

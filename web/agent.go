@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"repute/web/format"
+	"repute/web/query"
 )
 
 // agentRows is how many rows a page of an agent's lists has.
@@ -111,9 +114,9 @@ type scorePoint struct {
 
 // ofAgent runs a document about the agent of a page. errNowhere: there is no such agent.
 func ofAgent[T any](ctx context.Context, s *site, p *page, name string, variables map[string]any) (T, error) {
-	p.Title = "Agent " + clean(p.ID, shortText)
+	p.Title = "Agent " + format.Short(p.ID)
 	variables["id"] = p.ID
-	a, err := ask[struct{ Agent *T }](ctx, s, p, name, given(variables))
+	a, err := ask[struct{ Agent *T }](ctx, s, p, name, query.Given(variables))
 	if err != nil || a.Agent == nil {
 		var none T
 		if err == nil {
@@ -127,9 +130,9 @@ func ofAgent[T any](ctx context.Context, s *site, p *page, name string, variable
 // listed is ofAgent for documents that ask for a list of one agent: what hangs below a list is read with fewer
 // statements.
 func listed[T any](ctx context.Context, s *site, p *page, name string, variables map[string]any) (agent T, err error) {
-	p.Title = "Agent " + clean(p.ID, shortText)
+	p.Title = "Agent " + format.Short(p.ID)
 	variables["id"] = p.ID
-	list, err := ask[struct{ AgentsByID []*T }](ctx, s, p, name, given(variables))
+	list, err := ask[struct{ AgentsByID []*T }](ctx, s, p, name, query.Given(variables))
 	if err != nil {
 		return agent, err
 	}
@@ -145,11 +148,11 @@ func (s *site) agent(ctx context.Context, p *page) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var dots []dot
+	var dots []format.Dot
 	for _, x := range a.Series.Points {
-		dots = append(dots, dot{x.Start, x.Value, x.Low, x.High})
+		dots = append(dots, format.Dot{At: x.Start, Value: x.Value, Low: x.Low, High: x.High})
 	}
-	drawn, err := chart(dots)
+	drawn, err := format.Chart(dots)
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +166,7 @@ func (s *site) agent(ctx context.Context, p *page) (string, error) {
 
 // named gives the page the name of its agent.
 func (p *page) named(a agentHead) {
-	p.Title = clean(orElse(a.Name, "Agent "+a.ShortID), shortText)
+	p.Title = format.Short(format.OrElse(a.Name, "Agent "+a.ShortID))
 }
 
 // contribution is a part of a score.
@@ -284,11 +287,11 @@ func (s *site) agentRatings(ctx context.Context, p *page) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var dots []dot
+	var dots []format.Dot
 	for _, x := range a.Series.Points {
-		dots = append(dots, dot{At: x.Start, Value: x.Value})
+		dots = append(dots, format.Dot{At: x.Start, Value: x.Value})
 	}
-	drawn, err := chart(dots)
+	drawn, err := format.Chart(dots)
 	p.named(a.agentHead)
 	p.Scripts = []string{"uPlot.min.js", "charts.js"}
 	p.Body = agentPage{Head: a.agentHead, Agent: a, Next: nextPage(p, a.Feedback.PageInfo), Chart: drawn}
@@ -306,7 +309,7 @@ func (v *changeValue) String() string {
 	if v == nil {
 		return ""
 	}
-	return orElse(v.Text, orElse(v.Hex, ""))
+	return format.OrElse(v.Text, format.OrElse(v.Hex, ""))
 }
 
 // changedAgent is an agent with a page of its history.

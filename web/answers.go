@@ -63,6 +63,7 @@ type agentRow struct {
 	Registered struct{ Time *time.Time }
 	Updated    timed
 	Similar    *int64
+	Manifest   *struct{ Domain, Price *string }
 }
 
 // agentHead is what every page of an agent shows of it.

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/web/query"
 )
 
 // maxFormMemory bounds what of a posted form is held in memory, in bytes; the server bounds the whole body below it.
@@ -115,7 +116,7 @@ func (s *site) check(ctx context.Context, p *page) (string, error) {
 	} else {
 		variables["url"] = body.URL
 	}
-	if variables = given(variables); p.Form != nil && (variables["content"] != nil || variables["url"] != nil) {
+	if variables = query.Given(variables); p.Form != nil && (variables["content"] != nil || variables["url"] != nil) {
 		f, err := ask[struct{ CheckFile checkedFile }](ctx, s, p, "check_file", variables)
 		if err != nil {
 			why := failureOf(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/web/query"
 )
 
 // exploreRows is how many agents a page of the search has.
@@ -60,7 +61,7 @@ func sorts() []option {
 func filterOf(q url.Values) (map[string]any, error) {
 	filter := map[string]any{}
 	for _, name := range []string{"owner", "wallet", "host", "service", "skill", "domain", "supportedTrust", "tag", "status",
-		"rating", "registeredSince"} {
+		"rating", "registeredSince", "minPrice", "maxPrice"} {
 		if v := strings.TrimSpace(q.Get(name)); v != "" {
 			filter[name] = v
 		}
@@ -100,7 +101,7 @@ func (s *site) explore(ctx context.Context, p *page) (string, error) {
 	if sort == "" && words == "" {
 		sort = "feedback"
 	}
-	e, err := ask[explored](ctx, s, p, "explore", given(map[string]any{"query": words, "filter": filter, "sort": sort,
+	e, err := ask[explored](ctx, s, p, "explore", query.Given(map[string]any{"query": words, "filter": filter, "sort": sort,
 		"order": p.Query.Get("order"), "first": exploreRows, "after": p.Query.Get("after")}))
 	if err != nil {
 		return "", err
@@ -156,7 +157,7 @@ func offer(p *page, name string, values []facet, most int) []choice {
 func chosen(p *page) []choice {
 	var out []choice
 	for _, name := range []string{"chain", "service", "status", "supportedTrust", "skill", "domain", "x402", "active", "owner",
-		"wallet", "host", "tag", "rating", "tier", "minScore", "registeredSince"} {
+		"wallet", "host", "tag", "rating", "tier", "minScore", "minPrice", "maxPrice", "registeredSince"} {
 		if v := p.Query.Get(name); v != "" {
 			out = append(out, choice{facet: facet{Value: name + ": " + v}, URL: p.With(name, "")})
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"repute/web/format"
 )
 
 // maxNodes bounds the nodes of a graph.
@@ -111,15 +113,15 @@ type neighbors struct {
 // same agents.
 func graphOf(n neighbors) *graph {
 	g := &graph{known: map[string]*node{}}
-	self := g.add(node{ID: n.Address, Label: shorten(n.Address), Kind: "self", URL: prefix + "/reviewer/" + n.Address})
+	self := g.add(node{ID: n.Address, Label: format.Shorten(n.Address), Kind: "self", URL: prefix + "/reviewer/" + n.Address})
 	for _, f := range n.Feedback.Nodes {
-		a := g.add(node{ID: f.Agent.ID, Label: clean(orElse(f.Agent.Name, f.Agent.ShortID), 30), Kind: "agent",
+		a := g.add(node{ID: f.Agent.ID, Label: format.Clean(format.OrElse(f.Agent.Name, f.Agent.ShortID), 30), Kind: "agent",
 			URL: prefix + "/agent/" + f.Agent.ShortID})
 		g.join(self, a, f.Decimal, f.Tag1)
 	}
 	for _, f := range n.Feedback.Nodes {
 		for _, r := range f.Agent.Feedback.Nodes {
-			from := g.add(node{ID: r.Client, Label: shorten(r.Client), Kind: "reviewer", URL: prefix + "/reviewer/" + r.Client})
+			from := g.add(node{ID: r.Client, Label: format.Shorten(r.Client), Kind: "reviewer", URL: prefix + "/reviewer/" + r.Client})
 			g.join(from, g.known[f.Agent.ID], r.Decimal, r.Tag1)
 		}
 	}
@@ -129,7 +131,7 @@ func graphOf(n neighbors) *graph {
 
 // neighborhood shows the agents that a reviewer rated, and their other raters.
 func (s *site) neighborhood(ctx context.Context, p *page) (string, error) {
-	p.Title = "Neighborhood of " + shorten(clean(p.ID, shortText))
+	p.Title = "Neighborhood of " + format.Shorten(format.Short(p.ID))
 	n, err := ask[struct{ Client neighbors }](ctx, s, p, "neighbors", map[string]any{"address": p.ID})
 	if err != nil {
 		return "", err

@@ -3,6 +3,8 @@ package web
 import (
 	"errors"
 	"net/url"
+
+	"repute/web/query"
 )
 
 // guarded is the body of a page that may need a token. A browser asks for such a page without one, because a script keeps
@@ -19,25 +21,24 @@ type guarded struct {
 	Shown any
 }
 
-// guard makes the body of a page that may need a token from what it shows and from why it cannot. Failures are shown
+// guard returns the body of a page that may need a token from what it shows and from why it cannot. Failures are shown
 // within the page, so that a page that is asked for again shows the next answer.
-func guard(p *page, shown any, live bool, err error) {
+func guard(p *page, shown any, live bool, err error) guarded {
 	p.Private = true
 	if err == nil {
-		p.Body = guarded{Shown: shown, Live: live}
-		return
+		return guarded{Shown: shown, Live: live}
 	}
 	f := failureOf(err)
 	g := guarded{Why: &f, Wanted: wantsToken(err), Live: f.Retry != ""}
 	if !g.Wanted && !notServed(err) {
 		p.Status, p.Retry = f.Status, f.Retry
 	}
-	p.Body = g
+	return g
 }
 
 // codeOf returns the code of an error of GraphQL; "" for other errors.
 func codeOf(err error) string {
-	var q *queryError
+	var q *query.Error
 	if errors.As(err, &q) {
 		return q.Extensions.Code
 	}

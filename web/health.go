@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"repute"
+	"repute/web/format"
+	"repute/web/query"
 )
 
 // endpoint is a JSON-RPC endpoint as one process sees it.
@@ -78,7 +80,7 @@ func (h health) Gaps() bool {
 
 // chainHealth shows how healthy the index of one chain is.
 func (s *site) chainHealth(ctx context.Context, p *page) (string, error) {
-	p.Title = "Chain " + clean(p.ID, shortText)
+	p.Title = "Chain " + format.Short(p.ID)
 	id, err := strconv.ParseInt(p.ID, 10, 64)
 	if err != nil {
 		return "", repute.Invalid("chain", "not a number", "the id of a chain, such as 8453")
@@ -127,7 +129,7 @@ func (s *site) intents(ctx context.Context, p *page) (string, error) {
 			PageInfo cursor
 			Unsure   bool
 		}
-	}](ctx, s, p, "intents", given(variables))
+	}](ctx, s, p, "intents", query.Given(variables))
 	p.Body = struct {
 		Offers []offered
 		Words  string
@@ -154,7 +156,7 @@ func (s *site) validators(ctx context.Context, p *page) (string, error) {
 			PageInfo cursor
 			AsOf     []asOf
 		}
-	}](ctx, s, p, "validators", given(map[string]any{"first": exploreRows, "after": p.Query.Get("after")}))
+	}](ctx, s, p, "validators", query.Given(map[string]any{"first": exploreRows, "after": p.Query.Get("after")}))
 	p.Body = struct {
 		List any
 		AsOf []asOf

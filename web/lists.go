@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/web/query"
 )
 
 // compared is an agent in a comparison.
@@ -97,7 +98,7 @@ func (s *site) leaders(ctx context.Context, p *page) (string, error) {
 			PageInfo cursor
 			AsOf     []asOf
 		}
-	}](ctx, s, p, "leaders", given(variables))
+	}](ctx, s, p, "leaders", query.Given(variables))
 	p.Body = struct {
 		Leaders []leader
 		AsOf    []asOf
@@ -123,7 +124,7 @@ type tagRow struct {
 // tags shows the tags of ratings, or the second tags of one.
 func (s *site) tags(ctx context.Context, p *page) (string, error) {
 	p.Title = "Tags"
-	variables := given(map[string]any{"first": 50, "after": p.Query.Get("after")})
+	variables := query.Given(map[string]any{"first": 50, "after": p.Query.Get("after")})
 	if p.Query.Has("tag") {
 		variables["tag"] = p.Query.Get("tag")
 	}

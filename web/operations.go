@@ -77,6 +77,6 @@ func (c operatedChain) Gaps() (n int) {
 func (s *site) operate(ctx context.Context, p *page) (string, error) {
 	p.Title = "Operations"
 	o, err := ask[operations](ctx, s, p, "operations", map[string]any{})
-	guard(p, o, true, err)
+	p.Body = guard(p, o, true, err)
 	return "operations", nil
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,13 @@ import (
 	"net/url"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"repute/internal/httpapi"
+	"repute/internal/shell"
+	"repute/web/format"
+	"repute/web/query"
 )
 
 // page is what the layout shows around the content of every page.
@@ -29,7 +32,7 @@ type page struct {
 	// ID is the parameter of the path.
 	ID string
 	// Asked are the documents that the page ran.
-	Asked []asked
+	Asked []query.Asked
 	// Scripts are the files that the page needs in addition to those of every page.
 	Scripts []string
 	// Body is what the page's template shows.
@@ -41,7 +44,16 @@ type page struct {
 	Status int
 	Retry  string
 
-	tips []tip // of the numbers that the page shows
+	tips []format.Tip // of the numbers that the page shows
+}
+
+// ask runs a document for a page, which shows it. The error of GraphQL is a *query.Error.
+func ask[T any](ctx context.Context, s *site, p *page, name string, variables map[string]any) (T, error) {
+	data, asked, err := query.Ask[T](ctx, s.o.GraphQL, s.documents, name, variables)
+	if asked.Name != "" {
+		p.Asked = append(p.Asked, asked)
+	}
+	return data, err
 }
 
 // nowhere is the page of an unknown path.
@@ -54,10 +66,10 @@ func (s *site) newPage(c echo.Context) *page {
 }
 
 // Tip returns how a number is made, and has the page explain it at its end.
-func (p *page) Tip(name string) (tip, error) {
-	t, known := tips()[name]
+func (p *page) Tip(name string) (format.Tip, error) {
+	t, known := format.Tips()[name]
 	if !known {
-		return tip{}, fmt.Errorf("no tip %q", name)
+		return format.Tip{}, fmt.Errorf("no tip %q", name)
 	}
 	for _, seen := range p.tips {
 		if seen.Term == t.Term {
@@ -69,7 +81,7 @@ func (p *page) Tip(name string) (tip, error) {
 }
 
 // Tips returns what the page has explained so far. Content is executed before the end of the layout.
-func (p *page) Tips() []tip { return p.tips }
+func (p *page) Tips() []format.Tip { return p.tips }
 
 // With returns the URL of the page with parameters replaced: pairs of name and value. An empty value removes one. Other
 // parameters than cursors are kept.
@@ -116,6 +128,13 @@ func (p *page) At(tab string) bool {
 	rest := strings.TrimPrefix(p.Path, prefix+"/agent/")
 	_, at, _ := strings.Cut(rest, "/")
 	return at == tab
+}
+
+// funcs are the functions of templates.
+func (s *site) funcs() template.FuncMap {
+	all := format.Funcs(s.o.Now)
+	all["asset"], all["command"], all["prefix"] = s.assets.url, shell.Line, func() string { return prefix }
+	return all
 }
 
 // readTemplates parses the layout with each page. Files that begin with an underscore are parts of pages.
@@ -169,7 +188,7 @@ func (s *site) failed(c echo.Context, p *page, err error) int {
 
 // failureOf says in plain words what went wrong and what to do next.
 func failureOf(err error) failure {
-	var q *queryError
+	var q *query.Error
 	switch {
 	case errors.Is(err, errNowhere):
 		return failure{Status: http.StatusNotFound, Title: "Nothing here",
@@ -200,36 +219,19 @@ func failureOf(err error) failure {
 		f.Status, f.Title = http.StatusForbidden, "The token is not enough"
 	case "TOO_COMPLEX", "LIMITED":
 		f.Status, f.Title = http.StatusTooManyRequests, "Too much at once"
-	case "TIMEOUT", "UNAVAILABLE":
+	case "GONE":
+		f.Status, f.Title = http.StatusGone, "Not kept any more"
+		f.Next = cmp.Or(f.Next, "An input that this follows from was removed. Scores of newer epochs have theirs.")
+	case "TIMEOUT":
+		f.Status, f.Title = http.StatusServiceUnavailable, "This takes too long"
+		f.Next = cmp.Or(f.Next, "Wait a few seconds and load the page again, or ask for less.")
+	case "UNAVAILABLE":
 		f.Status, f.Title = http.StatusServiceUnavailable, "The index does not answer"
 		f.Next = "Wait a few seconds and load the page again. The page /readyz says which part is away."
 	default:
 		f.Status, f.Title = http.StatusInternalServerError, "Something broke here"
 		f.Next = "Try again. If it stays like this, tell the operator the id of the request."
 	}
+	f.Next = cmp.Or(f.Next, "Go back, or search for something else.")
 	return f
-}
-
-// ago says how long ago a time was, for people.
-func ago(now, t time.Time) string {
-	d := now.Sub(t)
-	suffix := " ago"
-	if d < 0 {
-		d, suffix = -d, " from now"
-	}
-	switch {
-	case d < time.Second:
-		return "now"
-	case d < time.Minute:
-		return fmt.Sprintf("%d s%s", int(d.Seconds()), suffix)
-	case d < time.Hour:
-		return fmt.Sprintf("%d min%s", int(d.Minutes()), suffix)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h%s", int(d.Hours()), suffix)
-	case d < 60*24*time.Hour:
-		return fmt.Sprintf("%d days%s", int(d.Hours()/24), suffix)
-	case d < 2*365*24*time.Hour:
-		return fmt.Sprintf("%d months%s", int(d.Hours()/24/30.4), suffix)
-	}
-	return fmt.Sprintf("%d years%s", int(d.Hours()/24/365), suffix)
 }

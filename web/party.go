@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"repute/web/format"
+	"repute/web/query"
 )
 
 // partyRows is how many rows a page of a party's lists has.
@@ -56,13 +59,13 @@ func (c reviewerChain) Sentence() string {
 		return "The operator has checked its ratings: they have weight, but it vouches for nobody."
 	case len(t.Path) > 0 && t.Granted > 0:
 		return fmt.Sprintf("Its opinion weighs %s of 1: trust reaches it in %s from a root, and sources give it more.",
-			number(min(1, t.Weight+t.Granted)), plural(int64(len(t.Path)-1), "step"))
+			format.Number(min(1, t.Weight+t.Granted)), format.Plural(int64(len(t.Path)-1), "step"))
 	case len(t.Path) > 0:
-		return fmt.Sprintf("Its opinion weighs %s of 1: trust reaches it in %s from a root.", number(t.Weight),
-			plural(int64(len(t.Path)-1), "step"))
+		return fmt.Sprintf("Its opinion weighs %s of 1: trust reaches it in %s from a root.", format.Number(t.Weight),
+			format.Plural(int64(len(t.Path)-1), "step"))
 	case t.Granted > 0:
 		return fmt.Sprintf("Its opinion weighs %s of 1: no root vouches for it, but sources show facts that are costly to forge.",
-			number(t.Granted))
+			format.Number(t.Granted))
 	}
 	return "Its opinion weighs nothing: no root vouches for it, and no source knows it."
 }
@@ -91,9 +94,9 @@ type reviewer struct {
 
 // reviewer shows what an address rated and what its word weighs.
 func (s *site) reviewer(ctx context.Context, p *page) (string, error) {
-	p.Title = "Reviewer " + shorten(clean(p.ID, shortText))
+	p.Title = "Reviewer " + format.Shorten(format.Short(p.ID))
 	r, err := ask[struct{ Client reviewer }](ctx, s, p, "reviewer",
-		given(map[string]any{"address": p.ID, "first": partyRows, "after": p.Query.Get("after")}))
+		query.Given(map[string]any{"address": p.ID, "first": partyRows, "after": p.Query.Get("after")}))
 	p.Body = struct {
 		reviewer
 		Next string
@@ -132,9 +135,9 @@ type validator struct {
 
 // validator shows how an address answers requests for validations.
 func (s *site) validator(ctx context.Context, p *page) (string, error) {
-	p.Title = "Validator " + shorten(clean(p.ID, shortText))
+	p.Title = "Validator " + format.Shorten(format.Short(p.ID))
 	v, err := ask[struct{ Validator validator }](ctx, s, p, "validator",
-		given(map[string]any{"address": p.ID, "first": partyRows, "after": p.Query.Get("after")}))
+		query.Given(map[string]any{"address": p.ID, "first": partyRows, "after": p.Query.Get("after")}))
 	p.Body = struct {
 		validator
 		Next string
@@ -184,7 +187,7 @@ type verdict struct {
 
 // domain shows a domain's manifest.
 func (s *site) domain(ctx context.Context, p *page) (string, error) {
-	p.Title = clean(p.ID, shortText)
+	p.Title = format.Short(p.ID)
 	m, err := ask[struct{ Manifest *manifest }](ctx, s, p, "domain", map[string]any{"domain": p.ID})
 	if err != nil {
 		return "", err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/web/query"
 )
 
 // rootSetRow is a set of roots.
@@ -54,7 +55,7 @@ func (s *site) roots(ctx context.Context, p *page) (string, error) {
 				Nodes    []rootRow
 				PageInfo cursor
 			}
-		}](ctx, s, p, "roots", given(map[string]any{"chain": body.Chain, "set": body.Name, "first": 50, "after": p.Query.Get("after")}))
+		}](ctx, s, p, "roots", query.Given(map[string]any{"chain": body.Chain, "set": body.Name, "first": 50, "after": p.Query.Get("after")}))
 		if err != nil {
 			return "", err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute/internal/httpapi"
+	"repute/web/query"
 )
 
 // Policy is the content security policy of all pages: their own scripts and styles, no other host, and forms that ask
@@ -27,18 +28,12 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // prefix is the path of all pages but the overview, so that no page has the path of a route of the API.
 const prefix = "/ui"
 
-// Runner executes GraphQL documents.
-type Runner interface {
-	// Run returns the answer to a document as JSON with the members data and errors, as POST /graphql does.
-	Run(ctx context.Context, document string, variables map[string]any) ([]byte, error)
-}
-
 // Options configure the dashboard. Server and GraphQL are required.
 type Options struct {
 	// Server gets the routes.
 	Server *httpapi.Server
 	// GraphQL answers everything that pages show.
-	GraphQL Runner
+	GraphQL query.Runner
 	// Now returns the time that "3 minutes ago" is relative to. Nil: time.Now.
 	Now func() time.Time
 }
@@ -47,7 +42,7 @@ type Options struct {
 type site struct {
 	o         Options
 	assets    *assets
-	documents map[string]string             // of queries, by name, with the fragments that they use
+	documents query.Documents
 	templates map[string]*template.Template // by the name of the page's file, without extension
 }
 
@@ -61,7 +56,7 @@ func Mount(o Options) error {
 	if s.assets, err = readAssets(); err != nil {
 		return err
 	}
-	if s.documents, err = readDocuments(); err != nil {
+	if s.documents, err = query.Read(files); err != nil {
 		return err
 	}
 	if s.templates, err = s.readTemplates(); err != nil {
@@ -114,6 +109,7 @@ func (s *site) mount() {
 	}
 	e.GET(prefix+"/latest", s.latest)
 	e.POST(prefix+"/check", s.page(s.check))
+	e.POST(prefix+"/runtime", s.page(s.runtime))
 	s.o.Server.Raw("/assets/:name")
 	e.GET("/assets/:name", s.assets.serve)
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"repute/web/format"
+	"repute/web/query"
 )
 
 // taskRow is a task in a list.
@@ -206,43 +209,9 @@ func (r run) Waits() (list []runLine) {
 	return list
 }
 
-// Budget returns the limits of the run, each with what was used of it where that is counted.
-func (r run) Budget() []budgetLine {
-	var u amounts
-	if r.Used != nil {
-		u = *r.Used
-	}
-	l := r.Limits
-	list := []budgetLine{
-		{"Steps", count(u.Steps), count(l.Steps), part(float64(u.Steps), float64(l.Steps))},
-		{"Calls of tools", count(u.ToolCalls), count(l.ToolCalls), part(float64(u.ToolCalls), float64(l.ToolCalls))},
-		{"Transactions", count(u.Writes), count(l.Writes), part(float64(u.Writes), float64(l.Writes))},
-		{"Time", millis(u.RuntimeMs), millis(l.RuntimeMs), part(float64(u.RuntimeMs), float64(l.RuntimeMs))},
-		{"Gas", wei(orElse(u.GasWei, "0")), orNone(l.GasWei, wei), partOf(u.GasWei, l.GasWei)},
-	}
-	if l.Tokens != nil || u.Tokens != nil && *u.Tokens > 0 {
-		limit, share := "no limit", -1.0
-		if l.Tokens != nil {
-			limit, share = count(*l.Tokens), part(float64(valueOf(u.Tokens)), float64(*l.Tokens))
-		}
-		list = append(list, budgetLine{"Tokens of models", count(valueOf(u.Tokens)), limit, share})
-	}
-	if l.CostUsd != nil || orElse(u.CostUsd, "0") != "0" {
-		list = append(list, budgetLine{"Cost of models", dollars(orElse(u.CostUsd, "0")), orNone(l.CostUsd, dollars),
-			partOf(u.CostUsd, l.CostUsd)})
-	}
-	return list
-}
-
-// budgetLine is a limit with what was used of it. Share is from 0 to 1; below 0 where there is no limit.
-type budgetLine struct {
-	Name, Used, Limit string
-	Share             float64
-}
-
 // workFilter reads the variables of a list of tasks or runs from the parameters of the page.
 func workFilter(p *page) map[string]any {
-	variables := given(map[string]any{"status": p.Query.Get("status"), "agent": strings.TrimSpace(p.Query.Get("agent")),
+	variables := query.Given(map[string]any{"status": p.Query.Get("status"), "agent": strings.TrimSpace(p.Query.Get("agent")),
 		"first": exploreRows, "after": p.Query.Get("after")})
 	if p.Is("awaiting", "true") {
 		variables["awaiting"] = true
@@ -259,7 +228,7 @@ func (s *site) tasks(ctx context.Context, p *page) (string, error) {
 			PageInfo cursor
 		}
 	}](ctx, s, p, "tasks", workFilter(p))
-	guard(p, struct {
+	p.Body = guard(p, struct {
 		Tasks []taskRow
 		Next  string
 	}{l.Tasks.Nodes, nextPage(p, l.Tasks.PageInfo)}, true, err)
@@ -275,7 +244,7 @@ func (s *site) runs(ctx context.Context, p *page) (string, error) {
 			PageInfo cursor
 		}
 	}](ctx, s, p, "runs", workFilter(p))
-	guard(p, struct {
+	p.Body = guard(p, struct {
 		Runs []runLine
 		Next string
 	}{l.Runs.Nodes, nextPage(p, l.Runs.PageInfo)}, true, err)
@@ -284,13 +253,13 @@ func (s *site) runs(ctx context.Context, p *page) (string, error) {
 
 // run shows one run.
 func (s *site) run(ctx context.Context, p *page) (string, error) {
-	p.Title = "Run " + clean(p.ID, shortText)
+	p.Title = "Run " + format.Short(p.ID)
 	r, err := ask[struct{ Run *run }](ctx, s, p, "run", map[string]any{"id": p.ID})
 	if err == nil && r.Run == nil {
 		return "", errNowhere
 	}
 	live := err == nil && !(r.Run.Over() && r.Run.Root().Over())
-	guard(p, r.Run, live, err)
+	p.Body = guard(p, r.Run, live, err)
 	return "run", nil
 }
 
@@ -316,6 +285,6 @@ type treasuryShown struct {
 func (s *site) treasury(ctx context.Context, p *page) (string, error) {
 	p.Title = "Treasury"
 	t, err := ask[struct{ Treasury *treasuryShown }](ctx, s, p, "treasury", map[string]any{})
-	guard(p, t.Treasury, true, err)
+	p.Body = guard(p, t.Treasury, true, err)
 	return "treasury", nil
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"repute/web/query"
 )
 
 // TestParametersByPath: every value of a file of parameters is listed once with its path, in order.
@@ -72,7 +74,7 @@ func TestProblemsAtLines(t *testing.T) {
 func TestGuardedPages(t *testing.T) {
 	t.Parallel()
 	failing := func(code, retry string) error {
-		q := &queryError{Message: "no"}
+		q := &query.Error{Message: "no"}
 		q.Extensions.Code, q.Extensions.RetryAfter = code, json.Number(retry)
 		return q
 	}
@@ -89,7 +91,7 @@ func TestGuardedPages(t *testing.T) {
 		{errors.New("broken"), false, false, 500, "Internal error"},
 	} {
 		p := &page{}
-		guard(p, "shown", true, try.err)
+		p.Body = guard(p, "shown", true, try.err)
 		g, isGuarded := p.Body.(guarded)
 		if !isGuarded || g.Why == nil || g.Shown != nil || g.Wanted != try.wanted || g.Live != try.live || p.Status != try.status ||
 			g.Why.Title != try.title || !p.Private {
@@ -97,12 +99,51 @@ func TestGuardedPages(t *testing.T) {
 		}
 	}
 	p := &page{Path: "/ui/runs/<x>", Query: map[string][]string{"after": {"a b"}}}
-	guard(p, "shown", true, nil)
+	p.Body = guard(p, "shown", true, nil)
 	if g, _ := p.Body.(guarded); g.Why != nil || g.Shown != "shown" || !g.Live || p.Status != 0 {
 		t.Errorf("%+v", g)
 	}
 	if got := p.Here(); got != "/ui/runs/%3Cx%3E?after=a+b" {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestPartsOfLimits: parts of limits stay within 0 and 1, and say where there is no limit.
+func TestPartsOfLimits(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		if p := part(rapid.Float64().Draw(t, "used"), rapid.Float64().Draw(t, "limit")); !(p >= 0 && p <= 1) {
+			t.Fatal(p)
+		}
+	})
+	if got := partOf(nil, nil); got != -1 {
+		t.Errorf("without a limit: %v", got)
+	}
+}
+
+// TestFailuresSayWhatToDo: every failure has something to do next, and a search that takes too long keeps the hint that makes
+// it shorter.
+func TestFailuresSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"INVALID", "BAD_QUERY", "NOT_FOUND", "UNAUTHORIZED", "FORBIDDEN", "TOO_COMPLEX", "LIMITED", "GONE", "TIMEOUT",
+		"UNAVAILABLE", "INTERNAL", ""} {
+		q := &query.Error{Message: "no"}
+		q.Extensions.Code = code
+		if f := failureOf(q); f.Next == "" || f.Title == "" || f.Status == 0 {
+			t.Errorf("%s: %+v", code, f)
+		}
+	}
+	q := &query.Error{Message: "no"}
+	q.Extensions.Code, q.Extensions.Hint = "TIMEOUT", "another word"
+	if f := failureOf(q); f.Next != "another word" || f.Status != 503 {
+		t.Errorf("%+v", f)
+	}
+	q.Extensions.Code = "GONE"
+	if f := failureOf(q); f.Status != 410 || f.Title != "Not kept any more" {
+		t.Errorf("%+v", f)
+	}
+	if f := failureOf(errNowhere); f.Next == "" {
+		t.Errorf("%+v", f)
 	}
 }
 

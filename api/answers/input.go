@@ -128,6 +128,8 @@ type AgentsFilter struct {
 	MaxScore    httpapi.Real   `query:"maxScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents, or thin ones with rating=thin, with this score or a worse one"`
 	Tier        httpapi.Number `query:"tier" minimum:"0" maximum:"4" doc:"0 to 4: only rated agents of this tier; 0: rated ones to be rejected, rating=unrated gives the others"`
 	RatedStatus string         `query:"rating" enum:"rated,thin,unrated" doc:"only agents with this status; unrated: also those without any score"`
+	MinPrice    httpapi.Real   `query:"minPrice" minimum:"0" maximum:"1000000000000" doc:"only agents whose document names a domain with a known price, the lowest of which is at least this, in USD or a coin of one USD"`
+	MaxPrice    httpapi.Real   `query:"maxPrice" minimum:"0" maximum:"1000000000000" doc:"as minPrice: the lowest known price is at most this"`
 	Operator    string         `query:"operator" pattern:"^0x[0-9a-fA-F]{40}$" doc:"address: only agents that it may act for, approved for the agent or for all agents of its owner"`
 	Host        string         `query:"host" doc:"only agents whose document has an endpoint on this host or on one below it, e.g. shop.example; domainProofs of an agent say whether the host confirms it"`
 	Since       httpapi.Since  `query:"registeredSince" doc:"RFC 3339 time or date (UTC): only agents registered in a block of this time or later, not those whose block has no known time; or the number of a block, with one chain"`

@@ -88,14 +88,24 @@ func (q *IntentsQuery) Filter() (f manifestdb.IntentFilter, err error) {
 	if f.MinScore, err = parseScore("minScore", string(q.MinScore)); err != nil {
 		return f, err
 	}
-	if price := string(q.MaxPrice); price != "" {
-		if n, err := strconv.ParseFloat(price, 64); err != nil || !(n >= 0 && n <= 1e12) {
-			return f, repute.Invalid("maxPrice", "not a price", "a number from 0 to 1000000000000, e.g. 0.25")
-		}
-		f.MaxPrice = &price
+	if f.MaxPrice, err = parsePrice("maxPrice", q.MaxPrice); err != nil {
+		return f, err
 	}
 	f.Limit, err = httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	return f, err
+}
+
+// parsePrice reads a price in USD; nil for "".
+func parsePrice(field string, price httpapi.Real) (*string, error) {
+	if price == "" {
+		return nil, nil
+	}
+	text := string(price)
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n <= 1e12) || strings.ContainsAny(text, "xX_") { // Postgres reads no hexadecimal
+		return nil, repute.Invalid(field, "not a price", "a number from 0 to 1000000000000, e.g. 0.25")
+	}
+	return &text, nil
 }
 
 // checkKind refuses unknown kinds, and what cannot be listed or continued.

@@ -81,6 +81,12 @@ func (q *AgentsFilter) Filter(chains []uint64) (f searchdb.AgentFilter, err erro
 	if f.Updated, err = parseSince("updatedSince", string(q.Updated), chains); err != nil {
 		return f, err
 	}
+	if f.MinPrice, err = parsePrice("minPrice", q.MinPrice); err != nil {
+		return f, err
+	}
+	if f.MaxPrice, err = parsePrice("maxPrice", q.MaxPrice); err != nil {
+		return f, err
+	}
 	if f.Score, err = parseScoreFilter(string(q.MinScore), string(q.MaxScore), string(q.Tier),
 		q.RatedStatus); err != nil || q.MinFeedback == "" {
 		return f, err

@@ -50,6 +50,8 @@ type agentFilter struct {
 	MaxScore *float64
 	Tier     *int32
 	Rating   *string
+
+	MinPrice, MaxPrice *wire.Decimal
 }
 
 // agentConnection is a page of agents.
@@ -158,6 +160,7 @@ func (in *agentFilter) query() (q answers.AgentsFilter, chains []uint64) {
 	q.X402, q.Active, q.MinFeedback = httpapi.Flag(answers.TextOf(in.X402)), httpapi.Flag(answers.TextOf(in.Active)),
 		httpapi.Number(answers.TextOf(in.MinFeedback))
 	q.MinScore, q.MaxScore = httpapi.Real(answers.TextOf(in.MinScore)), httpapi.Real(answers.TextOf(in.MaxScore))
+	q.MinPrice, q.MaxPrice = httpapi.Real(orEmpty(in.MinPrice)), httpapi.Real(orEmpty(in.MaxPrice))
 	q.Operator, q.Host = orEmpty(in.Operator), orEmpty(in.Host)
 	q.Since = httpapi.Since(cmp.Or(answers.TextOf(in.RegisteredSinceBlock), orEmpty(in.RegisteredSince)))
 	q.Updated = httpapi.Since(cmp.Or(answers.TextOf(in.UpdatedSinceBlock), orEmpty(in.UpdatedSince)))

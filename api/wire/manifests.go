@@ -20,12 +20,13 @@ const CodePayout = "WJ680"
 
 // AgentManifest is the agent.json manifest of an agent in short.
 type AgentManifest struct {
-	Domain       string `json:"domain" doc:"/manifests/{domain} has the whole"`
-	Tier         string `json:"tier" enum:"none,1,2,3,3+" doc:"that the manifest claims"`
-	VerifiedTier string `json:"verifiedTier" enum:"none,1,2,3,3+" doc:"that is proven"`
-	Intents      Long   `json:"intents" doc:"how many there are"`
-	How          string `json:"how" enum:"domain,wallet,registration" doc:"what joins it to the agent: domain: the domain's agent-registration.json names the agent; wallet: it pays the agent's wallet or owner; registration: the agent's document names the domain"`
-	Proven       bool   `json:"proven" doc:"domain is proven, wallet where the agent's document names the domain too, registration never"`
+	Domain       string   `json:"domain" doc:"/manifests/{domain} has the whole"`
+	Tier         string   `json:"tier" enum:"none,1,2,3,3+" doc:"that the manifest claims"`
+	VerifiedTier string   `json:"verifiedTier" enum:"none,1,2,3,3+" doc:"that is proven"`
+	Intents      Long     `json:"intents" doc:"how many there are"`
+	Price        *Decimal `json:"price" doc:"the lowest known one of its intents, in USD or a coin of one USD; null for none"`
+	How          string   `json:"how" enum:"domain,wallet,registration" doc:"what joins it to the agent: domain: the domain's agent-registration.json names the agent; wallet: it pays the agent's wallet or owner; registration: the agent's document names the domain"`
+	Proven       bool     `json:"proven" doc:"domain is proven, wallet where the agent's document names the domain too, registration never"`
 }
 
 // Manifest is what is known of a domain's manifest.
@@ -213,7 +214,7 @@ func (b IntentList) Steady() any { return b }
 // EncodeAgentManifest writes the manifest of an agent in short.
 func EncodeAgentManifest(s manifestdb.Summary) *AgentManifest {
 	return &AgentManifest{Domain: s.Domain, Tier: tierOf(s.Declared), VerifiedTier: tierOf(s.Verified),
-		Intents: Long(s.Intents), How: string(s.How), Proven: s.Proven}
+		Intents: Long(s.Intents), Price: (*Decimal)(s.Price), How: string(s.How), Proven: s.Proven}
 }
 
 // tierOf writes a tier that is stored as a number.

@@ -1,5 +1,5 @@
 // Command bench measures repute on this machine: index, follow, documents, trust, runs,
-// manifests, agent and api.
+// manifests, agent, api, web and export.
 // It runs the binary of the product in processes of its own, on a private Postgres and
 // generated histories, and prints one JSON report on standard output.
 package main
@@ -79,7 +79,7 @@ there is no report because something failed; 2 wrong usage; 130 interrupted.`,
 		"the binary to measure, which make build makes")
 	root.AddCommand(b.indexCommand(), b.followCommand(), b.documentsCommand(), b.trustCommand(), b.runsCommand(),
 		b.runsWorkerCommand(), b.nodeCommand(), b.agentCommand(), b.agentWorkerCommand(),
-		b.manifestsCommand(), b.apiCommand(), b.apiBareCommand(), b.exportCommand())
+		b.manifestsCommand(), b.apiCommand(), b.apiBareCommand(), b.webCommand(), b.exportCommand())
 	for _, cmd := range root.Commands() {
 		cmd.Args = noArguments
 	}

@@ -1,6 +1,7 @@
 // Looks at every kind of page of a dashboard with a browser: in both themes and two widths with axe, by keyboard,
 // without JavaScript, and while rows arrive. node pages.mjs URL CHROMIUM [DIRECTORY for screenshots]
-// With a token of all roles in WEB_TOKEN it gives a task that waits for a person, and answers it by clicks alone.
+// With a token of all roles in WEB_TOKEN it gives tasks that wait for a person, and approves, rejects, retries and cancels
+// them by clicks alone. With the URL of a devnet in WEB_RPC it reorganizes the chain while pages are open.
 // The light theme is looked at in the wide window and the dark one in the narrow, because no rule of the style depends on
 // both; WEB_EVERY=1 looks at each theme in each width.
 import assert from "node:assert/strict";
@@ -162,15 +163,7 @@ async function operate(page, token, troubles) {
 // approve gives a task that pays and waits for a person, and answers by clicks: the page follows the run to its
 // transaction by itself, and new tabs do not have its token.
 async function approve(context, token, troubles) {
-  const headers = { Authorization: "Bearer " + token };
-  const { tasks } = await (await context.request.get(base + "/v1/tasks?status=completed", { headers })).json();
-  const paid = tasks.find((t) => t.input?.pay);
-  const given = await context.request.post(base + "/v1/tasks", {
-    headers,
-    data: { goal: "Pay again if it answers <b>well</b>", tags: ["ask"], coordinatorSlug: paid.coordinatorSlug, input: paid.input },
-  });
-  assert.equal(given.status(), 201, await given.text());
-  const task = await given.json();
+  const task = await giveTask(context, token, "Pay again if it answers <b>well</b>");
   const page = await context.newPage();
   watch(page, troubles);
   await page.goto(base + "/ui/runs/" + task.runId);
@@ -221,6 +214,203 @@ async function approve(context, token, troubles) {
   await page.click("#token-forget");
   assert.equal((await page.textContent("#work")).trim(), "");
   assert.equal(await page.evaluate(() => sessionStorage.getItem("repute-token")), null);
+  await page.close();
+}
+
+// askRuntime finds the demo's seller, whose runtime has an address of its own, and asks it by clicks alone.
+async function askRuntime(page, troubles) {
+  await page.goto(base + "/ui/explore?q=Demo+Seller");
+  await page.click("#results tbody th a");
+  await page.click(".tabs a[href$='/work']");
+  await page.click("a[href^='/ui/runtime?ask=']");
+  await page.click("form[action='/ui/runtime'] button[type=submit]");
+  await page.waitForSelector("#remote");
+  assert.match(await page.textContent("main"), /healthy[\s\S]*forecast/);
+  await judge(page, "/ui/runtime", "with an answer", troubles);
+}
+
+// questions answers what newcomers ask, by clicks and typing alone, from the first page on. The documentation lists the same
+// clicks: docs/reference/api.md.
+async function questions(page, token) {
+  // Which translator may I trust with 5 USDC?
+  await page.goto(base + "/");
+  await page.fill("#find", "translation");
+  await page.press("#find", "Enter");
+  await page.waitForSelector("#results tbody th a");
+  await page.fill("#maxPrice", "5");
+  await page.click(".search button[type=submit]");
+  await page.waitForURL(/maxPrice=5/);
+  await page.click(".chosen a[href*='q=translation']"); // no price is known in the demo: the filter is removed again
+  await page.waitForURL((url) => !url.search.includes("maxPrice"));
+  await page.click("#results tbody th a");
+  assert.ok((await page.textContent("#trust ~ .sentence")).length > 20);
+  assert.ok(await page.locator(".gates li").count() > 2, "no gates");
+  // Who rated this agent, and why do they weigh?
+  await page.goto(base + "/");
+  await page.click("nav a[href='/ui/leaders']");
+  await page.click("main tbody th a, main tbody td a");
+  await page.click(".tabs a[href$='/score']");
+  await page.click("#made ~ .scroll a[href^='/ui/reviewer/']");
+  assert.match(await page.textContent(".sentence"), /weigh/i);
+  // Is this chain's index complete?
+  await page.goto(base + "/");
+  await page.click("#chains ~ .scroll tbody th a");
+  assert.match(await page.textContent("#state ~ .sentence"), /The index is/);
+  assert.ok(await page.locator("#kinds ~ .scroll tbody tr").count() > 3, "no kinds of events");
+  // Why was this task refused?
+  await page.goto(base + "/");
+  await page.click("nav a[href='/ui/tasks']");
+  await useToken(page, token);
+  await page.waitForSelector("#work tbody");
+  await page.selectOption("#state", "rejected");
+  await page.click(".search button[type=submit]");
+  await page.click("#work tbody th a");
+  await page.waitForSelector("#what ~ h3");
+  assert.match(await page.textContent("#what ~ h3"), /Why it was refused/);
+  assert.match(await page.textContent("#what ~ .reasons"), /trust\.[\s\S]*has[\s\S]*needs/);
+  // What have I spent, and what is left?
+  await page.click(".tabs a[href='/ui/treasury']");
+  await page.waitForSelector("#caps ~ .scroll tbody tr");
+  assert.match(await page.textContent("#caps ~ .scroll tbody tr"), /coins|wei/);
+}
+
+// giveTask gives a task that waits for a person, as one that the demo gave before, and returns it.
+async function giveTask(context, token, goal) {
+  const headers = { Authorization: "Bearer " + token };
+  const { tasks } = await (await context.request.get(base + "/v1/tasks?status=completed", { headers })).json();
+  const paid = tasks.find((t) => t.input?.pay);
+  const given = await context.request.post(base + "/v1/tasks", {
+    headers, data: { goal, tags: ["ask"], coordinatorSlug: paid.coordinatorSlug, input: paid.input },
+  });
+  assert.equal(given.status(), 201, await given.text());
+  return given.json();
+}
+
+// openRun opens the page of a run with the token and waits until the run waits for a person.
+async function openRun(context, run, token, troubles) {
+  const page = await context.newPage();
+  watch(page, troubles);
+  await page.goto(base + "/ui/runs/" + run);
+  await useToken(page, token);
+  await page.waitForSelector("form[data-act$='/approval']", { timeout: 60000 });
+  return page;
+}
+
+// sentence waits until the first sentence of a run's page has a pattern. The page follows the run by itself.
+async function sentence(page, pattern) {
+  await page.waitForFunction((p) => new RegExp(p).test(document.querySelector("#what ~ .sentence")?.textContent), pattern,
+    { timeout: 60000 });
+}
+
+// reject takes one task through its states by clicks alone: rejected with a reason, tried again from its page, which makes it
+// wait again, and canceled with a reason.
+async function reject(context, token, troubles) {
+  const task = await giveTask(context, token, "Pay a stranger");
+  const page = await openRun(context, task.runId, token, troubles);
+  await page.fill("form[data-act$='/approval'] input[name=reason]", "nobody <i>knows</i> it");
+  await page.click("button[name=approved][value=false]");
+  await sentence(page, "failed");
+  const refused = await page.textContent("#work");
+  assert.match(refused, /rejected by/);
+  assert.match(refused, /nobody <i>knows<\/i> it/);
+  assert.match(refused, /Why it was refused/);
+  assert.equal(await page.locator("form[data-act$='/approval'], #act-cancel").count(), 0, "an ended run can be answered");
+  await judge(page, "/ui/runs/{id}", "that was rejected", troubles);
+  await page.click("#act-retry button[type=submit]");
+  await page.waitForSelector("form[data-act$='/approval']", { timeout: 60000 });
+  assert.match(await page.textContent("#what ~ .facts"), /Attempt\s*2/i);
+  assert.equal(await page.locator("[data-decisions] article").count(), 1, "the decision is shown twice");
+  await page.fill("#cancel-reason", "changed my mind");
+  await page.click("#act-cancel button[type=submit]");
+  await sentence(page, "cancelled");
+  assert.match(await page.textContent("#work"), /changed my mind/);
+  assert.equal(await page.locator("form[data-act$='/approval']").count(), 0, "a canceled run can be answered");
+  await page.waitForSelector("#act-retry");
+  await page.goto(base + "/ui/tasks?status=cancelled");
+  await page.waitForFunction((run) => document.querySelector(`a[href='/ui/runs/${run}']`), task.runId);
+  await page.close();
+}
+
+// young waits until an agent is registered in one of the newest blocks, and returns it.
+async function young(context) {
+  const query = "{ agents(sort: updated, first: 12) { nodes { shortId registered { block } } } chains { asOf { block } } }";
+  for (const end = Date.now() + 180000; Date.now() < end; ) {
+    const { data } = await (await context.request.post(base + "/graphql", { data: { query } })).json();
+    const found = data.agents.nodes.find((a) => data.chains[0].asOf.block - a.registered.block <= 2);
+    if (found) return found;
+    await new Promise((done) => setTimeout(done, 200));
+  }
+  throw new Error("no agent was registered within three minutes");
+}
+
+// chainCall asks the devnet.
+async function chainCall(method, ...params) {
+  const answer = await fetch(process.env.WEB_RPC, { method: "POST", headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }) });
+  const { result, error } = await answer.json();
+  assert.equal(error, undefined, `${method}: ${error?.message}`);
+  return result;
+}
+
+// rowsOf are the agents of the newest changes, as the page shows them.
+const rowsOf = (page) => page.$$eval("#latest th a", (list) => list.map((a) => a.getAttribute("href")));
+
+// reorganize replaces the newest blocks while the first page and a run that waits are open. The row of an agent whose
+// registration is undone disappears without a reload, the rows become those of the index, and nothing is shown twice.
+async function reorganize(context, token, troubles) {
+  const task = await giveTask(context, token, "Wait while the chain reorganizes");
+  const run = await openRun(context, task.runId, token, troubles);
+  const page = await context.newPage();
+  watch(page, troubles);
+  await page.goto(base + "/");
+  await page.bringToFront(); // a hidden page does not follow
+  await page.waitForFunction(() => document.getElementById("live").textContent === "live");
+  const agent = await young(context);
+  const link = `#latest a[href='/ui/agent/${agent.shortId}']`;
+  await page.waitForSelector(link);
+  const depth = Number(await chainCall("eth_blockNumber")) - agent.registered.block + 2;
+  assert.ok(depth < 16, `agent ${agent.shortId} is final: ${depth} blocks deep`);
+  await chainCall("devnet_forget", depth, depth + 2);
+  await page.waitForFunction((l) => !document.querySelector(l), link, { timeout: 60000 });
+  const gone = await context.request.get(`${base}/agents/${agent.shortId}`);
+  assert.equal(gone.status(), 404, `agent ${agent.shortId} is still there`);
+  console.log(`agent ${agent.shortId} and its row were undone with ${depth} blocks`);
+  let shown, stored;
+  for (const end = Date.now() + 60000; Date.now() < end; ) {
+    shown = await rowsOf(page);
+    const html = await (await context.request.get(base + "/ui/latest")).text();
+    stored = [...html.matchAll(/<a href="(\/ui\/agent\/[^"]+)"/g)].map((m) => m[1]);
+    assert.equal(new Set(shown).size, shown.length, "an agent has two rows");
+    if (shown.join() === stored.join()) break;
+    await page.waitForTimeout(300);
+  }
+  assert.deepEqual(shown, stored, "the rows are not those of the index");
+  await run.bringToFront();
+  await run.waitForTimeout(4000); // the run's page asks again meanwhile
+  assert.equal(await run.locator("[data-decisions] article").count(), 1, "the decision is shown twice");
+  assert.match(await run.textContent("#what ~ .sentence"), /waits for a person/);
+  const phases = await run.$$eval("#phases ~ .scroll tbody tr", (rows) => rows.map((r) => r.cells[0].textContent + r.cells[1].textContent));
+  assert.equal(new Set(phases).size, phases.length, "a phase is shown twice");
+  await run.click("#act-cancel button[type=submit]");
+  await sentence(run, "cancelled");
+  await run.close();
+  await page.close();
+}
+
+// paints prints how soon the browser shows something of each page, for a person: other programs slow it down.
+async function paints(context, pages) {
+  const page = await context.newPage();
+  const times = [];
+  for (const path of pages) {
+    await page.goto(base + path);
+    await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length > 0, null, { timeout: 2000 })
+      .catch(() => {}); // a window that paints late is left out
+    const at = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+    if (at) times.push({ path, at });
+  }
+  times.sort((a, b) => a.at - b.at);
+  const last = times.at(-1);
+  console.log(`first paint of ${times.length} pages: median ${times[times.length >> 1].at.toFixed(0)} ms, slowest ${last.at.toFixed(0)} ms (${last.path})`);
   await page.close();
 }
 
@@ -277,9 +467,14 @@ try {
   await page.emulateMedia({ media: "screen" });
   await copies(context, agent);
   await check(page, troubles);
+  await paints(context, pages);
   if (process.env.WEB_TOKEN) {
     await operate(page, process.env.WEB_TOKEN, troubles);
+    await askRuntime(page, troubles);
+    await questions(page, process.env.WEB_TOKEN);
     await approve(context, process.env.WEB_TOKEN, troubles);
+    await reject(context, process.env.WEB_TOKEN, troubles);
+    if (process.env.WEB_RPC) await reorganize(context, process.env.WEB_TOKEN, troubles);
   }
   await context.close();
 

@@ -45,6 +45,7 @@ type Summary struct {
 	Domain             string
 	Declared, Verified int
 	Intents            int64
+	Price              *string // the lowest known one of its intents, a decimal; nil for none
 	How                How
 	Proven             bool
 }
@@ -61,11 +62,12 @@ type linkRow struct {
 	declared         int
 	verified         int
 	intents          int64
+	price            *string
 }
 
 func (l *linkRow) into() []any {
 	return []any{&l.chain, &l.registry, &l.token, &l.domain, &l.owner, &l.wallet, &l.payout, &l.named, &l.confirmed,
-		&l.declared, &l.verified, &l.intents}
+		&l.declared, &l.verified, &l.intents, &l.price}
 }
 
 func (l *linkRow) id() repute.AgentID {
@@ -95,7 +97,8 @@ func (l *linkRow) links(shared []string) (out []Link) {
 const pairColumns = `a.chain_id, c.identity, a.token_id, m.domain, a.owner, a.wallet, m.payout, `
 
 // endColumns are the last columns of linkRow.
-const endColumns = `, m.declared, m.verified, (select count(*) from manifest_intents i where i.domain = m.domain)`
+const endColumns = `, m.declared, m.verified, (select count(*) from manifest_intents i where i.domain = m.domain),
+	(select min(i.price)::text from manifest_intents i where i.domain = m.domain)`
 
 // linksOf returns how a domain's manifest is joined to agents, at most maxLinks agents that name the domain and as many
 // that are paid at its payout address. It reads within a transaction, for a consistent answer.
@@ -177,7 +180,7 @@ func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.
 	_, err = pgx.ForEachRow(rows, l.into(), func() error {
 		if links := l.links(shared); len(links) > 0 {
 			keepBest(out, l.id(), Summary{Domain: l.domain, Declared: l.declared, Verified: l.verified,
-				Intents: l.intents, How: links[0].How, Proven: links[0].Proven})
+				Intents: l.intents, Price: l.price, How: links[0].How, Proven: links[0].Proven})
 		}
 		return nil
 	})

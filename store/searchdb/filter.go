@@ -15,6 +15,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/manifestdb"
 	"repute/store/searchtext"
 )
 
@@ -40,6 +41,8 @@ type AgentFilter struct {
 	Status                             repute.DocumentStatus // "" for any
 	// MinFeedback is the least number of live ratings.
 	MinFeedback int64
+	// MinPrice and MaxPrice are decimal bounds of the lowest known price: see manifestdb.PricedDocuments. Nil for any.
+	MinPrice, MaxPrice *string
 	// Registered is of an agent's first block, and Updated of the last one with an event that touched it.
 	Registered, Updated Since
 	Score               ScoreFilter // the empty one for any
@@ -183,6 +186,7 @@ func (f AgentFilter) onDocument(q *agentQuery) error {
 	if f.Active != nil {
 		q.document("s.active = " + q.arg(*f.Active))
 	}
+	f.priced(q)
 	if q.needed {
 		q.where += " and x.denied is null"
 	}
@@ -196,6 +200,19 @@ func (f AgentFilter) onDocument(q *agentQuery) error {
 	q.documents, q.late = true, true
 	q.and("("+documentStatus+") = %s", f.Status)
 	return nil
+}
+
+// priced adds the bounds of the price.
+func (f AgentFilter) priced(q *agentQuery) {
+	bound := func(price *string) string {
+		if price == nil {
+			return ""
+		}
+		return q.arg(*price) + "::numeric"
+	}
+	if least, most := bound(f.MinPrice), bound(f.MaxPrice); least != "" || most != "" {
+		q.document("s.sha256 in (" + manifestdb.PricedDocuments(least, most) + ")")
+	}
 }
 
 // having adds that a list column holds all values, or the text that they were written as.

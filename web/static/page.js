@@ -149,6 +149,17 @@ document.addEventListener("htmx:error", (event) => {
   if (isPrivate(event)) sayStale("The server does not answer. What is shown may be old; it is asked again.");
 });
 
+// A part that somebody waits for says so. Parts that the clock asks for stay as they are.
+function setBusy(event, isBusy) {
+  const { sourceElement, sourceEvent } = event.detail.ctx ?? {};
+  if (sourceEvent?.detail?.live) return;
+  const part = sourceElement?.matches?.("form.search") ? document.getElementById("results")
+    : sourceElement?.matches?.("[data-private]") ? document.getElementById(sourceElement.id) : null;
+  part?.setAttribute("aria-busy", String(isBusy));
+}
+document.addEventListener("htmx:before:request", (event) => setBusy(event, true));
+document.addEventListener("htmx:finally:request", (event) => setBusy(event, false));
+
 // Details that are open stay open when their part is replaced.
 let opened = [];
 document.addEventListener("htmx:before:swap", () => {

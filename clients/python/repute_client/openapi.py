@@ -34,6 +34,7 @@ class AgentManifest(TypedDict):
     domain: str
     how: Literal['domain', 'wallet', 'registration']
     intents: int
+    price: str | None
     proven: bool
     tier: Literal['none', '1', '2', '3', '3+']
     verifiedTier: Literal['none', '1', '2', '3', '3+']

@@ -1645,6 +1645,8 @@ export interface components {
              * @description how many there are
              */
             intents: number;
+            /** @description the lowest known one of its intents, in USD or a coin of one USD; null for none */
+            price: string | null;
             /** @description domain is proven, wallet where the agent's document names the domain too, registration never */
             proven: boolean;
             /**
@@ -5445,12 +5447,16 @@ export interface operations {
                 host?: string;
                 /** @description page size, 1 to 200, 50 when absent */
                 limit?: number;
+                /** @description as minPrice: the lowest known price is at most this */
+                maxPrice?: number;
                 /** @description -100 to 100: only rated agents, or thin ones with rating=thin, with this score or a worse one */
                 maxScore?: number;
                 /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
                 minBlock?: string;
                 /** @description only agents with so many live ratings */
                 minFeedback?: number;
+                /** @description only agents whose document names a domain with a known price, the lowest of which is at least this, in USD or a coin of one USD */
+                minPrice?: number;
                 /** @description -100 to 100: only rated agents, or thin ones with rating=thin, with this score or a better one */
                 minScore?: number;
                 /** @description address: only agents that it may act for, approved for the agent or for all agents of its owner */
@@ -6285,12 +6291,16 @@ export interface operations {
                 domain?: string;
                 /** @description only agents whose document has an endpoint on this host or on one below it, e.g. shop.example; domainProofs of an agent say whether the host confirms it */
                 host?: string;
+                /** @description as minPrice: the lowest known price is at most this */
+                maxPrice?: number;
                 /** @description -100 to 100: only rated agents, or thin ones with rating=thin, with this score or a worse one */
                 maxScore?: number;
                 /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
                 minBlock?: string;
                 /** @description only agents with so many live ratings */
                 minFeedback?: number;
+                /** @description only agents whose document names a domain with a known price, the lowest of which is at least this, in USD or a coin of one USD */
+                minPrice?: number;
                 /** @description -100 to 100: only rated agents, or thin ones with rating=thin, with this score or a better one */
                 minScore?: number;
                 /** @description address: only agents that it may act for, approved for the agent or for all agents of its owner */

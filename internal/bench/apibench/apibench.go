@@ -102,6 +102,7 @@ type bench struct {
 	d       *harness.Database
 	db      *store.DB
 	address string // of the product
+	config  string // more lines of its configuration
 	product *harness.Process
 	sink    *sink
 	m       Measurements
@@ -114,7 +115,7 @@ func Run(ctx context.Context, o Options) (harness.Report, error) {
 		"seconds": o.Span.Seconds(), "rate": o.Rate, "streams": o.Streams, "messages": o.Messages}}
 	return harness.OnServer(ctx, say, r, false, func(server *harness.Server) (any, []harness.Target, error) {
 		b := &bench{Progress: say, o: o}
-		if err := b.run(ctx, server); err != nil {
+		if err := b.run(ctx, server, b.measure); err != nil {
 			return nil, nil, err
 		}
 		return b.m, b.targets(), nil
@@ -122,7 +123,7 @@ func Run(ctx context.Context, o Options) (harness.Report, error) {
 }
 
 // run prepares everything, measures, and ends what it started.
-func (b *bench) run(ctx context.Context, server *harness.Server) (err error) {
+func (b *bench) run(ctx context.Context, server *harness.Server, measure func(context.Context) error) (err error) {
 	if b.d, err = server.Fresh(ctx); err != nil {
 		return err
 	}
@@ -145,8 +146,8 @@ func (b *bench) run(ctx context.Context, server *harness.Server) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.sink.close()) }()
 	path, err := harness.WriteConfig(fmt.Sprintf(
-		"database: %q\nroles: [api]\nlisten: %q\nrate: -1\ntrusted_proxies: [127.0.0.0/8]\nallow_hosts: [%q]\n", b.d.URL, b.address,
-		b.sink.address))
+		"database: %q\nroles: [api]\nlisten: %q\nrate: -1\ntrusted_proxies: [127.0.0.0/8]\nallow_hosts: [%q]\n%s", b.d.URL, b.address,
+		b.sink.address, b.config))
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func (b *bench) run(ctx context.Context, server *harness.Server) (err error) {
 	if err := b.product.Await(ctx, 50*time.Millisecond, ready); err != nil {
 		return err
 	}
-	return b.measure(ctx)
+	return measure(ctx)
 }
 
 // measure takes one figure after the other.

@@ -53,6 +53,8 @@ func TestFill(t *testing.T) {
 		"select count(*) from pending":                   0,
 		"select cursor_block from chains":                int64(size{300, 1000, 400}.blocks()) + 3,
 		"select count(*) from searchable":                300,
+		"select count(*) from manifests":                 300,
+		"select count(*) from manifest_intents":          900,
 		"select count(*) from feedback f where not exists (select from blocks b where b.number = f.block)": 0,
 		"select count(*) from agents where not exists (select from uris u where u.id = uri_id)":            0,
 	} {

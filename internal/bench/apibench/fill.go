@@ -92,6 +92,16 @@ func fillStatements() []string {
 				array['h' || i %% 1000 || '.example'], i, array['mcp'], '{}', '{}', array['reputation']
 			from generate_series(1, %[8]d) i,
 				lateral (select 'agent ' || substr(md5((i %% 5000)::text), 1, 9) || ' ' || substr(md5((i %% 500)::text), 1, 9) as n) w`,
+		`insert into domains select sha256(i::text::bytea), 'h' || i %% 1000 || '.example', null from generate_series(1, %[8]d) i`,
+		`insert into manifests (domain, state, due_at, checked_at, fetched_at, body, sha256, parser, format, declared, verified)
+			select distinct 'h' || i %% 1000 || '.example', 'ok', now() + interval '1 day', now(), now(), '{}'::bytea, sha256('{}'), 1,
+				'agent-json', 1, 1 from generate_series(1, %[8]d) i`,
+		`insert into manifest_intents (domain, name, position, description, method, url, parameters, price, protocols, networks, terms,
+				words, vector)
+			select m.domain, w.n, k, 'does ' || w.n, 'POST', 'https://' || m.domain || '/' || k, '{}', (1 + length(w.n) * k %% 97) / 100.0,
+				array['x402'], array['base'], '{}', w.n, setweight(to_tsvector('english', w.n), 'A')
+			from manifests m, generate_series(1, least(3, %[2]d)) k,
+				lateral (select 'work ' || substr(md5(m.domain || k), 1, 9) as n) w`,
 		`insert into events select %[1]d, 1 + i / %[6]d, i %% %[6]d, 0, 2, '\x8004A169FB4a3325136EB29fA0ceB6D2e539a432',
 				sha256(i::text::bytea), i, '', '' from generate_series(0, %[2]d - 1) i`,
 		`create temporary table given as

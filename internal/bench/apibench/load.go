@@ -24,6 +24,8 @@ const patience = 30 * time.Second
 type conn struct {
 	net.Conn
 	in *bufio.Reader
+	// headers are header lines of every request, each with its line end.
+	headers string
 }
 
 // refusal is an answer with another status than 200.
@@ -59,7 +61,7 @@ func dial(ctx context.Context, address string) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	return &conn{c, bufio.NewReaderSize(c, 16<<10)}, nil
+	return &conn{Conn: c, in: bufio.NewReaderSize(c, 16<<10)}, nil
 }
 
 // get sends a request and reads its answer to the end. An answer with another status than 200 is a *refusal.
@@ -76,7 +78,7 @@ func (c *conn) exchange(method, path, body string, answer io.Writer) (size int64
 		return 0, err
 	}
 	var head strings.Builder
-	fmt.Fprintf(&head, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, c.RemoteAddr())
+	fmt.Fprintf(&head, "%s %s HTTP/1.1\r\nHost: %s\r\n%s", method, path, c.RemoteAddr(), c.headers)
 	if body != "" {
 		fmt.Fprintf(&head, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}

@@ -16,6 +16,7 @@ import (
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/service"
 	"repute/internal/httpapi"
+	"repute/internal/shell"
 	"repute/orchestrator/control"
 	"repute/orchestrator/tasks"
 	"repute/store"
@@ -183,12 +184,20 @@ func (r shownRun) awaited(line func(name, format string, args ...any)) {
 		for _, reason := range a.Reasons {
 			line("reason", "%s: %s", reason.ID, reason.Text)
 		}
-		line("answer", "repute task approve %s --subject %s [--deny] [--reason …]", r.ID, shellQuoted(a.Subject))
+		line("answer", "%s", answerLine(r.ID, a.Subject))
 	}
 }
 
-// shellQuoted returns a text as one word of a POSIX shell. Subjects have ids of steps, which a planner chose.
-func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// answerLine returns the command that answers an open approval. Subjects have ids of steps, which a planner chose: one that
+// cannot be shown whole gets no command.
+func answerLine(run, subject string) string {
+	line := shell.Line("repute", "task", "approve", run, "--subject", subject)
+	if line == "" {
+		return "no command is offered: the subject is too long for a command line, or has characters that cannot be seen; " +
+			"POST /v1/runs/" + run + "/approval takes it as JSON"
+	}
+	return line + " [--deny] [--reason …]"
+}
 
 // gateLines adds the lines about the check of decisions.
 func gateLines(g *control.GateCheck, line func(name, format string, args ...any)) {

@@ -1,4 +1,4 @@
-package web
+package format
 
 import (
 	"crypto/sha256"
@@ -76,15 +76,15 @@ func bar(value, most float64) template.HTML {
 		`<rect class="%s" x="%.2f" y="1.5" width="%.2f" height="7"/></svg>`, class, x, length))
 }
 
-// dot is a value of a series, with bounds where it has some.
-type dot struct {
+// Dot is a value of a series, with bounds where it has some.
+type Dot struct {
 	At        time.Time
 	Value     *float64
 	Low, High *float64
 }
 
-// chart is what a script draws a series from: JSON with the seconds of the points, their values, and their bounds.
-func chart(dots []dot) (string, error) {
+// Chart is what a script draws a series from: JSON with the seconds of the points, their values, and their bounds.
+func Chart(dots []Dot) (string, error) {
 	columns := [4][]any{{}, {}, {}, {}}
 	for _, d := range dots {
 		for i, value := range []any{d.At.Unix(), d.Value, d.Low, d.High} {

@@ -1,9 +1,11 @@
-package web
+// Package query runs the named GraphQL documents that pages are made from, and keeps what "show query" shows of them.
+package query
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -13,25 +15,34 @@ import (
 	"unicode/utf16"
 )
 
-// asked is a document that a page ran, as "show query" shows it.
-type asked struct {
+// Runner executes GraphQL documents.
+type Runner interface {
+	// Run returns the answer to a document as JSON with the members data and errors, as POST /graphql does.
+	Run(ctx context.Context, document string, variables map[string]any) ([]byte, error)
+}
+
+// Asked is a document that a page ran, as "show query" shows it.
+type Asked struct {
 	Name, Document, Variables string
 }
 
-// readDocuments reads the documents of the folder queries. A document ends with the fragments that it uses, each of
-// which is a file of the folder queries/fragments.
-func readDocuments() (map[string]string, error) {
+// Documents are GraphQL documents by name, each with the fragments that it uses.
+type Documents map[string]string
+
+// Read reads the documents of the folder queries. A document ends with the fragments that it uses, each of which is a file
+// of the folder queries/fragments.
+func Read(files fs.FS) (Documents, error) {
 	names, err := fs.Glob(files, "queries/*.graphql")
 	if err != nil {
 		return nil, fmt.Errorf("queries: %w", err)
 	}
-	documents := map[string]string{}
+	documents := Documents{}
 	for _, name := range names {
-		text, err := files.ReadFile(name)
+		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, fmt.Errorf("queries: %w", err)
 		}
-		document, err := withFragments(string(text))
+		document, err := withFragments(files, string(text))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -41,7 +52,7 @@ func readDocuments() (map[string]string, error) {
 }
 
 // withFragments appends the fragments that a document uses, once each.
-func withFragments(document string) (string, error) {
+func withFragments(files fs.FS, document string) (string, error) {
 	used := regexp.MustCompile(`\.\.\.([A-Z]\w*)`)
 	seen := map[string]bool{}
 	for rest := document; rest != ""; {
@@ -49,7 +60,7 @@ func withFragments(document string) (string, error) {
 		for _, match := range used.FindAllStringSubmatch(rest, -1) {
 			if name := match[1]; !seen[name] {
 				seen[name] = true
-				text, err := files.ReadFile("queries/fragments/" + name + ".graphql")
+				text, err := fs.ReadFile(files, "queries/fragments/"+name+".graphql")
 				if err != nil {
 					return "", err
 				}
@@ -64,11 +75,11 @@ func withFragments(document string) (string, error) {
 // answer is what GraphQL answers.
 type answer struct {
 	Data   json.RawMessage `json:"data"`
-	Errors []*queryError   `json:"errors"`
+	Errors []*Error        `json:"errors"`
 }
 
-// queryError is why GraphQL does not answer.
-type queryError struct {
+// Error is why GraphQL does not answer.
+type Error struct {
 	Message    string `json:"message"`
 	Extensions struct {
 		Code       string      `json:"code"`
@@ -80,41 +91,49 @@ type queryError struct {
 }
 
 // Error implements error.
-func (e *queryError) Error() string { return e.Message }
+func (e *Error) Error() string { return e.Message }
 
-// ask runs a document and decodes its data. A document MUST ask for what T has and nothing else. The error of GraphQL is
-// a *queryError.
-func ask[T any](ctx context.Context, s *site, p *page, name string, variables map[string]any) (data T, err error) {
-	document, known := s.documents[name]
+// Ask runs a document by its name and decodes its data. A document MUST ask for what T has and nothing else. The error of
+// GraphQL is an *Error. Asked is empty where the document cannot be run at all.
+func Ask[T any](ctx context.Context, r Runner, documents Documents, name string, variables map[string]any) (data T,
+	asked Asked, err error) {
+	document, known := documents[name]
 	if !known {
-		return data, fmt.Errorf("no document %q", name)
+		return data, asked, fmt.Errorf("no document %q", name)
 	}
 	raw, err := json.MarshalIndent(variables, "", "  ")
 	if err != nil {
-		return data, fmt.Errorf("document %s: %w", name, err)
+		return data, asked, fmt.Errorf("document %s: %w", name, err)
 	}
-	p.Asked = append(p.Asked, asked{name, document, visible(shownVariables(raw, variables))})
+	asked = Asked{name, document, visible(shownVariables(raw, variables))}
+	err = run(ctx, r, document, raw, &data)
+	var refused *Error
+	if err != nil && !errors.As(err, &refused) {
+		err = fmt.Errorf("document %s: %w", name, err)
+	}
+	return data, asked, err
+}
+
+// run runs a document with variables as JSON, and decodes its data.
+func run(ctx context.Context, r Runner, document string, variables []byte, data any) error {
 	plain := map[string]any{} // numbers as over HTTP
-	if err := json.Unmarshal(raw, &plain); err != nil {
-		return data, fmt.Errorf("document %s: %w", name, err)
+	if err := json.Unmarshal(variables, &plain); err != nil {
+		return err
 	}
-	body, err := s.o.GraphQL.Run(ctx, document, plain)
+	body, err := r.Run(ctx, document, plain)
 	if err != nil {
-		return data, fmt.Errorf("document %s: %w", name, err)
+		return err
 	}
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
-		return data, fmt.Errorf("document %s: %w", name, err)
+		return err
 	}
 	if len(a.Errors) > 0 {
-		return data, a.Errors[0]
+		return a.Errors[0]
 	}
 	decoder := json.NewDecoder(bytes.NewReader(a.Data))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&data); err != nil {
-		return data, fmt.Errorf("document %s: %w", name, err)
-	}
-	return data, nil
+	return decoder.Decode(data)
 }
 
 // maxVariable bounds a text among the variables that a page shows, in bytes.
@@ -153,8 +172,8 @@ func visible(raw []byte) string {
 	return out.String()
 }
 
-// given returns the variables that have a value: an absent one means the default.
-func given(variables map[string]any) map[string]any {
+// Given returns the variables that have a value: an absent one means the default.
+func Given(variables map[string]any) map[string]any {
 	for name, value := range variables {
 		if value == nil || value == "" {
 			delete(variables, name)

@@ -1,23 +1,23 @@
-package web
+package format
 
 import (
 	"maps"
 	"strings"
 )
 
-// tip says how a number is made.
-type tip struct{ Term, Text string }
+// Tip says how a number is made.
+type Tip struct{ Term, Text string }
 
-// tips are the explanations of numbers and terms, by the names that templates use.
-func tips() map[string]tip {
+// Tips are the explanations of numbers and terms, by the names that templates use.
+func Tips() map[string]Tip {
 	all := aboutScores()
 	maps.Copy(all, aboutWork())
 	return all
 }
 
 // aboutScores explains numbers of the index and its scores.
-func aboutScores() map[string]tip {
-	return map[string]tip{
+func aboutScores() map[string]Tip {
+	return map[string]Tip{
 		"score": {"score", "From -100 to 100: the mean opinion of raters, each by its weight. It is 0 while an agent is unrated. " +
 			"Compare a minimum with low, not with the score."},
 		"bounds": {"low and high", "One standard deviation below the score, and above it. Few or contradicting opinions make the two " +
@@ -72,8 +72,8 @@ func aboutScores() map[string]tip {
 }
 
 // aboutWork explains numbers of tasks, runs, treasuries, operations and agents that run here.
-func aboutWork() map[string]tip {
-	return map[string]tip{
+func aboutWork() map[string]Tip {
+	return map[string]Tip{
 		"budget": {"budget", "What the run and all runs below it may use, as the task and the policy say, and what they have used. A call " +
 			"that would go beyond a limit is refused."},
 		"attempt": {"attempt", "How often the run has begun: 1 at first, one more with each retry."},
@@ -115,7 +115,7 @@ func words(code string) string {
 	if text, known := plainWords()[code]; known {
 		return text
 	}
-	return strings.ReplaceAll(clean(code, shortText), "-", " ")
+	return strings.ReplaceAll(Short(code), "-", " ")
 }
 
 // plainWords are what codes mean, for people.

@@ -2,41 +2,16 @@ package web
 
 import (
 	"bytes"
-	"os/exec"
+	"io/fs"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/net/html"
-)
 
-// TestCommandsAreQuoted: a shell reads each argument of an offered command as it was given, and runs nothing in it.
-func TestCommandsAreQuoted(t *testing.T) {
-	t.Parallel()
-	shell, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("no shell:", err)
-	}
-	for _, subject := range []string{
-		"policy", "step/pay:1", "", " ", "a';echo evil|cat;'", "'", "''", `\'`, `"`, "$(echo evil)", "`echo evil`", "$HOME", "a b",
-		"a&b", "a>b", "*", "~", "#x", "!x", "-x", "a=b", "é 😀", `ends with \`, strings.Repeat("'", 900),
-	} {
-		line := command("printf", "%s|", subject, "next")
-		out, err := exec.CommandContext(t.Context(), shell, "-c", line).Output()
-		if want := subject + "|next|"; err != nil || string(out) != want {
-			t.Errorf("%q: %s gives %q, %v", subject, line, out, err)
-		}
-	}
-	for _, subject := range []string{"a\nb", "a\rb", "\x1b[201~x", "a\x00b", "\u202etxt", "a\u200bb", "\u2028", "\xff", "\ue000",
-		strings.Repeat("x", maxCommand), strings.Repeat("'", maxCommand/3)} {
-		if line := command("repute", "--subject", subject); line != "" {
-			t.Errorf("%q is offered as %q", subject, line)
-		}
-	}
-	if got := command("repute", "task", "cancel", "01H-a_b.c", "--orchestrator", "URL"); got != "repute task cancel 01H-a_b.c --orchestrator URL" {
-		t.Error(got)
-	}
-}
+	"repute/web/format"
+)
 
 // render returns the elements of a page that a template makes from a body.
 func render(t *testing.T, name string, body any) (elements []*html.Node) {
@@ -125,7 +100,7 @@ func TestPageOffersSafeCommands(t *testing.T) {
 		"a\x1b[201~b":             "No command is offered",
 	} {
 		for _, n := range waitingRun(t, subject) {
-			if n.Data != "details" || attr(n, "id") != "line-"+anchor(subject) {
+			if n.Data != "details" || attr(n, "id") != "line-"+format.Anchor(subject) {
 				continue
 			}
 			if got := textIn(n); !strings.Contains(got, want) {
@@ -155,10 +130,10 @@ func TestDecisionsKeepTheirIDs(t *testing.T) {
 	}
 	both, second := idsOf(waitingRun(t, "first", "<second>")), idsOf(waitingRun(t, "<second>"))
 	for _, kind := range []string{"decision-", "awaited-", "answer-", "reason-", "approve-", "reject-", "line-"} {
-		if id := kind + anchor("<second>"); !both[id] || !second[id] {
+		if id := kind + format.Anchor("<second>"); !both[id] || !second[id] {
 			t.Errorf("%s is missing", id)
 		}
-		if second[kind+anchor("first")] {
+		if second[kind+format.Anchor("first")] {
 			t.Errorf("%s of the first decision is still there", kind)
 		}
 	}
@@ -169,7 +144,11 @@ func TestExpensivePagesAreAskedForRarely(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"tasks": "3", "runs": "3", "run": "3", "treasury": "15", "operations": "30", "runtime": "30"} {
 		got := ""
-		for _, n := range render(t, name, guarded{Live: true, Why: &failure{}}) {
+		var body any = guarded{Live: true, Why: &failure{}}
+		if name == "runtime" {
+			body = runtimePage{guarded: guarded{Live: true, Why: &failure{}}}
+		}
+		for _, n := range render(t, name, body) {
 			if attr(n, "id") == "work" {
 				got = attr(n, "data-every")
 			}
@@ -177,5 +156,29 @@ func TestExpensivePagesAreAskedForRarely(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: every %q seconds, want %s", name, got, want)
 		}
+	}
+}
+
+// TestEmptyPartsSayWhatToDo: wherever a page shows nothing, it says what a reader can do next.
+func TestEmptyPartsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	names, err := fs.Glob(files, "templates/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := 0
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range regexp.MustCompile(`template "empty" \((.*?)\)\}\}`).FindAllStringSubmatch(string(text), -1) {
+			if parts++; !strings.Contains(part[1], `"next" "`) {
+				t.Errorf("%s: %s", name, part[1])
+			}
+		}
+	}
+	if parts < 20 {
+		t.Errorf("%d empty parts were found", parts)
 	}
 }

@@ -1,6 +1,11 @@
-package web
+// Package format writes numbers, times and foreign texts for people, in HTML and in words, and explains numbers and codes.
+// What it returns as HTML is made of numbers and constants alone; foreign texts are returned as text, which html/template
+// escapes.
+package format
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"net/netip"
@@ -20,24 +25,28 @@ const (
 	shortText = 80
 )
 
-// funcs are the functions of templates.
-func (s *site) funcs() template.FuncMap {
+// Funcs returns the functions of templates. Times are relative to now.
+func Funcs(now func() time.Time) template.FuncMap {
 	return template.FuncMap{
-		"anchor": anchor, "asset": s.assets.url, "bar": bar, "command": command, "count": count, "dict": dict,
-		"gauge": gauge, "host": hostOf, "identicon": identicon, "icon": icon, "join": strings.Join, "long": func(t string) string { return clean(t, longText) },
-		"lower": strings.ToLower, "number": number, "orElse": orElse, "percent": percent, "prefix": func() string { return prefix },
-		"pct": pct, "plural": plural, "score": score, "short": func(t string) string { return clean(t, shortText) },
-		"shorten": shorten, "span": span, "time": s.when, "title": capital, "tokenOf": tokenOf, "words": words, "sign": sign,
+		"anchor": Anchor, "bar": bar, "count": Count, "dict": dict, "gauge": gauge, "host": hostOf, "identicon": identicon,
+		"icon": icon, "join": strings.Join, "long": func(t string) string { return Clean(t, longText) },
+		"lower": strings.ToLower, "number": Number, "orElse": OrElse, "percent": percent, "pct": pct, "plural": Plural,
+		"score": score, "short": Short, "shorten": Shorten, "span": span,
+		"time":  func(t *time.Time) template.HTML { return when(now(), t) },
+		"title": capital, "tokenOf": tokenOf, "words": words, "sign": sign,
 		"list":  func(items ...any) []any { return items },
-		"chart": chart, "dollars": dollars, "millis": millis, "wei": wei,
+		"chart": Chart, "dollars": Dollars, "millis": Millis, "wei": Wei,
 		// A pointer is true for templates also where it points to false or zero.
 		"yes": func(p *bool) bool { return p != nil && *p }, "some": func(n *int64) bool { return n != nil && *n > 0 },
 	}
 }
 
-// clean makes a foreign text showable: bounded to a number of characters, with characters that control direction or
+// Short returns a foreign text for a cell of a table: see Clean.
+func Short(text string) string { return Clean(text, shortText) }
+
+// Clean makes a foreign text showable: bounded to a number of characters, with characters that control direction or
 // cannot be seen replaced by their code points. html/template escapes the rest.
-func clean(text string, most int) string {
+func Clean(text string, most int) string {
 	var out strings.Builder
 	n, joined := 0, 0
 	for _, r := range text {
@@ -69,8 +78,8 @@ func clean(text string, most int) string {
 	return out.String()
 }
 
-// shorten returns an address or hash by its ends, and any other text as it is.
-func shorten(hex string) string {
+// Shorten returns an address or hash by its ends, and any other text as it is.
+func Shorten(hex string) string {
 	if strings.HasPrefix(hex, "0x") && len(hex) > 14 {
 		return hex[:6] + "…" + hex[len(hex)-4:]
 	}
@@ -94,8 +103,8 @@ func hostOf(link string) string {
 	return host
 }
 
-// count writes a number with a thin space between thousands.
-func count(n int64) string {
+// Count writes a number with a thin space between thousands.
+func Count(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
 	if digits[0] == '-' {
@@ -120,8 +129,8 @@ func sign(f float64) string {
 	return score(f)
 }
 
-// number writes a fraction with as many digits as mean something.
-func number(f float64) string {
+// Number writes a fraction with as many digits as mean something.
+func Number(f float64) string {
 	return strings.Replace(strconv.FormatFloat(f, 'g', 3, 64), "-", "−", 1)
 }
 
@@ -136,15 +145,15 @@ func pct(n, all int64) float64 {
 	return float64(n) / float64(all)
 }
 
-// plural writes a number with its noun, which gets an s unless there is one.
-func plural(n int64, noun string) string {
+// Plural writes a number with its noun, which gets an s unless there is one.
+func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	if strings.HasSuffix(noun, "y") {
-		return count(n) + " " + strings.TrimSuffix(noun, "y") + "ies"
+		return Count(n) + " " + strings.TrimSuffix(noun, "y") + "ies"
 	}
-	return count(n) + " " + noun + "s"
+	return Count(n) + " " + noun + "s"
 }
 
 // capital writes a word with a capital.
@@ -155,8 +164,8 @@ func capital(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// orElse returns the text that p points to, and otherwise another one.
-func orElse(p *string, other string) string {
+// OrElse returns the text that p points to, and otherwise another one.
+func OrElse(p *string, other string) string {
 	if p == nil || strings.TrimSpace(*p) == "" {
 		return other
 	}
@@ -172,14 +181,14 @@ func tokenOf(id string) string {
 }
 
 // when writes a time relative to now, with the absolute one on hover.
-func (s *site) when(t *time.Time) template.HTML {
+func when(now time.Time, t *time.Time) template.HTML {
 	if t == nil {
 		return `<span class="soft">time unknown</span>`
 	}
 	u := t.UTC()
 	//nolint:gosec // made of numbers alone
 	return template.HTML(`<time datetime="` + u.Format(time.RFC3339) + `" title="` + u.Format("2006-01-02 15:04:05 UTC") + `">` +
-		ago(s.o.Now(), u) + `</time>`)
+		ago(now, u) + `</time>`)
 }
 
 // span writes a duration in seconds.
@@ -210,4 +219,35 @@ func dict(pairs ...any) (map[string]any, error) {
 		out[name] = pairs[i+1]
 	}
 	return out, nil
+}
+
+// ago says how long ago a time was, for people.
+func ago(now, t time.Time) string {
+	d := now.Sub(t)
+	suffix := " ago"
+	if d < 0 {
+		d, suffix = -d, " from now"
+	}
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s%s", int(d.Seconds()), suffix)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min%s", int(d.Minutes()), suffix)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h%s", int(d.Hours()), suffix)
+	case d < 60*24*time.Hour:
+		return fmt.Sprintf("%d days%s", int(d.Hours()/24), suffix)
+	case d < 2*365*24*time.Hour:
+		return fmt.Sprintf("%d months%s", int(d.Hours()/24/30.4), suffix)
+	}
+	return fmt.Sprintf("%d years%s", int(d.Hours()/24/365), suffix)
+}
+
+// Anchor returns a text for ids of elements that depends on a foreign text alone, so that an element keeps its id while
+// others before it appear and disappear.
+func Anchor(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }
