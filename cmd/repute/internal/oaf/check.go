@@ -128,7 +128,7 @@ func check(ctx context.Context, name string, how problem.Profile, ask *asking) (
 		return Report{}, err
 	}
 	if info.IsDir() {
-		agent, problems, err := load(name, how)
+		agent, problems, err := oafagent.Load(name, how)
 		if err != nil {
 			return Report{}, err
 		}
