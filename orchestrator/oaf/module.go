@@ -44,7 +44,7 @@ func New(a *oafagent.Agent, id *repute.AgentID, wallet string) (*Module, error) 
 		if err != nil {
 			return nil, err
 		}
-		m.subs = append(m.subs, sub{ref, Slug(ref.ID()), identity})
+		m.subs = append(m.subs, sub{ref, slugOf(ref), identity})
 	}
 	slug := Slug(def.ID())
 	kind := "assistance"
@@ -72,6 +72,15 @@ var noSlug = regexp.MustCompile(`[^a-z0-9]+`)
 func Slug(id string) string {
 	s := strings.Trim(noSlug.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	return strings.Trim(s[:min(len(s), 64)], "-")
+}
+
+// slugOf is the slug of the agent that an entry of agents means: that of the directory that was found for it, which the
+// entry can name without its vendor, else of a registered agent.
+func slugOf(ref format.AgentRef) string {
+	if ref.Local != nil {
+		return Slug(ref.Local.ID())
+	}
+	return Slug(ref.ID())
 }
 
 // delegations are the tasks that are delegated to sub-agents, each once.

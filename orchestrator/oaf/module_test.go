@@ -447,6 +447,24 @@ func TestRegisteredSubAgent(t *testing.T) {
 	}
 }
 
+// A sub-agent that was found in a directory is called, also where its entry does not name its vendor.
+func TestLocalSubAgent(t *testing.T) {
+	s := &modeltest.Server{Script: func(n int, r *modeltest.Request) modeltest.Turn {
+		if n == 0 {
+			return call("agent_acme_helper", `{"task":"help"}`)
+		}
+		return modeltest.Turn{Text: "done"}
+	}}
+	h := newHouse(t, s)
+	helper := agent("helper", nil)
+	h.start("", agent("main", func(a *format.Agent) {
+		a.Agents = []format.AgentRef{{Agent: "helper", Local: helper}}
+	}), helper)
+	if run := h.ended(h.submit("acme-main", policy.Bounds{})); run.Status != repute.RunCompleted || len(s.Seen()) != 3 {
+		t.Errorf("%s: %s; %d requests", run.Status, run.Error, len(s.Seen()))
+	}
+}
+
 // Agents of triggers whose event is a tag of the task work first, and the agent sees their results.
 func TestTrigger(t *testing.T) {
 	s := &modeltest.Server{Script: func(_ int, r *modeltest.Request) modeltest.Turn {

@@ -145,12 +145,15 @@ func (s *server) list(ctx context.Context, reads func(tool string) bool) (out li
 			continue
 		}
 		raw, err := toolSchema(t.InputSchema)
+		if err == nil && s.hidden.Replace(t.Name) != t.Name {
+			err = repute.Invalid("name", "has a value of the environment", "a name of its own")
+		}
 		if err != nil {
-			out.Refused = append(out.Refused, refused{fmt.Sprintf("%.200s", t.Name), s.hidden.Replace(err.Error())})
+			out.Refused = append(out.Refused, refused{s.hidden.Replace(t.Name), s.hidden.Replace(err.Error())})
 			continue
 		}
 		text := cmp.Or(s.def.Selection.Describe(t.Name), s.hidden.Replace(t.Description))
-		out.Tools = append(out.Tools, offered{t.Name, cleaned(text), raw, hint})
+		out.Tools = append(out.Tools, offered{t.Name, cleaned(text), json.RawMessage(s.hidden.Replace(string(raw))), hint})
 	}
 	slices.SortFunc(out.Tools, func(a, b offered) int { return strings.Compare(a.Tool, b.Tool) })
 	return out, nil
