@@ -30,7 +30,9 @@ import (
 // from the journal. A Context is safe for concurrent use.
 type Context struct {
 	RunID, TaskID, ParentRunID string
-	OperatorWallet             string
+	// Requester is the name of the caller who gave the task; empty where nobody is named.
+	Requester      string
+	OperatorWallet string
 	// Services are the capabilities of the runtime: tools, the names that Tool accepts, chains, the ids
 	// of the trust and the execution chain, payments, the bounds of Pay where it is allowed, and intents where Intent is.
 	Services  map[string]any
@@ -68,7 +70,7 @@ func (c *Context) leaves(id int64) {
 // context returns the Context in which the agent works during one phase and, in Execute, one step.
 // Calls are numbered per step.
 func (w *work) context(phase repute.Phase, step string) *Context {
-	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent,
+	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent, Requester: w.Task.By,
 		OperatorWallet: w.info.Manifest.OperatorWallet, Services: w.e.services(),
 		Budget: w.terms.Budget.Payment(standard.BudgetOf(w.root().Run.Limits)), Threshold: w.terms.Threshold,
 		Log: w.log.With("phase", phase.String(), "step", step),
@@ -188,15 +190,22 @@ func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, d
 // call journals a call that costs nothing but its number, makes it, and journals its result.
 func (c *Context) call(ctx context.Context, r repute.Receipt,
 	do func(context.Context, string) (json.RawMessage, error)) (json.RawMessage, error) {
-	return c.charged(ctx, r, r.Request, Amount{}, func(ctx context.Context, key string) (json.RawMessage, Amount, error) {
+	return c.charged(ctx, charged{Receipt: r, identity: r.Request}, func(ctx context.Context, key string) (json.RawMessage, Amount, error) {
 		answer, err := do(ctx, key)
 		return answer, Amount{}, err
 	})
 }
 
+// charged is a call before it is journaled. The members are those of LocalCall.
+type charged struct {
+	repute.Receipt
+	identity []byte
+	most     Amount
+	once     bool
+}
+
 // charged journals a call with what it can use, makes it, and journals its result with what it used.
-// identity are the bytes by which the call is found again.
-func (c *Context) charged(ctx context.Context, r repute.Receipt, identity []byte, most Amount,
+func (c *Context) charged(ctx context.Context, r charged,
 	do func(context.Context, string) (json.RawMessage, Amount, error)) (json.RawMessage, error) {
 	if c.phase < repute.PhaseDryRun && r.Kind != repute.CallChain {
 		return nil, transaction.Refuse("phase",
@@ -208,19 +217,16 @@ func (c *Context) charged(ctx context.Context, r repute.Receipt, identity []byte
 		return nil, err
 	}
 	// Another request is another call: an agent need not do the same things again.
-	r.Key = key + "/" + journal.Digest([]byte(r.Ref), identity)[:16]
+	r.Key = key + "/" + journal.Digest([]byte(r.Ref), r.identity)[:16]
 	r.Run, r.Step, r.Request = c.RunID, c.step, journal.Bounded(r.Request)
 	if c.w.databaseFailed() != nil { // nothing that happens after is stored
 		return nil, ErrAway
 	}
-	journaled, known, err := rundb.BeginCall(ctx, c.w.e.db, c.w.lease, r,
-		rundb.Charge{ToolCalls: 1, Tokens: most.Tokens, Cost: most.Cost,
-			MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
+	journaled, err := c.begin(ctx, &r)
 	if err != nil {
-		return nil, c.w.lost(err)
+		return nil, err
 	}
-	c.leaves(journaled.ID)
-	if known && journaled.Done {
+	if journaled.Done {
 		return journaled.Result, journal.Replayed(journaled.Error)
 	}
 	ctx, end := c.w.e.trace.Start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", c.step),
@@ -237,7 +243,7 @@ func (c *Context) charged(ctx context.Context, r repute.Receipt, identity []byte
 	if ctx.Err() != nil && callErr != nil {
 		return nil, callErr // cut off: it may be made again
 	}
-	o := rundb.CallOutcome{Result: answer, Tokens: used.Tokens - most.Tokens, Cost: used.Cost - most.Cost}
+	o := rundb.CallOutcome{Result: answer, Tokens: used.Tokens - r.most.Tokens, Cost: used.Cost - r.most.Cost}
 	if callErr != nil {
 		o.Result, o.Error = nil, callErr.Error()
 	}

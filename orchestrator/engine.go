@@ -334,12 +334,12 @@ func (w *work) cancelled() bool {
 	return root.wasCancelled
 }
 
-// slugs returns the agents that a plan may name.
-func (e *Engine) slugs(ctx context.Context) (map[string]bool, error) {
+// registered returns the agents that a plan may name by their slugs, with their identities; nil for none.
+func (e *Engine) registered(ctx context.Context) (map[string]*repute.AgentID, error) {
 	list, err := rundb.Modules(ctx, e.db)
-	out := map[string]bool{}
+	out := map[string]*repute.AgentID{}
 	for _, m := range list {
-		out[m.Slug] = true
+		out[m.Slug] = m.Agent
 	}
 	return out, err
 }

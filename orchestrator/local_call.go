@@ -30,18 +30,22 @@ type LocalCall struct {
 	Request json.RawMessage
 	// Most is what the call can use. It is taken from the budget before the call, and corrected after it.
 	Most Amount
+	// Once says that the call may have an effect each time that it is made: one that was begun before a crash,
+	// and whose end is unknown, is made again only if a person says so.
+	Once bool
 }
 
 // Local makes a call of the module's own, once: it counts as a tool call, is charged and journaled before it
 // is made, and its answer comes from the journal where it was made before. repute.ErrLimited: the budget is
-// used up. do returns what the call used, also with an error.
+// used up; *ApprovalError: a person must say whether a call of Once is made again. do returns what the call
+// used, also with an error.
 func (c *Context) Local(ctx context.Context, l LocalCall,
 	do func(context.Context, string) (json.RawMessage, Amount, error)) (json.RawMessage, error) {
 	if l.Kind != repute.CallModel && l.Kind != repute.CallTool {
 		return nil, repute.Invalid("kind", fmt.Sprintf("%q is no call of a module", l.Kind), "model or tool")
 	}
 	r := repute.Receipt{Kind: l.Kind, Ref: l.Ref, Summary: l.Summary, Request: l.Request, Domain: "runtime"}
-	return c.charged(ctx, r, l.Identity, l.Most, func(ctx context.Context, key string) (json.RawMessage, Amount, error) {
+	return c.charged(ctx, charged{r, l.Identity, l.Most, l.Once}, func(ctx context.Context, key string) (json.RawMessage, Amount, error) {
 		answer, used, err := do(ctx, key)
 		if err == nil {
 			err = readable("answer", answer)

@@ -58,14 +58,23 @@ func (w *work) makePlan(ctx context.Context) (o outcome) {
 	if err != nil {
 		return outcome{err: err}
 	}
-	registered, err := w.e.slugs(ctx)
+	registered, err := w.e.registered(ctx)
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
+	known := func(slug string) bool {
+		_, ok := registered[slug]
+		return ok
+	}
 	root := w.root()
 	left := min(root.Run.Limits.Steps, int(w.info.Manifest.Budget().Steps))
-	if err := standard.CheckPlan(plan, left, func(slug string) bool { return registered[slug] }); err != nil {
+	if err := standard.CheckPlan(plan, left, known); err != nil {
 		return outcome{err: err, result: standard.Plan{}}
+	}
+	for _, slug := range plan.Agents() {
+		if err := plan.CheckIdentity(slug, registered[slug]); err != nil {
+			return outcome{err: err, result: standard.Plan{}}
+		}
 	}
 	w.plan = plan
 	return outcome{result: plan}

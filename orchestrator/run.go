@@ -32,6 +32,7 @@ type work struct {
 	module repute.Module
 	agent  Module // nil where it is not installed here
 	broken error  // why the module of an agent on another server could not be created
+	wanted error  // the agent is not the one that the plan above names
 	info   standard.Info
 	terms  standard.Terms
 	depth  int // 0: the root run
@@ -327,6 +328,9 @@ func (w *work) perform(ctx context.Context, p repute.Phase) outcome {
 	var o outcome
 	if w.agent == nil && p > repute.PhaseDiscover && p < repute.PhaseRecord { // it was configured when the run began
 		return outcome{err: fmt.Errorf("agent %q is not installed any more: %w", w.Run.Agent, repute.ErrNotFound)}
+	}
+	if w.agent != nil && w.wanted != nil && p < repute.PhaseRecord {
+		return outcome{err: w.wanted}
 	}
 	switch p {
 	case repute.PhaseDiscover:

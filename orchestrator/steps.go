@@ -125,6 +125,7 @@ func (w *work) delegate(ctx context.Context, s standard.Step, inputs map[string]
 	if err != nil {
 		return nil, w.lost(err)
 	}
+	sub.wanted = w.plan.CheckIdentity(s.Agent, sub.module.Agent)
 	return sub.below(ctx)
 }
 

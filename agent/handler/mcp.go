@@ -10,8 +10,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -152,7 +154,8 @@ func client() *sdk.Client {
 }
 
 // MCPEndpoint connects over streamable HTTP, anew for each call, so that a restarted server costs no
-// failed call.
+// failed call. No request goes to another origin than that of URL, wherever a redirect or the server's event
+// endpoint points: the requests have the header, and the server decides what they say.
 type MCPEndpoint struct {
 	URL       string
 	Client    *http.Client // decides what may be reached; see Doer
@@ -163,9 +166,13 @@ type MCPEndpoint struct {
 
 // Session implements Connector.
 func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), error) {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return nil, nil, repute.Invalid("url", "is no URL", "https://host/path") // not quoted: it may have a secret
+	}
 	bounded := *e.Client
-	bounded.Transport = &boundedTransport{cmp.Or(e.Client.Transport, http.DefaultTransport),
-		2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer), e.Header}
+	bounded.Transport = &endpointTransport{next: cmp.Or(e.Client.Transport, http.DefaultTransport), origin: originOf(u),
+		most: 2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer), header: e.Header}
 	var transport sdk.Transport = &sdk.StreamableClientTransport{Endpoint: e.URL, HTTPClient: &bounded,
 		DisableStandaloneSSE: true, MaxRetries: -1}
 	if e.SSE {
@@ -178,15 +185,31 @@ func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), 
 	return session, func() { _ = session.Close() }, nil // the call has ended
 }
 
-// boundedTransport ends answers that are too long, and adds headers to requests.
-type boundedTransport struct {
+// originOf is the scheme, host and port of a URL.
+func originOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}
+
+// endpointTransport sends requests to one origin, adds headers to them, and ends answers that are too long.
+type endpointTransport struct {
 	next   http.RoundTripper
+	origin string
 	most   int64
 	header http.Header
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *endpointTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if to := originOf(req.URL); to != t.origin {
+		if req.Body != nil {
+			_ = req.Body.Close() // a RoundTripper MUST close it; the refusal is what is told
+		}
+		return nil, repute.Invalid("url", fmt.Sprintf("the server sends its client to %.200s", to), "only "+t.origin)
+	}
 	if len(t.header) > 0 {
 		req = req.Clone(req.Context()) // a RoundTripper MUST NOT change its request
 		for name, values := range t.header {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -160,5 +161,39 @@ func TestMCPUnavailable(t *testing.T) {
 	list.Input = json.RawMessage(`[1]`)
 	if _, err := (&handler.MCP{}).Run(t.Context(), list); !errors.Is(err, handler.ErrFailed) {
 		t.Errorf("a list as arguments: %v", err)
+	}
+}
+
+// No request goes to another origin than the configured one, whether a redirect or the event endpoint of an SSE server
+// points there: the token that is sent with each request stays with its server.
+func TestMCPStaysAtOrigin(t *testing.T) {
+	t.Parallel()
+	stolen := make(chan string, 10)
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		stolen <- r.Header.Get("X-Api-Key")
+	}))
+	t.Cleanup(thief.Close)
+	redirects := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(redirects.Close)
+	events := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "event: endpoint\ndata: %s/messages\n\n", thief.URL)
+	}))
+	t.Cleanup(events.Close)
+	for name, e := range map[string]*handler.MCPEndpoint{
+		"redirect":               {URL: redirects.URL},
+		"redirect of events":     {URL: redirects.URL, SSE: true},
+		"endpoint of the events": {URL: events.URL, SSE: true},
+	} {
+		e.Client, e.Header = &http.Client{}, http.Header{"X-Api-Key": {"s3cret"}}
+		_, _, err := e.Session(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "the server sends its client to") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	select {
+	case key := <-stolen:
+		t.Errorf("another host was asked, with the key %q", key)
+	default:
 	}
 }

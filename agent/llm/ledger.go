@@ -11,9 +11,18 @@ type Ledger interface {
 	// Model makes a call of a model. about is shown in records; do MUST be called at most once.
 	Model(ctx context.Context, about ModelCall, do func(context.Context) (Reply, error)) (Reply, error)
 	// Tool makes a call of a tool.
-	Tool(ctx context.Context, name string, input json.RawMessage, do func(context.Context) (string, error)) (string, error)
+	Tool(ctx context.Context, use ToolUse, do func(context.Context) (string, error)) (string, error)
 	// Ends reports whether an error ends the run: the model is not told about it.
 	Ends(ctx context.Context, err error) bool
+}
+
+// ToolUse describes a call of a tool to a Ledger.
+type ToolUse struct {
+	Name  string
+	Input json.RawMessage
+	// Once says that the call may have an effect each time that it is made. A ledger that journals calls MUST
+	// NOT make one again that was begun and whose end is unknown, unless a person says so.
+	Once bool
 }
 
 // ModelCall describes a call of a model to a Ledger.

@@ -24,6 +24,8 @@ type Tool struct {
 	Before func(ctx context.Context, input json.RawMessage) error
 	// Direct says that Run counts and journals the call itself, so that the ledger is not asked.
 	Direct bool
+	// Once is that of ToolUse.
+	Once bool
 }
 
 // Bounds of a conversation. What is 0 has a default.
@@ -42,8 +44,8 @@ const (
 	DefaultToolBytes = 64 << 10
 	DefaultAllBytes  = 1 << 20
 	DefaultWall      = 5 * time.Minute
-	// maxCallsOfTurn bounds the calls of one message of the model; further ones are refused.
-	maxCallsOfTurn = 16
+	// MaxCallsOfTurn bounds the calls of one message of the model; further ones are refused.
+	MaxCallsOfTurn = 16
 	// maxInput bounds the input of a call, in bytes.
 	maxInput = 256 << 10
 	// maxText bounds the text of an answer, in bytes.
@@ -72,12 +74,16 @@ type Answer struct {
 	Turns     int    `json:"turns"`
 	ToolCalls int    `json:"toolCalls"`
 	Usage     Usage  `json:"usage"`
-	// Cut says that the model's tokens were used up before it was done.
-	Cut bool `json:"cut,omitempty"`
+	// Refused counts calls beyond MaxCallsOfTurn, which were not made; the model was told so.
+	Refused int `json:"refusedCalls,omitempty"`
 }
 
-// ErrRefused is returned when the model declines to answer.
-var ErrRefused = errors.New("the model declined to answer")
+var (
+	// ErrRefused is returned when the model declines to answer.
+	ErrRefused = errors.New("the model declined to answer")
+	// ErrCut is returned when the tokens of an answer are used up before its end. The Answer has its beginning.
+	ErrCut = errors.New("the answer is not complete: its tokens were used up")
+)
 
 // conversation is the state of a Loop that runs.
 type conversation struct {
@@ -91,8 +97,23 @@ type conversation struct {
 // Run has the conversation that begins with a message of the user. repute.ErrLimited: a bound or a budget
 // is used up. The Answer has the turns, calls and tokens also on an error.
 func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(l.Bounds.Wall, DefaultWall), errWall)
+	return Within(ctx, l.Bounds.Wall, func(ctx context.Context) (Answer, error) { return l.converse(ctx, user) })
+}
+
+// Within does the work of a conversation in the time that Bounds.Wall gives the whole of it. repute.ErrLimited: the
+// time is used up.
+func Within(ctx context.Context, wall time.Duration, do func(context.Context) (Answer, error)) (Answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(wall, DefaultWall), errWall)
 	defer cancel()
+	answer, err := do(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errWall) {
+		err = errWall
+	}
+	return answer, err
+}
+
+// converse is Run without its bound of time.
+func (l *Loop) converse(ctx context.Context, user string) (Answer, error) {
 	c := &conversation{Loop: l, tools: make(map[string]*Tool, len(l.Tools)),
 		messages: []Message{{Role: RoleUser, Text: user}}}
 	for i := range l.Tools {
@@ -102,11 +123,7 @@ func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
 		if most := cmp.Or(l.Bounds.Turns, DefaultTurns); turn > most {
 			return c.answer, fmt.Errorf("turns: the model did not end after %d: %w", most, repute.ErrLimited)
 		}
-		done, err := c.turn(ctx, turn)
-		if errors.Is(context.Cause(ctx), errWall) && err != nil {
-			err = errWall
-		}
-		if done || err != nil {
+		if done, err := c.turn(ctx, turn); done || err != nil {
 			return c.answer, err
 		}
 	}
@@ -124,19 +141,17 @@ func (c *conversation) turn(ctx context.Context, n int) (done bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("model %s, turn %d: %w", c.ModelName, n, err)
 	}
-	cut := reply.Stop == StopLength // its last call can be unfinished, and which one that is cannot be seen
-	if reply.Stop == StopRefused || cut || len(reply.Calls) == 0 {
-		c.answer.Text, c.answer.Cut = bounded(reply.Text, maxText), cut
-		if reply.Stop == StopRefused {
-			return false, ErrRefused
-		}
-		return true, nil
+	if reply.Stop == StopRefused || reply.Stop == StopLength || len(reply.Calls) == 0 {
+		c.answer.Text = bounded(reply.Text, maxText)
+		return true, c.stopped(reply.Stop)
 	}
 	results := make([]ToolResult, 0, len(reply.Calls))
 	for i, call := range reply.Calls {
 		result := ToolResult{ID: call.ID, Name: call.Name, Failed: true}
-		if i >= maxCallsOfTurn {
-			result.Text = fmt.Sprintf("not called: one message may call at most %d tools", maxCallsOfTurn)
+		if i >= MaxCallsOfTurn {
+			c.answer.Refused++
+			result.Text = fmt.Sprintf("not called: one message may call at most %d tools, and this is call %d of %d",
+				MaxCallsOfTurn, i+1, len(reply.Calls))
 		} else if result, err = c.call(ctx, call); err != nil {
 			return false, fmt.Errorf("tool %.64q: %w", call.Name, err)
 		}
@@ -146,6 +161,19 @@ func (c *conversation) turn(ctx context.Context, n int) (done bool, err error) {
 		Calls: sendable(reply.Calls)},
 		Message{Role: RoleTool, Results: results})
 	return false, nil
+}
+
+// stopped returns the error of a conversation whose last message ended for a reason. The text of a message that was cut is
+// not complete, and its last call can be unfinished: it is no answer.
+func (c *conversation) stopped(why Stop) error {
+	switch why {
+	case StopRefused:
+		return ErrRefused
+	case StopLength:
+		return fmt.Errorf("%w: raise config.max_tokens, which is %d, or max_tokens of the table of models", ErrCut,
+			cmp.Or(c.MaxTokens, DefaultMaxTokens))
+	}
+	return nil
 }
 
 // sendable returns calls whose inputs can be sent back to a provider, which takes JSON objects alone.
@@ -227,7 +255,7 @@ func (c *conversation) run(ctx context.Context, call ToolCall) (string, error) {
 	if bad == nil && tool.Direct {
 		return do(ctx)
 	}
-	return c.Ledger.Tool(ctx, bounded(call.Name, 64), input, do)
+	return c.Ledger.Tool(ctx, ToolUse{bounded(call.Name, 64), input, tool != nil && tool.Once}, do)
 }
 
 // cut shortens a result that is too long for the model.

@@ -150,7 +150,7 @@ func TestStoppedCalls(t *testing.T) {
 				if made != 0 || got.ToolCalls != 0 || len(s.Seen()) != 1 || got.Text != "I call it." {
 					t.Errorf("%d calls in %d requests, %+v", made, len(s.Seen()), got)
 				}
-				if errors.Is(err, llm.ErrRefused) != turn.Refused || got.Cut != turn.Length || err != nil && !turn.Refused {
+				if errors.Is(err, llm.ErrRefused) != turn.Refused || errors.Is(err, llm.ErrCut) != turn.Length {
 					t.Errorf("%+v, %v", got, err)
 				}
 			})
@@ -234,5 +234,33 @@ func TestTokenBudget(t *testing.T) {
 	}
 	if used, _ := meter.Used(); used.Total() != 780 || used != got.Usage || len(s.Seen()) != 2 {
 		t.Errorf("used %+v in %d calls, want 780 in 2", used, len(s.Seen()))
+	}
+}
+
+// A message may call a bounded number of tools: the model is told of each call that was not made, and the answer counts
+// them.
+func TestTooManyCalls(t *testing.T) {
+	const extra = 4
+	turn := modeltest.Turn{}
+	for range llm.MaxCallsOfTurn + extra {
+		turn.Calls = append(turn.Calls, modeltest.Call{Name: "add", Input: `{"a":1}`})
+	}
+	for provider := range providers() {
+		t.Run(provider, func(t *testing.T) {
+			s := modeltest.New(turn, modeltest.Turn{Text: "done"})
+			got, err := ask(t, provider, s, nil)
+			if err != nil || got.ToolCalls != llm.MaxCallsOfTurn || got.Refused != extra {
+				t.Errorf("%+v, %v", got, err)
+			}
+			told := 0
+			for _, text := range s.Seen()[1].Texts {
+				if strings.Contains(text, "not called: one message may call at most 16 tools") {
+					told++
+				}
+			}
+			if told != extra {
+				t.Errorf("the model is told of %d calls, want %d: %q", told, extra, s.Seen()[1].Texts)
+			}
+		})
 	}
 }

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -79,8 +78,7 @@ func (m *Meter) Used() (Usage, repute.Micros) {
 }
 
 // Tool implements Ledger.
-func (m *Meter) Tool(ctx context.Context, _ string, _ json.RawMessage,
-	do func(context.Context) (string, error)) (string, error) {
+func (m *Meter) Tool(ctx context.Context, _ ToolUse, do func(context.Context) (string, error)) (string, error) {
 	return do(ctx)
 }
 

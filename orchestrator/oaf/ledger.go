@@ -49,10 +49,9 @@ func (l *ledger) amount(u llm.Usage) orchestrator.Amount {
 }
 
 // Tool implements llm.Ledger.
-func (l *ledger) Tool(ctx context.Context, name string, input json.RawMessage,
-	do func(context.Context) (string, error)) (string, error) {
-	raw, err := l.c.Local(ctx, orchestrator.LocalCall{Kind: repute.CallTool, Ref: name, Summary: "tool " + name,
-		Identity: input, Request: input},
+func (l *ledger) Tool(ctx context.Context, use llm.ToolUse, do func(context.Context) (string, error)) (string, error) {
+	raw, err := l.c.Local(ctx, orchestrator.LocalCall{Kind: repute.CallTool, Ref: use.Name, Summary: "tool " + use.Name,
+		Identity: use.Input, Request: use.Input, Once: use.Once},
 		func(ctx context.Context, _ string) (json.RawMessage, orchestrator.Amount, error) {
 			text, err := do(ctx)
 			return journal.JSON(text), orchestrator.Amount{}, err

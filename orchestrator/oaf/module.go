@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,7 +30,8 @@ type Module struct {
 // sub is a sub-agent.
 type sub struct {
 	format.AgentRef
-	slug string
+	slug     string
+	identity string // that the entry names, in the form of standard.Plan.Identities; empty for none
 }
 
 // New returns the module of an agent. id is its onchain identity, nil for none, and wallet the account of its
@@ -38,7 +40,11 @@ func New(a *oafagent.Agent, id *repute.AgentID, wallet string) (*Module, error) 
 	def := a.Definition()
 	m := &Module{agent: a}
 	for _, ref := range def.Agents {
-		m.subs = append(m.subs, sub{ref, Slug(ref.ID())})
+		identity, err := oafagent.IdentityOf(ref)
+		if err != nil {
+			return nil, err
+		}
+		m.subs = append(m.subs, sub{ref, slugOf(ref), identity})
 	}
 	slug := Slug(def.ID())
 	kind := "assistance"
@@ -66,6 +72,15 @@ var noSlug = regexp.MustCompile(`[^a-z0-9]+`)
 func Slug(id string) string {
 	s := strings.Trim(noSlug.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	return strings.Trim(s[:min(len(s), 64)], "-")
+}
+
+// slugOf is the slug of the agent that an entry of agents means: that of the directory that was found for it, which the
+// entry can name without its vendor, else of a registered agent.
+func slugOf(ref format.AgentRef) string {
+	if ref.Local != nil {
+		return Slug(ref.Local.ID())
+	}
+	return Slug(ref.ID())
 }
 
 // delegations are the tasks that are delegated to sub-agents, each once.
@@ -119,7 +134,11 @@ func (m *Module) Plan(_ context.Context, t standard.Task, _ *orchestrator.Contex
 		p.Steps, own.DependsOn = append(p.Steps, step), append(own.DependsOn, step.ID)
 	}
 	p.Steps = append(p.Steps, own)
+	p.Identities = map[string]string{}
 	for _, s := range m.subs {
+		if s.identity != "" && s.slug != m.info.Slug {
+			p.Identities[s.slug] = s.identity
+		}
 		if s.slug != m.info.Slug && !slices.Contains(p.OnDemand, s.slug) {
 			p.OnDemand = append(p.OnDemand, s.slug)
 		}
@@ -164,9 +183,9 @@ func (m *Module) work(ctx context.Context, t standard.Task, inputs map[string]js
 	}
 	led := &ledger{c: c, price: m.agent.Price, own: llm.Meter{Budget: budget, Price: m.agent.Price}}
 	stream := &stream{c: c}
-	answer, err := m.agent.Run(ctx, oafagent.Session{ID: cmp.Or(oafagent.SessionName(t.Input), c.TaskID), Ledger: led,
-		Delegates: m.delegates(c),
-		Confirm:   c.Confirm, Text: func(turn int, text string) { stream.add(ctx, turn, text) }}, prompt(t, inputs))
+	scope, session := sessionOf(t, c)
+	answer, err := m.agent.Run(ctx, oafagent.Session{ID: session, Scope: scope, Ledger: led, Delegates: m.delegates(c),
+		Confirm: c.Confirm, Text: func(turn int, text string) { stream.add(ctx, turn, text) }}, prompt(t, inputs))
 	stream.flush(ctx)
 	if err == nil {
 		return json.Marshal(answer)
@@ -181,6 +200,16 @@ func (m *Module) work(ctx context.Context, t standard.Task, inputs map[string]js
 	}
 	return json.Marshal(llm.Answer{Text: delegated(result), Turns: answer.Turns, ToolCalls: answer.ToolCalls,
 		Usage: answer.Usage})
+}
+
+// sessionOf returns the sessions of the caller who gave the task, and the one of the task: nobody reads what others told
+// the agent. A task that nobody is named for has a session of its own.
+func sessionOf(t standard.Task, c *orchestrator.Context) (scope, session string) {
+	scope = "tasks/" + url.PathEscape(c.Requester) + "/"
+	if c.Requester == "" {
+		scope += url.PathEscape(c.TaskID) + "/"
+	}
+	return scope, scope + cmp.Or(oafagent.SessionName(t.Input), c.TaskID)
 }
 
 // budget is the bound of the agent's own file.
@@ -278,8 +307,9 @@ func (m *Module) Summarize(_ context.Context, _ standard.Task, done standard.Exe
 	a, _ := answerOf(done) // without an answer its text is empty
 	s := standard.Summary{Text: a.Text, Receipts: []string{}, Warnings: []string{}, KeyActions: []string{
 		fmt.Sprintf("%d turns, %d tool calls, %d tokens", a.Turns, a.ToolCalls, a.Usage.Total())}}
-	if a.Cut {
-		s.Warnings = append(s.Warnings, "the answer ends where the model's tokens were used up")
+	if a.Refused > 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%d calls of tools were not made: one message of the model may have %d",
+			a.Refused, llm.MaxCallsOfTurn))
 	}
 	return s, nil
 }

@@ -3,6 +3,7 @@ package oaf_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -70,8 +71,8 @@ func (h *house) start(rules string, defs ...*format.Agent) (stop func()) {
 	h.t.Helper()
 	var modules []orchestrator.Module
 	for _, d := range defs {
-		a, err := oafagent.New(h.t.Context(), d, oafagent.Options{Models: h.models,
-			Getenv: func(string) string { return "" }})
+		a, err := oafagent.New(h.t.Context(), d, oafagent.Options{Models: h.models, Client: &http.Client{},
+			Memory: oafagent.Stored{DB: h.db}, Getenv: func(string) string { return "" }})
 		ok(h.t, err)
 		m, err := oaf.New(a, nil, "")
 		ok(h.t, err)
@@ -110,6 +111,23 @@ func (h *house) until(what string, is func() bool) {
 			h.t.Fatalf("%s: it did not happen", what)
 		}
 	}
+}
+
+// awaited waits until a task's root run waits for a person, and returns what it waits for.
+func (h *house) awaited(task repute.Task) rundb.Decision {
+	h.t.Helper()
+	var open []rundb.Decision
+	h.until("the run waits", func() bool {
+		runs, err := rundb.TaskRuns(h.t.Context(), h.db, task.ID)
+		ok(h.t, err)
+		if len(runs) == 0 || runs[0].Awaiting == "" {
+			return false
+		}
+		open, err = rundb.Awaited(h.t.Context(), h.db, runs[0].ID)
+		ok(h.t, err)
+		return len(open) > 0
+	})
+	return open[0]
 }
 
 // submit asks for a task.
@@ -425,6 +443,24 @@ func TestRegisteredSubAgent(t *testing.T) {
 	run := h.ended(h.submit("acme-main", policy.Bounds{}))
 	if run.Status != repute.RunFailed || !strings.Contains(run.Error,
 		`"acme-remote" is not registered`) || len(s.Seen()) != 0 {
+		t.Errorf("%s: %s; %d requests", run.Status, run.Error, len(s.Seen()))
+	}
+}
+
+// A sub-agent that was found in a directory is called, also where its entry does not name its vendor.
+func TestLocalSubAgent(t *testing.T) {
+	s := &modeltest.Server{Script: func(n int, r *modeltest.Request) modeltest.Turn {
+		if n == 0 {
+			return call("agent_acme_helper", `{"task":"help"}`)
+		}
+		return modeltest.Turn{Text: "done"}
+	}}
+	h := newHouse(t, s)
+	helper := agent("helper", nil)
+	h.start("", agent("main", func(a *format.Agent) {
+		a.Agents = []format.AgentRef{{Agent: "helper", Local: helper}}
+	}), helper)
+	if run := h.ended(h.submit("acme-main", policy.Bounds{})); run.Status != repute.RunCompleted || len(s.Seen()) != 3 {
 		t.Errorf("%s: %s; %d requests", run.Status, run.Error, len(s.Seen()))
 	}
 }

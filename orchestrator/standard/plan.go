@@ -2,6 +2,8 @@ package standard
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"repute"
@@ -67,7 +69,36 @@ func CheckPlan(p Plan, most int, known func(slug string) bool) error {
 			}
 		}
 	}
+	for _, slug := range slices.Sorted(maps.Keys(p.Identities)) {
+		if _, err := repute.ParseAgentRef(p.Identities[slug]); err != nil || !slices.Contains(p.Agents(), slug) {
+			return repute.Invalid("plan.identities", fmt.Sprintf("%.80q of %.80q is no id of an agent of the plan",
+				p.Identities[slug], slug), "the slug of an agent of the plan, with "+repute.AgentIDForms)
+		}
+	}
 	return checkCycles(p)
+}
+
+// CheckIdentity refuses an agent whose identity is not the one that the plan wants. has is nil for none. The error is
+// repute.ErrInvalid.
+func (p Plan) CheckIdentity(slug string, has *repute.AgentID) error {
+	text, ok := p.Identities[slug]
+	if !ok {
+		return nil
+	}
+	want, err := repute.ParseAgentRef(text)
+	if err != nil {
+		return err
+	}
+	shown := "none"
+	if has != nil {
+		if want.TokenID == has.TokenID && (want.ChainID == 0 || want.ChainID == has.ChainID) &&
+			(want.Registry == nil || *want.Registry == has.Registry) {
+			return nil
+		}
+		shown = has.String()
+	}
+	return repute.Invalid("plan.identities."+slug, fmt.Sprintf("is %.120q, and the identity of the registered agent is %s",
+		text, shown), "name the identity that the agent has, or register the agent that has this one")
 }
 
 // checkCycles takes away steps that wait for nothing until none is left.

@@ -25,6 +25,9 @@ type Plan struct {
 	// OnDemand are agents that a step of the coordinator's own may delegate to (Context.Delegate). Policies
 	// see them among the agents of the plan.
 	OnDemand []string `json:"onDemand,omitempty"`
+	// Identities are the onchain identities that agents of the plan MUST have, by slug, in a form of
+	// repute.ParseAgentRef: a chain or a registry that one leaves open may be any.
+	Identities map[string]string `json:"identities,omitempty"`
 }
 
 // Step is one part of a plan.

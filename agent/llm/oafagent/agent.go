@@ -3,8 +3,6 @@ package oafagent
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -19,6 +17,9 @@ import (
 	"repute/manifest/oaf"
 )
 
+// MaxCallTime bounds one call of a server's tool, whatever its configuration says.
+const MaxCallTime = 5 * time.Minute
+
 // Options are what the operator gives an agent.
 type Options struct {
 	Models *modelfile.Table
@@ -28,10 +29,13 @@ type Options struct {
 	// Programs allows programs that the agent brings: MCP servers over standard input and output, which no
 	// limits bind, and scripts of skills, under limits of the kernel.
 	Programs bool
-	Client   *http.Client // for MCP servers over HTTP; it decides what may be reached
-	Memory   Memory       // nil: memory lasts as long as a conversation
-	Bounds   llm.Bounds
-	Log      *slog.Logger
+	// Client is for MCP servers over HTTP. The agent's files choose their addresses: it MUST refuse internal ones.
+	Client *http.Client
+	Memory Memory // nil: memory lasts as long as a conversation
+	Bounds llm.Bounds
+	// Rates are shared by all agents of a process; nil: the agent has its own.
+	Rates *Rates
+	Log   *slog.Logger
 }
 
 // Agent is an agent that can run. It is safe for concurrent use.
@@ -45,41 +49,6 @@ type Agent struct {
 	notes    []string
 }
 
-// Settings are the section "repute" of harnessConfig.
-type Settings struct {
-	AgentID    json.RawMessage `json:"agentId"` // token id, as a number or a text of digits
-	Chain      uint64          `json:"chain"`
-	Registry   string          `json:"registry"` // address of the identity registry; that of the chain
-	MaxTokens  int64           `json:"maxTokens"`
-	MaxCostUSD json.RawMessage `json:"maxCostUsd"` // dollars, as a number or a text
-	MaxTurns   int             `json:"maxTurns"`
-}
-
-// SettingsOf reads the section of an agent. repute.ErrInvalid names the member that is wrong.
-func SettingsOf(def *oaf.Agent) (s Settings, err error) {
-	if _, err := def.HarnessConfig("repute", &s); err != nil {
-		return s, repute.Invalid("harnessConfig.repute", fmt.Sprintf("%.200s", err.Error()),
-			"agentId, chain, registry, maxTokens, maxCostUsd, maxTurns")
-	}
-	if s.MaxTokens < 0 || s.MaxTurns < 0 {
-		return s, repute.Invalid("harnessConfig.repute", "has a negative bound", "1 or more")
-	}
-	_, err = s.Budget()
-	return s, err
-}
-
-// Budget is what a run of the agent may use by its own file.
-func (s *Settings) Budget() (b llm.Budget, err error) {
-	b.Tokens = s.MaxTokens
-	if text := strings.Trim(string(s.MaxCostUSD), `"`); text != "" && text != "null" {
-		b.Cost, err = repute.ParseDollars("harnessConfig.repute.maxCostUsd", text)
-	}
-	return b, err
-}
-
-// Identity is the token id of the agent's onchain identity, in digits; empty for none.
-func (s *Settings) Identity() string { return strings.Trim(string(s.AgentID), `"`) }
-
 // New prepares an agent. Nothing is connected yet. repute.ErrInvalid, repute.ErrNotFound: what the agent needs
 // is not allowed or not configured.
 func New(ctx context.Context, def *oaf.Agent, o Options) (*Agent, error) {
@@ -89,6 +58,9 @@ func New(ctx context.Context, def *oaf.Agent, o Options) (*Agent, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Rates == nil {
+		o.Rates = &Rates{}
 	}
 	a := &Agent{def: def, settings: s, o: o}
 	if a.entry, err = o.Models.Find(def.Model.Provider, cmp.Or(def.Model.Alias, def.Model.Name)); err != nil {
@@ -106,6 +78,7 @@ func New(ctx context.Context, def *oaf.Agent, o Options) (*Agent, error) {
 			a.note("MCP server %.80s is left out: %v", def.Servers[i].Name, err)
 			continue
 		}
+		srv.rate = o.Rates.of(def, srv.def)
 		a.servers = append(a.servers, srv)
 		a.notes = append(a.notes, srv.notes()...)
 	}
@@ -126,7 +99,12 @@ func (a *Agent) required(s *oaf.Server) bool {
 // noteUnknown notes what the agent declares and this runtime does not have.
 func (a *Agent) noteUnknown() {
 	for _, t := range a.def.Tools {
-		a.note("tool %.80q is of another harness: it is not offered to the model", t)
+		if !listed([]string{t}, scriptNames()) {
+			a.note("tool %.80q is of another harness: it is not offered to the model", t)
+		}
+	}
+	if a.o.Programs && a.hasScripts() && !(a.mayRunScripts() && a.permits(scriptNames())) {
+		a.note("scripts of skills are not run: the agent's tools do not allow Bash")
 	}
 	for _, r := range a.def.Skills {
 		if !r.IsLocal() {
@@ -164,7 +142,8 @@ func (a *Agent) Close() {
 type Session struct {
 	// ID names what the agent remembers: conversations with the same id share a memory.
 	ID string
-	// Scope begins the ids of the sessions that the agent may search; empty: all of them.
+	// Scope begins the ids of the sessions that the agent may search. An empty one is that of all sessions, whoever
+	// talked in them.
 	Scope string
 	// Ledger makes the calls.
 	Ledger llm.Ledger
@@ -177,25 +156,27 @@ type Session struct {
 	Text func(turn int, text string)
 }
 
-// Run has a conversation.
+// Run has a conversation. Its bound of time includes what is asked before the model is: the servers and the memory.
 func (a *Agent) Run(ctx context.Context, s Session, user string) (llm.Answer, error) {
-	r := &run{Agent: a, s: s}
-	tools, err := r.tools(ctx)
-	if err != nil {
-		return llm.Answer{}, err
-	}
-	memory, err := r.remembered(ctx)
-	if err != nil {
-		return llm.Answer{}, err
-	}
-	bounds := a.o.Bounds
-	if a.settings.MaxTurns > 0 && (bounds.Turns == 0 || a.settings.MaxTurns < bounds.Turns) {
-		bounds.Turns = a.settings.MaxTurns
-	}
-	l := &llm.Loop{Model: a.model, ModelName: a.entry.Model, System: a.system(memory),
-		Temperature: a.def.Config.Temperature,
-		MaxTokens:   int64(a.def.Config.MaxTokens), Tools: tools, Bounds: bounds, Ledger: s.Ledger, Text: s.Text}
-	return l.Run(ctx, user)
+	return llm.Within(ctx, a.o.Bounds.Wall, func(ctx context.Context) (llm.Answer, error) {
+		r := &run{Agent: a, s: s}
+		tools, err := r.tools(ctx)
+		if err != nil {
+			return llm.Answer{}, err
+		}
+		memory, err := r.remembered(ctx)
+		if err != nil {
+			return llm.Answer{}, err
+		}
+		bounds := a.o.Bounds
+		if a.settings.MaxTurns > 0 && (bounds.Turns == 0 || a.settings.MaxTurns < bounds.Turns) {
+			bounds.Turns = a.settings.MaxTurns
+		}
+		l := &llm.Loop{Model: a.model, ModelName: a.entry.Model, System: a.system(memory),
+			Temperature: a.def.Config.Temperature, MaxTokens: int64(a.def.Config.MaxTokens), Tools: tools, Bounds: bounds,
+			Ledger: s.Ledger, Text: s.Text}
+		return l.Run(ctx, user)
+	})
 }
 
 // run is one conversation.
@@ -224,78 +205,27 @@ func (a *Agent) system(memory []Block) string {
 	return b.String()
 }
 
-// tools are all tools of the conversation, without those that the agent's file denies.
-func (r *run) tools(ctx context.Context) ([]llm.Tool, error) {
+// tools are all tools of the conversation that the agent's file lets the model use.
+func (r *run) tools(ctx context.Context) (out []llm.Tool, err error) {
 	list := append(r.skillTools(), r.memoryTools()...)
+	for _, d := range r.s.Delegates {
+		list = append(list, own(r.confirm(d), "Task"))
+	}
 	served, err := r.serverTools(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list = append(list, served...)
-	for _, d := range r.s.Delegates {
-		list = append(list, r.confirm(d))
-	}
 	names := map[string]bool{}
-	out := list[:0]
-	for _, t := range list {
-		if r.def.Denies(t.Name) || names[t.Name] {
+	for _, t := range append(list, served...) {
+		if !r.permits(t.names) {
+			continue
+		}
+		if names[t.Name] {
+			r.o.Log.WarnContext(ctx, "a tool is left out, because another one has its name", "agent", r.def.ID(), "tool", t.Name)
 			continue
 		}
 		names[t.Name] = true
-		out = append(out, t)
+		out = append(out, t.Tool)
 	}
 	return out, nil
-}
-
-// denies reports whether the agent's file denies a tool of a server. The server's and the tool's own names are tested,
-// because the name that the model sees has other characters and can be shortened.
-func (a *Agent) denies(s *server, tool string) bool {
-	names := []string{s.def.Name, s.name, tool, s.def.Name + separator + tool, s.toolName(tool)}
-	if s.def.Vendor != "" {
-		vendor := "@" + strings.TrimPrefix(s.def.Vendor, "@")
-		names = append(names, vendor+"/"+s.def.Name, vendor[1:]+"/"+s.def.Name)
-	}
-	return slices.ContainsFunc(names, a.def.Denies)
-}
-
-// maxShown bounds an input that a person confirms, in bytes, because all of it MUST fit in the reason of a decision.
-const maxShown = 2000
-
-// confirm makes a tool ask a person before each call, where the agent's file requires it. The name of the action has a
-// digest of the input, so that an approval is never found for another input.
-func (r *run) confirm(t llm.Tool) llm.Tool {
-	if !r.def.Config.RequireConfirmation {
-		return t
-	}
-	t.Before = func(ctx context.Context, input json.RawMessage) error {
-		if r.s.Confirm == nil {
-			return fmt.Errorf("the agent's file requires a confirmation, and nobody can be asked here: %w", repute.ErrInvalid)
-		}
-		if len(input) > maxShown {
-			return repute.Invalid("input", fmt.Sprintf("has %d bytes, and a person who confirms the call is shown at most %d",
-				len(input), maxShown), "a shorter input, or several calls")
-		}
-		r.acted++
-		sum := sha256.Sum256(input)
-		return r.s.Confirm(ctx, fmt.Sprintf("%d-%s-%x", r.acted, t.Name, sum[:8]),
-			fmt.Sprintf("call %s with %s", t.Name, input))
-	}
-	return t
-}
-
-// callTime bounds one call of a tool where its server does not say.
-const callTime = 30 * time.Second
-
-// schema is a JSON Schema of an object with these texts.
-func schema(names ...string) json.RawMessage {
-	properties := map[string]any{}
-	for _, n := range names {
-		properties[n] = map[string]any{"type": "string"}
-	}
-	raw, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": names,
-		"additionalProperties": false})
-	if err != nil {
-		return json.RawMessage(`{"type":"object"}`) // not reached: texts are JSON
-	}
-	return raw
 }

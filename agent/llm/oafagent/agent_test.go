@@ -232,8 +232,12 @@ func TestPermissions(t *testing.T) {
 			"there is no tool"},
 		"nobody confirms": {func(a *oaf.Agent) { a.Config.RequireConfirmation = true }, "write_file", "/x",
 			"nobody can be asked"},
-		"reading is no action": {func(a *oaf.Agent) { a.Config.RequireConfirmation = true }, "read_file", "/x",
-			"read_file of"},
+		"a server's own word": {func(a *oaf.Agent) { a.Config.RequireConfirmation = true }, "read_file", "/x",
+			"nobody can be asked"},
+		"reading is no action": {func(a *oaf.Agent) {
+			a.Config.RequireConfirmation = true
+			a.Harness = map[string]json.RawMessage{"repute": json.RawMessage(`{"readOnlyTools":["files__read_*"]}`)}
+		}, "read_file", "/x", "read_file of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{served(t, oaf.TransportHTTP, "")}}

@@ -37,8 +37,8 @@ func (c *Capability) Run(ctx context.Context, call capability.Call) (json.RawMes
 	answer, err := c.Agent.Run(ctx, Session{ID: session, Scope: scope, Ledger: meter}, string(call.Input))
 	used, cost := meter.Used()
 	c.Agent.o.Log.InfoContext(ctx, "agent answered", "agent", c.Agent.def.ID(), "capability", call.Capability,
-		"requestId", call.RequestID, "turns", answer.Turns, "toolCalls", answer.ToolCalls, "tokens", used.Total(),
-		"costUsd", cost.String(), "error", err)
+		"requestId", call.RequestID, "turns", answer.Turns, "toolCalls", answer.ToolCalls, "refusedCalls", answer.Refused,
+		"tokens", used.Total(), "costUsd", cost.String(), "error", err)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
@@ -87,6 +87,8 @@ func failure(ctx context.Context, err error) error {
 		return fmt.Errorf("the run was ended: %w", context.Cause(ctx))
 	case errors.Is(err, repute.ErrUnavailable):
 		return fmt.Errorf("%w: the model or a server of the agent cannot be reached", repute.ErrUnavailable)
+	case errors.Is(err, llm.ErrCut):
+		return fmt.Errorf("%w: the model's answer is not complete, because its tokens were used up", handler.ErrFailed)
 	case errors.Is(err, repute.ErrLimited):
 		return fmt.Errorf("%w: the agent used up its bounds", handler.ErrFailed)
 	}

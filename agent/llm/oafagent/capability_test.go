@@ -62,7 +62,7 @@ func TestRead(t *testing.T) {
 	}
 	s, err := oafagent.SettingsOf(a)
 	ok(t, err)
-	if b, err := s.Budget(); err != nil || b.Cost != 250_000 || s.Identity() != "7" || s.Chain != 1 {
+	if b, err := s.Budget(); err != nil || b.Cost != 250_000 || s.Identity() != "1:7" {
 		t.Errorf("%+v, %+v, %v", s, b, err)
 	}
 	for _, bad := range []string{"absent", "."} {

@@ -2,9 +2,7 @@ package oafagent
 
 import (
 	"context"
-	"fmt"
 
-	"repute"
 	"repute/manifest/oaf"
 )
 
@@ -24,13 +22,13 @@ func (l Lister) ListTools(ctx context.Context, def oaf.Server) ([]string, error)
 	defer cancel()
 	session, done, err := s.connect.Session(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("it cannot be reached: %.200s: %w", err.Error(), repute.ErrUnavailable)
+		return nil, s.failure("it cannot be reached", err)
 	}
 	defer done()
 	names := []string{}
 	for t, err := range session.Tools(ctx, nil) {
 		if err != nil {
-			return nil, fmt.Errorf("its tools cannot be listed: %.200s: %w", err.Error(), repute.ErrUnavailable)
+			return nil, s.failure("its tools cannot be listed", err)
 		}
 		if names = append(names, t.Name); len(names) >= 10*maxTools {
 			break // a hostile server can list tools without end

@@ -43,7 +43,8 @@ func (r *run) remembered(ctx context.Context) ([]Block, error) {
 	if r.def.Memory == nil || len(r.def.Memory.Blocks) == 0 {
 		return nil, nil
 	}
-	text, err := r.s.Ledger.Tool(ctx, "memory_read", json.RawMessage(`{}`), func(ctx context.Context) (string, error) {
+	use := llm.ToolUse{Name: "memory_read", Input: json.RawMessage(`{}`)}
+	text, err := r.s.Ledger.Tool(ctx, use, func(ctx context.Context) (string, error) {
 		stored := map[string]string{}
 		if r.o.Memory != nil {
 			list, err := r.o.Memory.Blocks(ctx, r.def.ID(), r.s.ID)
@@ -73,18 +74,17 @@ func (r *run) remembered(ctx context.Context) ([]Block, error) {
 }
 
 // memoryTools edit and search the memory.
-func (r *run) memoryTools() (out []llm.Tool) {
+func (r *run) memoryTools() (out []tool) {
 	if r.def.Memory == nil || r.o.Memory == nil {
 		return nil
 	}
-	out = append(out, llm.Tool{ToolDef: llm.ToolDef{Name: "memory_search",
+	out = append(out, own(llm.Tool{ToolDef: llm.ToolDef{Name: "memory_search",
 		Description: "Finds blocks of your memory, of earlier conversations too, by words.", Schema: schema("query")},
-		Run: r.search})
-	if r.def.Memory.Type != oaf.MemoryReadOnly {
-		out = append(out, llm.Tool{ToolDef: llm.ToolDef{Name: "memory_edit",
-			Description: "Replaces the text of a block of your memory: " + r.labels() + ".", Schema: schema("label",
-				"text")},
-			Run: r.edit})
+		Run: r.search}, ""))
+	if r.def.Memory.Type == oaf.MemoryEditable {
+		out = append(out, own(r.confirm(llm.Tool{ToolDef: llm.ToolDef{Name: "memory_edit",
+			Description: "Replaces the text of a block of your memory: " + r.labels() + ".",
+			Schema:      schema("label", "text")}, Run: r.edit}), ""))
 	}
 	return out
 }

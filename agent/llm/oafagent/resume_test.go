@@ -2,7 +2,6 @@ package oafagent_test
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -19,16 +18,15 @@ type kept struct {
 	lists map[string]string
 }
 
-func (k *kept) Tool(ctx context.Context, name string, input json.RawMessage,
-	do func(context.Context) (string, error)) (string, error) {
-	if name != "mcp_tools" {
+func (k *kept) Tool(ctx context.Context, use llm.ToolUse, do func(context.Context) (string, error)) (string, error) {
+	if use.Name != "mcp_tools" {
 		return do(ctx)
 	}
-	if text, ok := k.lists[string(input)]; ok {
+	if text, ok := k.lists[string(use.Input)]; ok {
 		return text, nil
 	}
 	text, err := do(ctx)
-	k.lists[string(input)] = text
+	k.lists[string(use.Input)] = text
 	return text, err
 }
 

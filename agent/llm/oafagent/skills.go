@@ -28,25 +28,32 @@ const (
 )
 
 // skillTools read skills on demand, so that a conversation begins with their names and descriptions alone.
-func (r *run) skillTools() (out []llm.Tool) {
+func (r *run) skillTools() (out []tool) {
 	if len(r.def.LocalSkills) == 0 {
 		return nil
 	}
-	out = []llm.Tool{
-		{ToolDef: llm.ToolDef{Name: "skill", Description: "Returns the instructions of a skill and the names of its files.",
-			Schema: schema("name")}, Run: r.readSkill},
-		{ToolDef: llm.ToolDef{Name: "skill_file", Description: "Returns a text file of a skill.",
-			Schema: schema("name", "path")}, Run: r.readFile},
+	out = []tool{
+		own(llm.Tool{ToolDef: llm.ToolDef{Name: "skill",
+			Description: "Returns the instructions of a skill and the names of its files.",
+			Schema:      schema("name")}, Run: r.readSkill}, "Skill"),
+		own(llm.Tool{ToolDef: llm.ToolDef{Name: "skill_file", Description: "Returns a text file of a skill.",
+			Schema: schema("name", "path")}, Run: r.readFile}, "Read"),
 	}
-	if r.o.Programs && r.hasScripts() {
-		out = append(out, r.confirm(llm.Tool{ToolDef: llm.ToolDef{Name: "skill_script",
+	if r.o.Programs && r.hasScripts() && r.mayRunScripts() {
+		out = append(out, tool{r.confirm(llm.Tool{ToolDef: llm.ToolDef{Name: scriptTool,
 			Description: "Runs a script of a skill with arguments and returns what it prints. It has limits of memory and time.",
 			Schema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},"path":{"type":"string"},` +
 				`"args":{"type":"array","items":{"type":"string"}}},"required":["name","path"],"additionalProperties":false}`)},
-			Run: r.runScript}))
+			Run: r.runScript, Once: true}), scriptNames()})
 	}
 	return out
 }
+
+// scriptTool is the tool that runs scripts of skills.
+const scriptTool = "skill_script"
+
+// scriptNames are the names that lists may give it.
+func scriptNames() []string { return []string{scriptTool, "Bash"} }
 
 // hasScripts reports whether a skill has a script. Without one the model is not offered the tool that runs them.
 func (a *Agent) hasScripts() bool {

@@ -21,6 +21,7 @@ import (
 	agentconfig "repute/agent/config"
 	"repute/agent/governance"
 	"repute/agent/handler"
+	"repute/agent/llm/oafagent"
 	"repute/agent/registry"
 	"repute/agent/reputation"
 	"repute/cmd/repute/internal/cli"
@@ -58,6 +59,7 @@ type builder struct {
 	handler http.Handler
 	tracer  trace.Tracer                   // nil: nothing is traced
 	servers map[string]*handler.MCPProgram // by command, so that capabilities share one
+	rates   oafagent.Rates
 	out     *process
 	closers []func()
 }

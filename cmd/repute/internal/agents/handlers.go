@@ -102,7 +102,7 @@ func (b *builder) oaf(h *agentconfig.OAF, field string) (agent.Handler, error) {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	o := oafagent.Options{Models: &b.config.Models, Getenv: os.Getenv, Env: h.Env, Programs: h.Programs,
-		Client: ownClient(), Log: b.log}
+		Client: b.main.Outside(oafagent.MaxCallTime), Rates: &b.rates, Log: b.log}
 	if b.db != nil {
 		o.Memory = oafagent.Stored{DB: b.db}
 	}
@@ -111,10 +111,30 @@ func (b *builder) oaf(h *agentconfig.OAF, field string) (agent.Handler, error) {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	b.closers = append(b.closers, a.Close)
+	if err := b.sameIdentity(a); err != nil {
+		return nil, fmt.Errorf("%s.dir: %w", field, err)
+	}
 	for _, note := range a.Notes() {
 		b.log.Warn("a part of an agent's file has no effect", "agent", def.ID(), "note", note)
 	}
 	return &oafagent.Capability{Agent: a, Budget: budget}, nil
+}
+
+// sameIdentity refuses an agent whose own file names another onchain identity than that of the runtime, which its clients
+// judge it by.
+func (b *builder) sameIdentity(a *oafagent.Agent) error {
+	s := a.Settings()
+	text := s.Identity()
+	if text == "" {
+		return nil
+	}
+	own, err := repute.ParseAgentRef(text)
+	if err != nil || own.TokenID != b.id.TokenID || own.ChainID != 0 && own.ChainID != b.id.ChainID ||
+		own.Registry != nil && *own.Registry != b.id.Registry {
+		return repute.Invalid("harnessConfig.repute.agentId", fmt.Sprintf("is %.120s, and the runtime is agent %s", text, b.id),
+			"the identity of agent.id, or none")
+	}
+	return nil
 }
 
 // task is work that an orchestrator does.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +54,19 @@ tags: ["review"]
 
 You review code.
 `
+
+// insider is the directory of an agent that requires an MCP server at an address.
+func insider(t *testing.T, url string) string {
+	t.Helper()
+	dir := t.TempDir()
+	ok(t, os.MkdirAll(filepath.Join(dir, "mcp-configs", "near"), 0o700))
+	server := "mcpServers: [{vendor: acme, server: near, version: \"1.0.0\", configDir: mcp-configs/near, required: true}]\n"
+	for name, text := range map[string]string{"AGENTS.md": strings.Replace(reviewerFile, "tags:", server+"tags:", 1),
+		"mcp-configs/near/config.yaml": fmt.Sprintf("connection: {type: http, url: %q}\n", url)} {
+		ok(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	return dir
+}
 
 // serveTools answers calls of tools with their arguments and the id of the process.
 func serveTools() {
@@ -176,6 +190,9 @@ func TestConfiguredHandlers(t *testing.T) {
 	model := httptest.NewServer(modeltest.New(modeltest.Turn{Text: `{"reviewed":true}`}))
 	t.Cleanup(model.Close)
 	reviewer := filepath.Dir(w.file(t, "AGENTS.md", reviewerFile))
+	var reached atomic.Int64
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	t.Cleanup(inside.Close)
 	file := head + fmt.Sprintf("models: {default: m, table: {m: {provider: openai, model: m, base_url: %q}}}\ncapabilities:\n", model.URL)
 	for name, h := range map[string]string{
 		"limits":   `{exec: [/bin/sh, -c, 'printf "[%s,%s]" "$(ulimit -v)" "$(ulimit -t)"'], env: {PATH: "/usr/bin:/bin"}, memory: 100, cpu: 7}`,
@@ -185,6 +202,7 @@ func TestConfiguredHandlers(t *testing.T) {
 		"task": fmt.Sprintf(`{task: {url: %q, token_env: OFFICE_TOKEN, coordinator: counting, goal: count it, tags: [x],
       budget: {maxSteps: 1}}}`, office(t)),
 		"review":  fmt.Sprintf(`{oaf: {dir: %q, max_tokens: 10000}}`, reviewer),
+		"inside":  fmt.Sprintf(`{oaf: {dir: %q}}`, insider(t, inside.URL)),
 		"refused": fmt.Sprintf(`{task: {url: %q, token_env: TOOL_TOKEN, coordinator: counting}}`, office(t)),
 	} {
 		file += fmt.Sprintf("  - name: %s\n    version: 1.0.0\n    inputSchema: {type: object}\n    outputSchema: {}\n    handler: %s\n",
@@ -209,6 +227,9 @@ func TestConfiguredHandlers(t *testing.T) {
 	}
 	if status, body := call("refused"); status != http.StatusServiceUnavailable || strings.Contains(body, "token") {
 		t.Errorf("%d %s", status, body)
+	}
+	if status, body := call("inside"); status != http.StatusServiceUnavailable || reached.Load() != 0 {
+		t.Errorf("an agent's files lead to an internal address: %d %s, asked %d times", status, body, reached.Load())
 	}
 	ok(t, stop())
 	var pid struct{ PID int }

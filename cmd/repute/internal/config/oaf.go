@@ -16,13 +16,14 @@ type OAFFile struct {
 	Agents []OAFAgent      `json:"agents"`
 }
 
-// OAFAgent is a directory with an agent, which its local sub-agents come with.
+// OAFAgent is a directory with an agent, which its local sub-agents come with. They get nothing of Programs and Env, but
+// by entries of their own.
 type OAFAgent struct {
 	// Dir is relative to the file.
 	Dir string `json:"dir"`
-	// Programs allows programs that the agents bring: MCP servers on standard input and output, and scripts.
+	// Programs allows programs that the agent brings: MCP servers on standard input and output, and scripts.
 	Programs bool `json:"programs"`
-	// Env are the variables of the environment that the agents' files may name as ${NAME}.
+	// Env are the variables of the environment that the agent's files may name as ${NAME}.
 	Env []string `json:"env"`
 }
 

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
+	"time"
 
 	"repute/resolver"
 )
@@ -19,4 +21,10 @@ func (c *Config) Resolver(log *slog.Logger) (*resolver.Client, error) {
 		Log:          log,
 		UserAgent:    fmt.Sprintf("repute/%s (%s)", Version, contact),
 	})
+}
+
+// Outside returns a client for addresses that others choose: it reaches public ones, and of others those that allow_hosts
+// has. An exchange takes at most this long.
+func (c *Config) Outside(most time.Duration) *http.Client {
+	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: c.AllowHosts, HeaderTimeout: most}).Client(most)
 }

@@ -206,7 +206,7 @@ func check(ctx context.Context, name string, how problem.Profile, ask *asking) (
 		return Report{}, repute.Invalid("source", err.Error(), "the directory of an agent, or an archive of agents")
 	}
 	if info.IsDir() {
-		agent, problems, err := load(name, how)
+		agent, problems, err := oafagent.Load(name, how)
 		if err != nil {
 			return Report{}, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/agent/llm/oafagent"
 	"repute/cmd/repute/internal/cli"
 	format "repute/manifest/oaf"
 	"repute/manifest/oaf/problem"
@@ -42,36 +43,9 @@ func profile(strict bool) problem.Profile {
 	return problem.Lenient
 }
 
-// load reads the agent of a directory. Sub-agents are found up to the directory that contains its parent, which may be
-// the vendor's, and never outside that one.
-func load(dir string, how problem.Profile) (*format.Agent, []problem.Problem, error) {
-	at, err := filepath.EvalSymlinks(dir)
-	if err == nil {
-		at, err = filepath.Abs(at)
-	}
-	if err != nil {
-		return nil, nil, repute.Invalid("directory", err.Error(), "the directory of an agent")
-	}
-	if info, err := os.Stat(at); err == nil && !info.IsDir() {
-		return nil, nil, repute.Invalid("directory", dir+" is a file", "the directory that it is in: "+filepath.Dir(dir))
-	}
-	border := filepath.Dir(filepath.Dir(at))
-	below, err := filepath.Rel(border, at)
-	if err != nil {
-		return nil, nil, repute.Invalid("directory", err.Error(), "the directory of an agent")
-	}
-	root, err := os.OpenRoot(border)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open %s: %w", border, err)
-	}
-	defer root.Close()
-	agent, problems := format.Load(root.FS(), filepath.ToSlash(below), how)
-	return agent, problems, nil
-}
-
 // usable reads the agent of a directory for a command that needs one without errors.
 func usable(dir string) (*format.Agent, error) {
-	agent, problems, err := load(dir, problem.Lenient)
+	agent, problems, err := oafagent.Load(dir, problem.Lenient)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"repute"
 	"repute/agent/llm/oafagent"
 	"repute/cmd/repute/internal/config"
+	format "repute/manifest/oaf"
 	"repute/orchestrator"
 	"repute/orchestrator/agents"
 	"repute/orchestrator/oaf"
@@ -64,52 +65,73 @@ func formatted(ctx context.Context, c *config.Config, h sender, db *store.DB,
 	if err != nil {
 		return nil, closeAll, err
 	}
-	known := map[string]bool{}
-	for _, entry := range file.Agents {
-		def, err := oafagent.Read(entry.Dir)
+	granted, err := grants(file.Agents)
+	if err != nil {
+		return nil, closeAll, err
+	}
+	common := oafagent.Options{Models: &file.Models, Getenv: os.Getenv, Client: c.Outside(oafagent.MaxCallTime), Rates: &oafagent.Rates{}, Log: log}
+	if db != nil {
+		common.Memory = oafagent.Stored{DB: db}
+	}
+	for _, g := range granted {
+		o := common
+		o.Env, o.Programs = g.entry.Env, g.entry.Programs
+		a, err := oafagent.New(ctx, g.def, o)
 		if err != nil {
 			return nil, closeAll, err
 		}
-		o := oafagent.Options{Models: &file.Models, Getenv: os.Getenv, Env: entry.Env, Programs: entry.Programs,
-			Client: Outside(c, c.AllowHosts), Log: log}
-		if db != nil {
-			o.Memory = oafagent.Stored{DB: db}
+		running = append(running, a)
+		m, err := formattedModule(c, h, a)
+		if err != nil {
+			return nil, closeAll, fmt.Errorf("agent %.80s: %w", g.def.ID(), err)
 		}
-		for _, one := range def.Graph() {
-			if known[oaf.Slug(one.ID())] {
-				continue
-			}
-			known[oaf.Slug(one.ID())] = true
-			a, err := oafagent.New(ctx, one, o)
-			if err != nil {
-				return nil, closeAll, err
-			}
-			running = append(running, a)
-			m, err := formattedModule(c, h, a)
-			if err != nil {
-				return nil, closeAll, fmt.Errorf("agent %.80s: %w", one.ID(), err)
-			}
-			for _, note := range a.Notes() {
-				log.Warn("a part of an agent's file has no effect", "agent", one.ID(), "note", note)
-			}
-			out = append(out, m)
+		for _, note := range a.Notes() {
+			log.Warn("a part of an agent's file has no effect", "agent", g.def.ID(), "note", note)
 		}
+		out = append(out, m)
 	}
 	return out, closeAll, nil
+}
+
+// grant is an agent with what the operator gives it.
+type grant struct {
+	def   *format.Agent
+	entry config.OAFAgent
+}
+
+// grants returns the agents of entries, and after them their local sub-agents. A sub-agent gets nothing of what its
+// coordinator has: programs and variables are given to it by an entry of its own.
+func grants(entries []config.OAFAgent) (out []grant, err error) {
+	at := map[string]int{} // entry by slug
+	for i, entry := range entries {
+		def, err := oafagent.Read(entry.Dir)
+		if err != nil {
+			return nil, err
+		}
+		slug := oaf.Slug(def.ID())
+		if before, twice := at[slug]; twice {
+			return nil, repute.Invalid(fmt.Sprintf("orchestrator.oaf.agents.%d.dir", i),
+				fmt.Sprintf("has the agent %.80s, which entry %d has, too", slug, before), "one directory for each agent")
+		}
+		at[slug] = i
+		out = append(out, grant{def, entry})
+	}
+	for _, g := range out {
+		for _, sub := range g.def.Graph() {
+			slug := oaf.Slug(sub.ID())
+			if _, known := at[slug]; !known {
+				at[slug] = len(out)
+				out = append(out, grant{def: sub})
+			}
+		}
+	}
+	return out, nil
 }
 
 // formattedModule is the module of an agent with the identity that its own file names.
 func formattedModule(c *config.Config, h sender, a *oafagent.Agent) (*oaf.Module, error) {
 	s := a.Settings()
-	text := s.Identity()
-	switch {
-	case text == "":
-	case s.Registry != "":
-		text = fmt.Sprintf("eip155:%d:%s:%s", s.Chain, s.Registry, text)
-	case s.Chain != 0:
-		text = fmt.Sprintf("%d:%s", s.Chain, text)
-	}
-	id, err := c.Identity("harnessConfig.repute", text)
+	id, err := c.Identity("harnessConfig.repute", s.Identity())
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,151 @@
+package oafagent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"repute"
+)
+
+// pathMembers are the members of an input that name files, by the custom of file servers.
+func pathMembers() []string {
+	return []string{"path", "paths", "file", "files", "file_path", "filepath", "filename", "source", "destination",
+		"directory", "dir", "root", "uri", "target", "src", "dst", "folder", "cwd"}
+}
+
+// textMembers are the members of an input that have the content of files, by the custom of file servers.
+func textMembers() []string {
+	return []string{"content", "text", "newtext", "oldtext", "new_text", "old_text"}
+}
+
+// limitsPaths reports whether the configuration of the server limits paths.
+func (s *server) limitsPaths() bool {
+	p := &s.def.Permissions
+	return len(p.AllowPaths)+len(p.DenyPaths)+len(p.ReadPaths)+len(p.WritePaths) > 0
+}
+
+// permits refuses paths that the agent's file does not permit. A path is each text in a member that names files, and each
+// other text that has the form of one. What a tool makes of other texts, such as a command, is left to the server.
+func (s *server) permits(input json.RawMessage, reads bool) error {
+	if !s.limitsPaths() {
+		return nil
+	}
+	var v any
+	if err := json.Unmarshal(input, &v); err != nil {
+		return repute.Invalid("input", "is no JSON", "an object")
+	}
+	p := &s.def.Permissions
+	limits := pathLimits{deny: p.DenyPaths, allow: slices.Concat(p.AllowPaths, p.WritePaths),
+		limited: len(p.AllowPaths)+len(p.ReadPaths)+len(p.WritePaths) > 0, local: s.program != nil}
+	if reads {
+		limits.allow = append(limits.allow, p.ReadPaths...)
+	}
+	return limits.check(v, "input", false)
+}
+
+// pathLimits are the paths that a call may touch.
+type pathLimits struct {
+	deny, allow []string
+	limited     bool // only what allow has is allowed
+	local       bool // the server is a program on this computer
+}
+
+// check tests the texts of an input, and the names of its members, which can be paths too. named says that the member
+// around a value names files.
+func (l *pathLimits) check(v any, member string, named bool) error {
+	switch v := v.(type) {
+	case string:
+		return l.text(v, member, named)
+	case []any:
+		for _, x := range v {
+			if err := l.check(x, member, named); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for name, x := range v {
+			if err := l.text(name, member, named && strings.ContainsAny(name, `/\`)); err != nil {
+				return err
+			}
+			if err := l.check(x, name, slices.Contains(pathMembers(), strings.ToLower(name))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxPath bounds a text that is tested as a path, in bytes; a longer one is no path for any system.
+const maxPath = 4096
+
+// text tests one text.
+func (l *pathLimits) text(text, member string, named bool) error {
+	if !named && slices.Contains(textMembers(), strings.ToLower(member)) {
+		return nil
+	}
+	refuse := func(path, why string) error {
+		return repute.Invalid(fmt.Sprintf("%.80s", member), fmt.Sprintf("%.200q %s", path, why), l.hint())
+	}
+	trimmed := strings.TrimSpace(text)
+	if named && (len(trimmed) > maxPath || strings.ContainsFunc(trimmed, unicode.IsControl)) {
+		return refuse(trimmed, "is not allowed: it is long or has a control character")
+	}
+	for _, part := range absoluteParts(trimmed) {
+		if l.denied(readingsOf(part), false) {
+			return refuse(part, "is denied")
+		}
+	}
+	if len(trimmed) > maxPath || strings.ContainsFunc(trimmed, unicode.IsControl) {
+		return nil
+	}
+	readings, whole := readingsOf(trimmed), named || looksLikePath(trimmed)
+	switch why := oddity(readings); {
+	case l.denied(readings, named):
+		return refuse(trimmed, "is denied")
+	case why != "":
+		return refuse(trimmed, "is not allowed: "+why)
+	case whole && l.limited && !l.allowed(readings):
+		return refuse(trimmed, "is not allowed")
+	}
+	return nil
+}
+
+// absoluteParts are the absolute paths in a text such as a command.
+func absoluteParts(text string) []string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'=,;|&<>()`, r) })
+	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, "/") || len(w) > maxPath })
+}
+
+// hint says which paths are allowed.
+func (l *pathLimits) hint() string {
+	if !l.limited {
+		return "another path"
+	}
+	return "an absolute path below one of " + strings.Join(l.allow, ", ")
+}
+
+// denied reports whether a path in one of its readings may be in a denied directory. A word that no member calls a path is
+// denied only where a limit has it as it is.
+func (l *pathLimits) denied(readings []string, named bool) bool {
+	for _, file := range l.places(readings, true) {
+		if slices.ContainsFunc(l.deny, func(d string) bool {
+			return (named || strings.Contains(file, "/")) && l.denies(d, file) || strings.EqualFold(d, file)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// allowed reports whether a path in each of its readings is in an allowed directory.
+func (l *pathLimits) allowed(readings []string) bool {
+	for _, file := range l.places(readings, false) {
+		if !slices.ContainsFunc(l.allow, func(a string) bool { return l.allows(a, file) }) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,132 @@
+package oafagent
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"repute/agent/handler"
+	"repute/manifest/oaf"
+)
+
+// Paths are judged by where they may lead, whatever form and member they have: what is denied wins, and what is not surely
+// allowed is refused.
+func TestPaths(t *testing.T) {
+	s := &server{def: &oaf.Server{Permissions: oaf.Permissions{AllowPaths: []string{"/data/**"},
+		DenyPaths: []string{"/data/.git/**", "/data/keys", "*.pem", ".env"}}}}
+	for input, want := range map[string]string{ // want is a part of the refusal, empty where the call is permitted
+		`{"path":"/data/a"}`:                                 "",
+		`{"path":"/data"}`:                                   "",
+		`{"path":"/data/./a//b/"}`:                           "",
+		`{"path":"/data/a b","content":"/etc/passwd\nroot"}`: "",
+		`{"path":"/data/a","content":"/node_modules"}`:       "",
+		`{"path":"/data/a","query":"keys of the past"}`:      "",
+		`{"path":"/data/a","mode":"text/plain"}`:             "",
+		`{"files":[{"path":"/data/a","encoding":"utf8"}]}`:   "",
+		`{"uri":"file:///data/a"}`:                           "",
+		`{"path":"/data/[id].ts"}`:                           "",
+		`{"path":"/data/*.txt"}`:                             "",
+		`{"path":"/etc/passwd"}`:                             "is not allowed",
+		`{"path":"/data/../etc/passwd"}`:                     "segment ..",
+		`{"path":"/data/%2e%2e/etc/passwd"}`:                 "segment ..",
+		`{"path":"/data/%252e%252e/etc/passwd"}`:             "segment ..",
+		`{"path":"/data\\..\\etc"}`:                          "segment ..",
+		`{"path":"~/x"}`:                                     "begins with ~",
+		`{"path":"/database"}`:                               "is not allowed",
+		`{"path":"/DATA/a"}`:                                 "is not allowed",
+		`{"path":"a"}`:                                       "is not allowed",
+		`{"path":"/data/a\u0000.txt"}`:                       "control character",
+		`{"path":"/data/.git/config"}`:                       "is denied",
+		`{"path":"/data/.GIT/config"}`:                       "is denied",
+		`{"path":"/data/keys"}`:                              "is denied",
+		`{"path":"/data/k*/x"}`:                              "is denied",
+		`{"path":"/data/**/x"}`:                              "is denied",
+		`{"path":"/data/{keys,other}/x"}`:                    "is denied",
+		`{"path":"/data/sub/a.pem"}`:                         "is denied",
+		`{"path":"/data/sub/.env"}`:                          "is denied",
+		`{"path":"file:///data/keys/x"}`:                     "is denied",
+		`{"path":"file://localhost/data/keys/x"}`:            "is denied",
+		`{"path":"keys/x"}`:                                  "is denied",
+		`{"PATH":"/etc/passwd"}`:                             "is not allowed",
+		`{"p":"/etc/passwd"}`:                                "is not allowed",
+		`{"options":{"output":"/etc/passwd"}}`:               "is not allowed",
+		`{"args":["-o","/data/keys/x"]}`:                     "is denied",
+		`{"command":"cat '/data/keys/x' | sort"}`:            "is denied",
+		`{"command":"ls\ncat /data/keys/x"}`:                 "is denied",
+		`{"p":"file:///etc/passwd"}`:                         "is not allowed",
+		`{"p":"../x"}`:                                       "segment ..",
+		`{"p":"C:\\x"}`:                                      "is not allowed",
+		`{"edits":{"/etc/passwd":"x"}}`:                      "is not allowed",
+		`{"name":".env"}`:                                    "is denied",
+		`{"p":"vscode://file/data/keys/x"}`:                  "is denied",
+	} {
+		err := s.permits(json.RawMessage(input), false)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", input, err, want)
+		}
+	}
+}
+
+// Symbolic links are followed where the server is a program on this computer.
+func TestLinkedPaths(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"open", "closed"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for from, to := range map[string]string{"open/out": "/etc", "open/in": "closed", "alias": "open"} {
+		if err := os.Symlink(strings.Replace(to, "closed", filepath.Join(dir, "closed"), 1), filepath.Join(dir, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		permissions oaf.Permissions
+		path        string
+		refused     bool
+	}{
+		"plain":                {oaf.Permissions{AllowPaths: []string{dir + "/open"}}, "open/new/file", false},
+		"link out":             {oaf.Permissions{AllowPaths: []string{dir + "/open"}}, "open/out/passwd", true},
+		"link to what is open": {oaf.Permissions{AllowPaths: []string{dir}}, "open/in/x", false},
+		"link to what is not":  {oaf.Permissions{AllowPaths: []string{dir}, DenyPaths: []string{dir + "/closed"}}, "open/in/x", true},
+		"limit is a link":      {oaf.Permissions{AllowPaths: []string{dir + "/alias"}}, "alias/x", false},
+		"denied by a link":     {oaf.Permissions{DenyPaths: []string{dir + "/alias"}}, "open/x", true},
+	} {
+		s := &server{def: &oaf.Server{Permissions: c.permissions}, program: &handler.MCPProgram{}}
+		input, err := json.Marshal(map[string]string{"path": filepath.Join(dir, c.path)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.permits(input, false); (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// No way of writing a path leads into a denied directory: whatever is put before, between and around its segments, the call
+// is refused, or the path is another one.
+func TestDeniedPathProperty(t *testing.T) {
+	s := &server{def: &oaf.Server{Permissions: oaf.Permissions{DenyPaths: []string{"/data/secret/**"}}}}
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.SampledFrom([]string{"data", "secret", "x", ".", "..", "DATA", "secre?", "s*", "**", "%73ecret", "{secret,x}", "a b"})
+		parts := rapid.SliceOfN(part, 1, 6).Draw(t, "parts")
+		separator := rapid.SampledFrom([]string{"/", "//", `\`, "/./"}).Draw(t, "separator")
+		prefix := rapid.SampledFrom([]string{"/", "", "file:///", "file://localhost/", "x://"}).Draw(t, "prefix")
+		input, err := json.Marshal(map[string]string{rapid.SampledFrom([]string{"path", "other"}).Draw(t, "member"): prefix + strings.Join(parts, separator)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := s.permits(input, false) != nil
+		clean := filepath.Clean("/" + strings.Join(parts, "/"))
+		if (clean == "/data/secret" || strings.HasPrefix(clean, "/data/secret/")) && prefix != "x://" && !refused {
+			t.Fatalf("%s is permitted", input)
+		}
+	})
+}

@@ -1,0 +1,36 @@
+package oafagent
+
+import (
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"repute/manifest/oaf"
+)
+
+// Rates are the rate limits of the MCP servers of all agents of a process. Two agents that are made from one directory
+// share the limits of its servers. The zero value is ready. It is safe for concurrent use.
+type Rates struct {
+	mu    sync.Mutex
+	known map[string]*rate.Limiter // by agent and server
+}
+
+// of returns the limit of a server of an agent; nil where its configuration has none.
+func (r *Rates) of(a *oaf.Agent, s *oaf.Server) *rate.Limiter {
+	if s.RateLimit.PerMinute <= 0 {
+		return nil
+	}
+	key := a.ID() + "\x00" + s.Dir + "\x00" + s.Name
+	limit, burst := rate.Limit(s.RateLimit.PerMinute/60), max(s.RateLimit.Burst, 1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.known[key]
+	if known == nil || known.Limit() != limit || known.Burst() != burst {
+		known = rate.NewLimiter(limit, burst)
+		if r.known == nil {
+			r.known = map[string]*rate.Limiter{}
+		}
+		r.known[key] = known
+	}
+	return known
+}

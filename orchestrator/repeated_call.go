@@ -1,0 +1,63 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"repute"
+	"repute/orchestrator/transaction"
+	"repute/store/rundb"
+)
+
+// repeatedCall is the journaled error of a call whose end is unknown, and which a person had made again.
+const repeatedCall = "it is unknown whether the call happened; it was made again because a person said so"
+
+// begin journals a call and charges it, or returns the one that was journaled before. A call of once that was begun before,
+// and whose end is unknown, ends here unless a person says that it is made again: then as a call of its own, so that it
+// is asked about again if that one is cut off, too.
+func (c *Context) begin(ctx context.Context, r *charged) (repute.Receipt, error) {
+	key := r.Key
+	for again := 1; ; again++ {
+		journaled, known, err := rundb.BeginCall(ctx, c.w.e.db, c.w.lease, r.Receipt,
+			rundb.Charge{ToolCalls: 1, Tokens: r.most.Tokens, Cost: r.most.Cost,
+				MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
+		if err != nil {
+			return journaled, c.w.lost(err)
+		}
+		c.leaves(journaled.ID)
+		switch {
+		case !r.once || !known, journaled.Done && journaled.Error != repeatedCall:
+			return journaled, nil
+		case !journaled.Done:
+			if journaled, err = c.settleOpen(ctx, r, journaled); err != nil || journaled.Error != repeatedCall {
+				return journaled, err
+			}
+		}
+		r.Key = fmt.Sprintf("%s/again-%d", key, again)
+	}
+}
+
+// settleOpen asks a person about a call whose end is unknown, and journals the answer as its end.
+func (c *Context) settleOpen(ctx context.Context, r *charged, open repute.Receipt) (repute.Receipt, error) {
+	shown := string(r.Request)
+	if len(shown) > 2000 {
+		shown = shown[:2000] + "…"
+	}
+	err := c.Confirm(ctx, "again/"+open.Key, fmt.Sprintf("make the call %s with %s again: it had begun when its process "+
+		"ended, so that it is unknown whether it happened", r.Ref, shown))
+	var refused *transaction.DeniedError
+	switch {
+	case err == nil:
+		open.Error = repeatedCall
+	case errors.As(err, &refused):
+		open.Error = "it is unknown whether the call happened, and it is not made again: " + err.Error()
+	default:
+		return open, err
+	}
+	open.Done = true
+	if err := rundb.EndCall(ctx, c.w.e.db, c.w.lease, open.ID, rundb.CallOutcome{Error: open.Error}); err != nil {
+		return open, c.w.lost(err)
+	}
+	return open, nil
+}
