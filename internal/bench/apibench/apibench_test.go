@@ -43,16 +43,17 @@ func TestFill(t *testing.T) {
 		t.Fatal(err)
 	}
 	for sql, want := range map[string]int64{
-		"select count(*) from agents":                    300,
-		"select count(*) from feedback":                  1000 + 3*perBlock,
-		"select feedback from agents where token_id = 0": 400,
-		"select clients from agents where token_id = 0":  134,
-		"select sum(feedback)::bigint from agents":       1000 + 3*perBlock,
-		"select sum(n)::bigint from sums":                1000 + 3*perBlock,
-		"select count(*) from events":                    1300 + 3*perBlock,
-		"select count(*) from pending":                   0,
-		"select cursor_block from chains":                int64(size{300, 1000, 400}.blocks()) + 3,
-		"select count(*) from searchable":                300,
+		"select count(*) from agents":                              300,
+		"select count(*) from feedback":                            1000 + 3*perBlock,
+		"select feedback from agents where token_id = 0":           400,
+		"select clients from agents where token_id = 0":            134,
+		"select sum(feedback)::bigint from agents":                 1000 + 3*perBlock,
+		"select sum(n)::bigint from sums":                          1000 + 3*perBlock,
+		"select count(*) from events":                              1300 + 3*perBlock,
+		"select count(*) from pending":                             0,
+		"select cursor_block from chains":                          int64(size{300, 1000, 400}.blocks()) + 3,
+		"select count(*) from searchable":                          300,
+		"select sum(began)::bigint from hours where token_id = -1": 1300 + 3*perBlock,
 		"select count(*) from feedback f where not exists (select from blocks b where b.number = f.block)": 0,
 		"select count(*) from agents where not exists (select from uris u where u.id = uri_id)":            0,
 	} {
