@@ -19,7 +19,7 @@ func ScaleOf(decimals string) string {
 // hourOf returns the SQL of the hour of the block in relation b.
 func hourOf(b string) string { return "coalesce(extract(epoch from " + b + ".time)::bigint / 3600, 0)" }
 
-// placeOf returns the SQL of Place.
+// placeOf returns the SQL of placeAt.
 func placeOf(block, log string) string {
 	return block + " * " + fmt.Sprint(logs) + " + least(" + log + ", " + fmt.Sprint(logs-1) + ")"
 }

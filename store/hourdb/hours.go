@@ -28,14 +28,14 @@ const (
 // Whole is the token id of the rows of the whole chain.
 const Whole = "-1"
 
-// Hour returns the hour of a time in seconds since 1970; 0 is also the hour of blocks without a time.
-func Hour(seconds int64) int64 { return seconds / 3600 }
+// hourAt returns the hour of a time in seconds since 1970; 0 is also the hour of blocks without a time.
+func hourAt(seconds int64) int64 { return seconds / 3600 }
 
-// logs is how many positions a block has in a Place. Logs beyond them share the last one.
+// logs is how many positions a block has in a place. Logs beyond them share the last one.
 const logs = 1_000_000
 
-// Place returns the position of a log as a number that ascends with it.
-func Place(block uint64, log uint32) int64 { return int64(block)*logs + int64(min(log, logs-1)) }
+// placeAt returns the position of a log as a number that ascends with it.
+func placeAt(block uint64, log uint32) int64 { return int64(block)*logs + int64(min(log, logs-1)) }
 
 // Hours adds up events by hour. It is not safe for concurrent use.
 type Hours struct {
@@ -66,11 +66,11 @@ type row struct {
 func Of(blocks []repute.Block, last repute.Block) *Hours {
 	h := newHours(len(blocks))
 	if !last.Time.IsZero() {
-		h.last = Hour(last.Time.Unix())
+		h.last = hourAt(last.Time.Unix())
 	}
 	for i := range blocks {
 		if !blocks[i].Time.IsZero() {
-			h.of[blocks[i].Number] = Hour(blocks[i].Time.Unix())
+			h.of[blocks[i].Number] = hourAt(blocks[i].Time.Unix())
 		}
 	}
 	return h
@@ -135,7 +135,7 @@ func (h *Hours) row(k key) *row {
 
 // add counts an event. The sum of ratings keeps revoked ones, from the net sum they are taken out.
 func (r *row) add(e *Event) {
-	if place := Place(e.Block, e.Log); r.began+r.ended == 0 || place < r.oldest {
+	if place := placeAt(e.Block, e.Log); r.began+r.ended == 0 || place < r.oldest {
 		r.oldest = place
 	}
 	if e.Ended {
