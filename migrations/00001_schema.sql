@@ -502,6 +502,34 @@ create trigger changed after update on votes referencing new table as added old 
 create trigger removed after delete on votes referencing old table as removed
     for each statement execute function votes_changed();
 
+create table hours (
+    chain_id bigint,
+    series   smallint       check (series between 1 and 3),
+    token_id numeric(78, 0),
+    hour     bigint,
+    oldest   bigint         not null,
+    began    bigint         not null,
+    ended    bigint         not null,
+    sum      numeric        not null,
+    net      numeric        not null,
+    primary key (chain_id, series, token_id, hour),
+    check (began >= 0 and ended >= 0 and began + ended > 0)
+);
+create index hours_oldest on hours (chain_id, series, hour, oldest);
+comment on table hours is
+    'Layer 3: what happened in each hour, for each agent and for the whole chain. Series by hour or day add the hours up. '
+    'An hour without events has no row.';
+comment on column hours.series is
+    '1: registrations, of the whole chain alone. 2: ratings. 3: validations of contracts on the allow-list.';
+comment on column hours.token_id is '-1 for the whole chain.';
+comment on column hours.hour is
+    'By the time of the block, in hours since 1970; 0 where that time is unknown, as for imported events.';
+comment on column hours.oldest is 'Its oldest event: number of the block times 1,000,000, plus index of the log.';
+comment on column hours.began is 'Registrations, ratings, or requests of validations.';
+comment on column hours.ended is 'Revocations of ratings, or answers to requests.';
+comment on column hours.sum is 'Of the values of ratings, or of answers.';
+comment on column hours.net is 'Of the values of ratings, less those of the ratings revoked in the hour.';
+
 create table changes (
     seq        bigint        generated always as identity primary key,
     xid        xid8          not null default pg_current_xact_id(),
@@ -1836,6 +1864,6 @@ drop table cursors, leases, webhooks, api_keys, agent_memory, agent_receipts, ag
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,
     trust_runs, searchable, manifest_intents, manifests, document_blocks, ipfs_blocks, denied, domains, links, parses, documents,
     fetches, hosts, uris, changes, agent_votes, agent_sums, votes, sums, agents, validation_responses, validation_requests,
-    responses, feedback, operators, metadata, agent_states, tags, events, endpoints, pending, gaps,
+    responses, feedback, hours, operators, metadata, agent_states, tags, events, endpoints, pending, gaps,
     block_proofs, blocks, chains;
 drop function trust_lists_changed, trust_marks_added, agent_receipts_unchanged, sums_changed, votes_changed;

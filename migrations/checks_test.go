@@ -19,6 +19,7 @@ import (
 	"repute/indexer/documents"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/hourdb"
 )
 
 // constants returns the values of the text constants in the package of a directory, below the module's root, whose
@@ -141,6 +142,7 @@ func TestChecksAreTheConstants(t *testing.T) {
 			constants(t, "store/eventdb", "ignored.*"), constants(t, ".", "UndecodedReason")),
 		"endpoints.state":      constants(t, ".", "EndpointState"),
 		"changes.kind":         constants(t, "store", "Kind[A-Z].*"),
+		"hours.series":         numbers(int(hourdb.Registrations), int(hourdb.Validations)),
 		"uris.kind":            constants(t, "resolver", "Kind"),
 		"uris.source":          sources,
 		"uris.reason":          fetchReasons,

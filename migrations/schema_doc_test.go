@@ -23,8 +23,9 @@ const schemaDoc = "../docs/reference/schema.md"
 // maxTables is how many tables a reader of the schema is asked to know, River's aside: 60, and two for the manifests of
 // domains, which have other keys than all that is on a chain or behind a URI, one for what agents remember, which
 // outlives the runs and the payments that the other tables are about, one for webhooks, each with its own place in the
-// feed, one for the keys of callers, and two for totals of agents, which have other keys than the rows they add up.
-const maxTables = 67
+// feed, one for the keys of callers, two for totals of agents, which have other keys than the rows they add up, and one
+// for hours, of agents and of chains.
+const maxTables = 68
 
 // column is one row of information_schema, with its comment.
 type column struct{ Name, Type, Null, Default, Comment string }

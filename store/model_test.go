@@ -355,6 +355,9 @@ type ledger struct {
 
 const firstBlock = 10
 
+// secondsPerBlock is so long that the blocks of a chain lie in several hours.
+const secondsPerBlock = 1500
+
 func newLedger() *ledger { return &ledger{genesis: repute.Block{Number: firstBlock - 1}} }
 
 func (l *ledger) head() repute.Block {
@@ -382,7 +385,7 @@ func (l *ledger) mine(t *rapid.T) {
 	parent := l.head()
 	b := block{Block: repute.Block{Number: parent.Number + 1, Parent: parent.Hash}, after: l.state().clone()}
 	b.Hash = crypto.Keccak256Hash(fmt.Appendf(parent.Hash.Bytes(), "%d %d", b.Number, l.forks))
-	b.Time = time.Unix(1_700_000_000+2*int64(b.Number), 0).UTC()
+	b.Time = time.Unix(1_700_000_000+secondsPerBlock*int64(b.Number), 0).UTC()
 	for n := range rapid.IntRange(0, 4).Draw(t, "transactions") {
 		x := tx{state: b.after, t: t}
 		for range rapid.IntRange(1, 3).Draw(t, "actions") {

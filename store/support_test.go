@@ -116,6 +116,7 @@ func dump(t failer, ctx context.Context, db *store.DB, chainID uint64) string {
 	var b bytes.Buffer
 	ok(t, importdb.Dump(ctx, db, &b, chainID))
 	checkTotalsOfAgents(t, ctx, db)
+	checkHours(t, ctx, db)
 	return string(bytes.ReplaceAll(b.Bytes(), fmt.Appendf(nil, `"chain" : %d,`, chainID), []byte(`"chain" : 0,`)))
 }
 

@@ -24,6 +24,9 @@ type model struct {
 	rows map[string][]row
 	refs map[string]string // Entity.field to the entity that it refers to
 	back map[string]string // Entity.field to the field of the entities that refer back
+	// happened are the events of series, and tip is the newest block.
+	happened []happening
+	tip      repute.Block
 }
 
 // randomWorld fills a chain with random agents, files and feedback, and the model with the same.
@@ -43,6 +46,7 @@ func randomWorld(l *ledger, seed int64) *model {
 		m.event(l, r)
 	}
 	l.read()
+	m.tip = l.tip
 	return m
 }
 
@@ -57,9 +61,10 @@ func (m *model) agent(l *ledger, r *rand.Rand, id uint64) {
 	b := l.add(mint(id, owner, uri)...)
 	a := row{"id": key, "chainId": number(chainID), "agentId": number(int64(id)), "agentURI": uri, "agentURIType": "https",
 		"owner": owner.Bytes(), "agentWallet": owner.Bytes(), "operators": []string{}, "totalFeedback": number(0),
-		"createdAt": number(secondsOf(b.Number)), "updatedAt": number(secondsOf(b.Number)),
-		"lastActivity": number(secondsOf(b.Number)), "registrationFile": nil}
+		"createdAt": number(b.Time.Unix()), "updatedAt": number(b.Time.Unix()),
+		"lastActivity": number(b.Time.Unix()), "registrationFile": nil}
 	m.rows["Agent"] = append(m.rows["Agent"], a)
+	m.happened = append(m.happened, happening{agentRegistered, key, b, nil})
 	if r.Intn(3) == 0 {
 		return
 	}
@@ -102,13 +107,15 @@ func (m *model) feedback(l *ledger, r *rand.Rand) {
 		Value: big.NewInt(value), Decimals: decimals, Tag1: tags[r.Intn(5)], Tag2: tags[r.Intn(2)]}
 	b := l.add(e)
 	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
+	rating := new(big.Rat).SetFrac(big.NewInt(value), scale)
+	m.happened = append(m.happened, happening{agentRated, a["id"].(string), b, rating})
 	m.rows["Feedback"] = append(m.rows["Feedback"], row{
 		"id": fmt.Sprintf("%s:%s:%d", a["id"], strings.ToLower(client.Hex()), index), "agent": a["id"],
 		"clientAddress": client.Bytes(), "feedbackIndex": number(int64(index)),
-		"value": new(big.Rat).SetFrac(big.NewInt(value), scale), "tag1": e.Tag1, "tag2": e.Tag2, "isRevoked": false,
-		"createdAt": number(secondsOf(b.Number)), "revokedAt": nil})
+		"value": rating, "tag1": e.Tag1, "tag2": e.Tag2, "isRevoked": false,
+		"createdAt": number(b.Time.Unix()), "revokedAt": nil})
 	a["totalFeedback"] = new(big.Rat).Add(a["totalFeedback"].(*big.Rat), number(1))
-	a["updatedAt"], a["lastActivity"] = number(secondsOf(b.Number)), number(secondsOf(b.Number))
+	a["updatedAt"], a["lastActivity"] = number(b.Time.Unix()), number(b.Time.Unix())
 }
 
 // event revokes feedback or answers it.
@@ -121,14 +128,15 @@ func (m *model) event(l *ledger, r *rand.Rand) {
 		b := l.add(repute.ResponseAppended{TokenID: id, Client: client, Index: index, Responder: addr(r.Intn(4))})
 		m.rows["FeedbackResponse"] = append(m.rows["FeedbackResponse"], row{
 			"id": fmt.Sprintf("%s:%s:0", f["id"], hashOf(b.Number, 0).Hex()), "feedback": f["id"],
-			"createdAt": number(secondsOf(b.Number))})
-		a["updatedAt"] = number(secondsOf(b.Number))
+			"createdAt": number(b.Time.Unix())})
+		a["updatedAt"] = number(b.Time.Unix())
 		return
 	}
 	b := l.add(repute.FeedbackRevoked{TokenID: id, Client: client, Index: index})
-	f["isRevoked"], f["revokedAt"] = true, number(secondsOf(b.Number))
+	m.happened = append(m.happened, happening{ratingRevoked, a["id"].(string), b, f["value"].(*big.Rat)})
+	f["isRevoked"], f["revokedAt"] = true, number(b.Time.Unix())
 	a["totalFeedback"] = new(big.Rat).Sub(a["totalFeedback"].(*big.Rat), number(1))
-	a["updatedAt"] = number(secondsOf(b.Number))
+	a["updatedAt"] = number(b.Time.Unix())
 }
 
 // find returns the row with an id; nil for none.
@@ -301,8 +309,17 @@ func asText(v any) string {
 	return v.(string)
 }
 
-// answer returns the ids of a page: rows that match, ordered by a field, and by id where it is equal. Null is above all.
+// answer returns the ids of a page.
 func (m *model) answer(entity string, w where, by string, desc bool, first, skip int) []string {
+	ids := []string{}
+	for _, r := range m.page(entity, w, by, desc, first, skip) {
+		ids = append(ids, r["id"].(string))
+	}
+	return ids
+}
+
+// page returns the rows that match, ordered by a field, and by id where it is equal. Null is above all.
+func (m *model) page(entity string, w where, by string, desc bool, first, skip int) []row {
 	found := []row{}
 	for _, r := range m.rows[entity] {
 		if m.matches(entity, r, w) {
@@ -336,10 +353,6 @@ func (m *model) answer(entity string, w where, by string, desc bool, first, skip
 		}
 		return n
 	})
-	ids := []string{}
-	for _, r := range found {
-		ids = append(ids, r["id"].(string))
-	}
-	ids = ids[min(skip, len(ids)):]
-	return ids[:min(first, len(ids))]
+	found = found[min(skip, len(found)):]
+	return found[:min(first, len(found))]
 }

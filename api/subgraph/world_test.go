@@ -40,6 +40,7 @@ type ledger struct {
 	db    *store.DB
 	chain repute.Chain
 	tip   repute.Block
+	pause int64 // seconds between blocks, besides those of secondsOf
 	files map[string]docdb.FetchResult // what URIs return
 }
 
@@ -76,7 +77,7 @@ func hashOf(block uint64, log int) common.Hash {
 func (l *ledger) add(events ...repute.Event) repute.Block {
 	l.t.Helper()
 	n := l.tip.Number + 1
-	b := repute.Block{Number: n, Parent: l.tip.Hash, Time: time.Unix(secondsOf(n), 0).UTC(),
+	b := repute.Block{Number: n, Parent: l.tip.Hash, Time: time.Unix(secondsOf(n)+l.pause*int64(n), 0).UTC(),
 		Hash: common.BigToHash(new(big.Int).SetUint64(1<<32 | n))}
 	batch := eventdb.Batch{ChainID: chainID, Parent: l.tip, To: b, Blocks: []repute.Block{b}}
 	for i, e := range events {

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/hourdb"
 )
 
 // ChainRow holds the columns of chains that a write needs.
@@ -229,7 +230,7 @@ func (c *ChainRow) Conflict(with repute.Chain) error {
 	return nil
 }
 
-// RecountValidations counts validations anew where contracts entered or left the allow-list.
+// RecountValidations counts validations anew where contracts entered or left the allow-list. The new list MUST be stored.
 func (c *ChainRow) RecountValidations(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
 	changed := [][]byte{}
 	now := make([][]byte, 0, len(validations))
@@ -264,7 +265,17 @@ func (c *ChainRow) RecountValidations(ctx context.Context, tx pgx.Tx, validation
 		from events e where p.chain_id = $1 and p.reason in ($4, $5) and e.address = any($2)
 		and (e.chain_id, e.block, e.log_index) = (p.chain_id, p.block, p.log_index)`,
 		c.ID, changed, now, WaitsForRequest, IgnoredForeign)
-	return err
+	if err != nil {
+		return err
+	}
+	var agents string
+	err = tx.QueryRow(ctx, `
+		select coalesce(array_agg(distinct token_id), '{}')::text from validation_requests where chain_id = $1 and contract = any($2)`,
+		c.ID, changed).Scan(&agents)
+	if err != nil {
+		return err
+	}
+	return hourdb.Recount(ctx, tx, c.ID, agents)
 }
 
 // Cursor returns the newest indexed block. Before the first one its number is the start block minus

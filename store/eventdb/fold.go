@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/hourdb"
 	"repute/store/pgcopy"
 )
 
@@ -84,6 +85,9 @@ type ratingKey struct {
 type foldRating struct {
 	revoked bool
 	row     *feedbackRow // nil when stored before the batch
+	// value and decimals are what a rating that was stored before the batch says.
+	value    big.Int
+	decimals uint8
 }
 
 // operatorKey identifies an ERC-721 approval for all agents of an owner.
@@ -333,6 +337,8 @@ type Delta struct {
 	agents    []*foldAgent // rows to be replaced
 	// changes are for readers of the feed.
 	changes []ChangeRow
+	// hours are the events of the batch that hours count.
+	hours *hourdb.Hours
 	// gateways are the feedback gateways of the chain, nil when none of them wrote one of the ratings.
 	gateways [][]byte
 

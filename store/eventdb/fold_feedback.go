@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/hourdb"
 )
 
 // newFeedback adds a rating. The indexes of a client's ratings of an agent count from 1, so a
@@ -36,6 +37,7 @@ func (f *fold) newFeedback(e repute.NewFeedback, a *foldAgent, at chaindb.Point)
 	}
 	a.counts.Feedback++
 	f.addUp(p, row)
+	f.count(at, hourdb.Event{Series: hourdb.Ratings, Token: a.id, Value: e.Value, Decimals: e.Decimals})
 	if !f.quiet {
 		f.change(store.KindFeedback, at, &a.id, feedbackDataOf(&row.NewFeedback))
 	}
@@ -78,12 +80,15 @@ func (f *fold) feedbackRevoked(e repute.FeedbackRevoked, a *foldAgent, at chaind
 		return ignoredRevoked
 	}
 	rating.revoked = true
+	revoked := hourdb.Event{Series: hourdb.Ratings, Token: a.id, Ended: true, Value: &rating.value, Decimals: rating.decimals}
 	if rating.row != nil {
 		rating.row.revoked = at
+		revoked.Value, revoked.Decimals = rating.row.Value, rating.row.Decimals
 	} else {
 		f.out.revocations = append(f.out.revocations, revocation{key, at})
 	}
 	f.out.withdrawn = append(f.out.withdrawn, key)
+	f.count(at, revoked)
 	if p.live--; p.live == 0 {
 		a.counts.Clients--
 	}
@@ -118,6 +123,9 @@ func (f *fold) validationRequest(contract common.Address, e repute.ValidationReq
 	}
 	*q = foldRequest{known: true, at: at, token: e.TokenID, validator: e.Validator}
 	f.out.requests = append(f.out.requests, requestRow{contract, e, at, f.ids.URIs[e.URI]})
+	if f.chain.Trusted[contract] {
+		f.count(at, hourdb.Event{Series: hourdb.Validations, Token: e.TokenID})
+	}
 	f.change(store.KindRequested, at, &a.id, requestDataOf(contract, f.chain.Trusted[contract], &e))
 	return ""
 }
@@ -142,10 +150,20 @@ func (f *fold) validationResponse(contract common.Address, e repute.ValidationRe
 		return ignoredMismatch
 	}
 	f.out.answers = append(f.out.answers, answerRow{contract, e, at, f.ids.URIs[e.URI], f.ids.Tags[e.Tag]})
+	if f.chain.Trusted[contract] {
+		f.count(at, hourdb.Event{Series: hourdb.Validations, Token: e.TokenID, Ended: true,
+			Value: big.NewInt(int64(e.Response))})
+	}
 	if !q.answered && f.chain.Trusted[contract] {
 		a.counts.Validations++
 	}
 	q.answered = true
 	f.change(store.KindResponded, at, &a.id, answerDataOf(contract, f.chain.Trusted[contract], &e))
 	return ""
+}
+
+// count adds an event at a position to the hours.
+func (f *fold) count(at chaindb.Point, e hourdb.Event) {
+	e.Block, e.Log = at.Block, at.Log
+	f.out.hours.Add(e)
 }

@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/hourdb"
 )
 
 // transfer changes the owner of an agent; a mint creates it. The registry clears the token's
@@ -37,6 +38,7 @@ func (f *fold) transfer(e repute.Transfer, a *foldAgent, at chaindb.Point) strin
 func (f *fold) create(a *foldAgent, at chaindb.Point) {
 	a.exists, a.registered = true, at
 	a.uri = f.ids.URIs[""]
+	f.count(at, hourdb.Event{Series: hourdb.Registrations, Token: a.id})
 }
 
 // registered sets the first URI. The registry writes the registrant as wallet, mints, which calls

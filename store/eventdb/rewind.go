@@ -12,6 +12,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/hourdb"
 	"repute/store/scoredb"
 	"repute/store/trustmark"
 	"repute/store/verifydb"
@@ -65,6 +66,9 @@ func rewindTo(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Blo
 	agents, err := agentsAbove(ctx, tx, c.ID, to.Number)
 	if err != nil {
 		return store.Failed("find rewound agents", err)
+	}
+	if err := hourdb.Rewind(ctx, tx, c.ID, store.TokenArray(agents), to.Number); err != nil {
+		return err
 	}
 	if err := rewindFeedback(ctx, tx, c.ID, agents, to.Number); err != nil {
 		return err

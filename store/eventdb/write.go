@@ -15,6 +15,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/hourdb"
 )
 
 // Batch is a range of consecutive blocks of one chain with all their records.
@@ -62,9 +63,9 @@ func Apply(ctx context.Context, db *store.DB, b Batch) error {
 }
 
 // storeBatch calls first, unless it is nil, takes the lease and the chain, calls begin, which brings the chain to the
-// batch's parent, and applies the batch, in one transaction. With first that is not the transaction of the prefetch. The first attempt takes a client's feedback number 1 for its first one without
-// looking, because the registry counts so. When a stored row contradicts that, the second attempt
-// looks.
+// batch's parent, and applies the batch, in one transaction. With first that is not the transaction of the prefetch. The first attempt takes a client's feedback number 1
+// for its first one without looking, because the registry counts so, and times to ascend with blocks. When a stored row
+// contradicts that, the second attempt looks.
 func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids docdb.Interned,
 	first func(pgx.Tx) error, begin func(pgx.Tx, *chaindb.ChainRow) error) error {
 	attempt := func(j *job) func(pgx.Tx) error {
@@ -97,7 +98,7 @@ func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids d
 		j := startJob(b, ids, careful, false)
 		err := db.InTx(ctx, pgx.TxOptions{}, b.doing(doing), attempt(j))
 		var pg *pgconn.PgError
-		if careful || !errors.As(err, &pg) || pg.ConstraintName != "feedback_pkey" {
+		if careful || !errors.As(err, &pg) || pg.ConstraintName != "feedback_pkey" && pg.ConstraintName != "hours_pkey" {
 			return j.keep(store.Kept(db, newRowCache), err)
 		}
 	}
@@ -268,6 +269,9 @@ func startJob(b *Batch, ids docdb.Interned, careful, stored bool) *job {
 	go func() {
 		f := newFold(ids, b.Records)
 		f.quiet, f.careful = b.Backfill, careful
+		if f.out.hours = hourdb.Of(b.Blocks, b.Parent); careful {
+			f.out.hours = hourdb.Of(b.Blocks, repute.Block{})
+		}
 		j.fold <- f
 		if j.events != nil {
 			j.events <- EncodeEvents(b.ChainID, b.Records)
@@ -332,7 +336,21 @@ func FoldRecords(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []
 	if err := f.load(ctx, tx); err != nil {
 		return nil, err
 	}
+	var err error
+	if f.out.hours, err = hourdb.Load(ctx, tx, c.ID, blocksOf(records)); err != nil {
+		return nil, err
+	}
 	return &f.out, f.run(records)
+}
+
+// blocksOf returns the numbers of the blocks of ordered records.
+func blocksOf(records []repute.Record) (numbers []uint64) {
+	for i := range records {
+		if n := records[i].Log.BlockNumber; len(numbers) == 0 || numbers[len(numbers)-1] != n {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
 }
 
 // Cover adds a range to the blocks whose events are stored.

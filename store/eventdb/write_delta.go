@@ -136,7 +136,7 @@ func (d *Delta) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 		}
 	}
 	for _, step := range []func(context.Context, pgx.Tx, uint64) error{
-		d.showURIs, d.attribute, d.revoke, d.addSums, d.replaceVotes, d.withdraw, d.removeAgents,
+		d.showURIs, d.attribute, d.revoke, d.addSums, d.replaceVotes, d.withdraw, d.removeAgents, d.addHours,
 	} {
 		if err := step(ctx, tx, chainID); err != nil {
 			return err
@@ -155,6 +155,14 @@ func (d *Delta) showURIs(ctx context.Context, tx pgx.Tx, _ uint64) error {
 		ids[i] = d.states[i].uri
 	}
 	return docdb.ShowURIs(ctx, tx, ids)
+}
+
+// addHours adds the events to the hours.
+func (d *Delta) addHours(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	if d.hours == nil {
+		return nil
+	}
+	return d.hours.Write(ctx, tx, chainID)
 }
 
 // attribute sets whose the new ratings are that feedback gateways wrote. The events of their transactions are stored.

@@ -3,6 +3,7 @@ package eventdb
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -172,18 +173,26 @@ func pairArrays[T any](items []T, key func(T) *pairKey) (ids string, clients [][
 	return store.NumericArray(items, func(p *T) string { return key(*p).token.Dec() }), clients
 }
 
-// queueRatings loads which of the named ratings are revoked.
+// queueRatings loads what the named ratings say and which of them are revoked.
 func (f *fold) queueRatings(b *pgx.Batch) {
 	ratings := slices.Collect(maps.Keys(f.ratings))
 	ids, clients, indexes := ratingArrays(ratings)
 	b.Queue(`
-		select u.i from unnest($2::numeric[], $3::bytea[], $4::bigint[]) with ordinality u(t, c, x, i)
-		cross join lateral (select from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x and
-			revoked_block is not null offset 0) f`,
+		select u.i, f.revoked_block is not null, f.value::text, f.decimals
+		from unnest($2::numeric[], $3::bytea[], $4::bigint[]) with ordinality u(t, c, x, i)
+		cross join lateral (select * from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x
+			offset 0) f`,
 		f.chain.ID, ids, clients, indexes).Query(func(rows pgx.Rows) error {
 		var i int
-		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
-			f.ratings[ratings[i-1]].revoked = true
+		var revoked bool
+		var value string
+		var decimals uint8
+		_, err := pgx.ForEachRow(rows, []any{&i, &revoked, &value, &decimals}, func() error {
+			r := f.ratings[ratings[i-1]]
+			r.revoked, r.decimals = revoked, decimals
+			if _, isNumber := r.value.SetString(value, 10); !isNumber {
+				return fmt.Errorf("rating %q is no number", value)
+			}
 			return nil
 		})
 		return err

@@ -13,6 +13,7 @@ import (
 	"repute/store/chaindb"
 	"repute/store/docdb"
 	"repute/store/eventdb"
+	"repute/store/hourdb"
 	"repute/store/paydb"
 )
 
@@ -59,7 +60,13 @@ func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a A
 			if err != nil {
 				return err
 			}
-			if err := m.header(ctx, a.Block); err != nil {
+			header := func() error { return m.header(ctx, a.Block) }
+			if len(stale) > 0 {
+				err = hourdb.Retime(ctx, m.tx, m.chain.ID, []uint64{a.Block.Number}, header)
+			} else {
+				err = header()
+			}
+			if err != nil {
 				return err
 			}
 			if err := m.remove(ctx, a.Remove); err != nil {
@@ -73,7 +80,7 @@ func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a A
 // them depends on their age. Payments that were ordered by the old time are checked again.
 func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, error) {
 	var changed bool
-	err := m.tx.QueryRow(ctx, `select exists (select from blocks where chain_id = $1 and number = $2 and time <> $3)`,
+	err := m.tx.QueryRow(ctx, `select exists (select from blocks where chain_id = $1 and number = $2 and time is distinct from $3)`,
 		m.chain.ID, b.Number, store.MaybeTime(b.Time)).Scan(&changed)
 	if err != nil || !changed {
 		return nil, store.Failed("compare times", err)

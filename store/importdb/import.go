@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -17,6 +18,7 @@ import (
 	"repute/store/chaindb"
 	"repute/store/docdb"
 	"repute/store/eventdb"
+	"repute/store/hourdb"
 	"repute/store/paydb"
 )
 
@@ -251,14 +253,37 @@ func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks
 	if clash != nil {
 		return repute.Conflict("block %d is known with another hash", *clash)
 	}
-	_, err = m.tx.Exec(ctx, `
-		insert into blocks as b (chain_id, number, hash, parent, time)
-		select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[])
-		on conflict (chain_id, number) do update set time = coalesce(b.time, excluded.time),
-			hash = case when b.hash = '' then excluded.hash else b.hash end,
-			parent = case when b.parent = '' then excluded.parent else b.parent end`,
-		m.chain.ID, numbers, hashes, parents, times)
-	return store.Failed("store blocks", err)
+	insert := func() error {
+		_, err := m.tx.Exec(ctx, `
+			insert into blocks as b (chain_id, number, hash, parent, time)
+			select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[])
+			on conflict (chain_id, number) do update set time = coalesce(b.time, excluded.time),
+				hash = case when b.hash = '' then excluded.hash else b.hash end,
+				parent = case when b.parent = '' then excluded.parent else b.parent end`,
+			m.chain.ID, numbers, hashes, parents, times)
+		return store.Failed("store blocks", err)
+	}
+	undated, err := m.undated(ctx, numbers, times)
+	switch {
+	case err != nil:
+		return err
+	case len(undated) == 0:
+		return insert()
+	}
+	return hourdb.Retime(ctx, m.tx, m.chain.ID, undated, insert)
+}
+
+// undated returns the stored blocks without a time that get one.
+func (m *merge) undated(ctx context.Context, numbers []uint64, times []*time.Time) ([]uint64, error) {
+	rows, err := m.tx.Query(ctx, `
+		select u.n from unnest($2::bigint[], $3::timestamptz[]) u(n, t)
+		cross join lateral (select from blocks where chain_id = $1 and number = u.n and time is null offset 0) b
+		where u.t is not null`, m.chain.ID, numbers, times)
+	if err != nil {
+		return nil, store.Failed("find blocks without a time", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[uint64])
+	return found, store.Failed("find blocks without a time", err)
 }
 
 // sameTimes refuses times that differ from those of stored blocks, because one of the two is wrong.

@@ -10,6 +10,7 @@ import (
 	"repute/store/chaindb"
 	"repute/store/docdb"
 	"repute/store/eventdb"
+	"repute/store/hourdb"
 )
 
 // refoldChunk is how many events are folded at a time; more only where one block has more.
@@ -49,8 +50,11 @@ func wholeBlocks(records []repute.Record, n int) int {
 // forget deletes histories and current rows of agents, and with operators all operator spans of the
 // chain. Events, blocks and cursor stay.
 func forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, operators bool) error {
-	var b pgx.Batch
 	ids := store.TokenArray(agents)
+	if err := hourdb.Forget(ctx, tx, chainID, ids); err != nil {
+		return err
+	}
+	var b pgx.Batch
 	b.Queue(`delete from validation_responses `+eventdb.WhereAnswerOfAgent("true"), chainID, ids)
 	for _, table := range []string{"validation_requests", "agent_states", "metadata", "feedback", "responses", "agents",
 		"sums", "votes"} {

@@ -17,7 +17,7 @@ import (
 
 // derivedTables are the tables that follow from the events.
 var derivedTables = []string{"pending", "agent_states", "metadata", "operators", "feedback", "responses",
-	"validation_requests", "validation_responses", "agents", "sums", "votes"}
+	"validation_requests", "validation_responses", "agents", "sums", "votes", "hours"}
 
 // Reindex rebuilds a chain's histories and current rows from its events, which decode reads again.
 // It builds them in tables of its own while readers and the indexer use the current ones. Then one

@@ -14,6 +14,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
+	"repute/store/hourdb"
 )
 
 // Snapshot describes an export of one chain's events.
@@ -220,16 +221,7 @@ func Resume(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, en
 			return repute.Conflict("the imported chain ends at block %d %s, not %d %s", stored.Cursor.Number,
 				stored.Cursor.Hash, end.Number, end.Hash)
 		}
-		numbers, hashes, parents, times := chaindb.BlockArrays([]repute.Block{end})
-		_, err = tx.Exec(ctx, `
-			with header as (
-				insert into blocks (chain_id, number, hash, parent, time)
-				select $1, * from unnest($4::bigint[], $5::bytea[], $6::bytea[], $7::timestamptz[])
-				on conflict (chain_id, number) do update set hash = excluded.hash, parent = excluded.parent, time = excluded.time)
-			update chains set imported = false, name = $2, start_block = $3, validations = $8,
-				cursor_hash = ($5::bytea[])[1], cursor_time = ($7::timestamptz[])[1] where chain_id = $1`,
-			c.ID, c.Name, c.StartBlock, numbers, hashes, parents, times, chaindb.AddressList(c.Validations))
-		if err != nil {
+		if err := resumeAt(ctx, tx, c, end); err != nil {
 			return err
 		}
 		if err := stored.RecountValidations(ctx, tx, c.Validations); err != nil {
@@ -242,5 +234,21 @@ func Resume(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, en
 			return err
 		}
 		return stored.AddHistoryGaps(ctx, tx, c)
+	})
+}
+
+// resumeAt stores that a chain is followed on from a block, whose header replaces the stored one.
+func resumeAt(ctx context.Context, tx pgx.Tx, c repute.Chain, end repute.Block) error {
+	numbers, hashes, parents, times := chaindb.BlockArrays([]repute.Block{end})
+	return hourdb.Retime(ctx, tx, c.ID, numbers, func() error {
+		_, err := tx.Exec(ctx, `
+			with header as (
+				insert into blocks (chain_id, number, hash, parent, time)
+				select $1, * from unnest($4::bigint[], $5::bytea[], $6::bytea[], $7::timestamptz[])
+				on conflict (chain_id, number) do update set hash = excluded.hash, parent = excluded.parent, time = excluded.time)
+			update chains set imported = false, name = $2, start_block = $3, validations = $8,
+				cursor_hash = ($5::bytea[])[1], cursor_time = ($7::timestamptz[])[1] where chain_id = $1`,
+			c.ID, c.Name, c.StartBlock, numbers, hashes, parents, times, chaindb.AddressList(c.Validations))
+		return err
 	})
 }

@@ -136,7 +136,7 @@ func (c *Buffer) Token(id *repute.TokenID) {
 		c.decimal(false, id.Uint64())
 		return
 	}
-	c.digits(false, id.Dec())
+	c.digits(false, id.Dec(), 0)
 }
 
 // MaybeToken appends a token id, null for nil.
@@ -155,8 +155,20 @@ func (c *Buffer) Integer(v *big.Int) {
 		return
 	}
 	s := v.String()
-	c.digits(s[0] == '-', strings.TrimPrefix(s, "-"))
+	c.digits(s[0] == '-', strings.TrimPrefix(s, "-"), 0)
 }
+
+// Decimal appends a number in units of 10 to the power of minus scale as numeric.
+func (c *Buffer) Decimal(v *big.Int, scale uint8) {
+	if scale == 0 || v.Sign() == 0 {
+		c.Integer(v)
+		return
+	}
+	c.digits(v.Sign() < 0, strings.TrimPrefix(v.String(), "-"), scale)
+}
+
+// digitsOfGroup is how many decimal digits a digit of a numeric, to the base of 10000, has.
+const digitsOfGroup = 4
 
 // decimal appends a numeric: base-10000 digits, most significant first.
 func (c *Buffer) decimal(negative bool, v uint64) {
@@ -166,32 +178,38 @@ func (c *Buffer) decimal(negative bool, v uint64) {
 		groups[n] = uint16(v % 10000)
 		v /= 10000
 	}
-	c.numericHead(negative, n)
+	c.numericHead(negative, n, 0)
 	for i := n - 1; i >= 0; i-- {
 		c.Buf = binary.BigEndian.AppendUint16(c.Buf, groups[i])
 	}
 }
 
-// digits is decimal for a number that does not fit into 64 bits.
-func (c *Buffer) digits(negative bool, s string) {
-	s = strings.Repeat("0", (4-len(s)%4)%4) + s
-	c.numericHead(negative, len(s)/4)
-	for i := 0; i < len(s); i += 4 {
-		d := s[i : i+4]
+// digits is decimal for a number of any size, the last digits of which are behind the point.
+func (c *Buffer) digits(negative bool, s string, scale uint8) {
+	behind := int(scale)
+	s += strings.Repeat("0", (digitsOfGroup-behind%digitsOfGroup)%digitsOfGroup)
+	s = strings.Repeat("0", (digitsOfGroup-len(s)%digitsOfGroup)%digitsOfGroup) + s
+	c.numericHead(negative, len(s)/digitsOfGroup, scale)
+	for i := 0; i < len(s); i += digitsOfGroup {
+		d := s[i : i+digitsOfGroup]
 		g := uint16(d[0]-'0')*1000 + uint16(d[1]-'0')*100 + uint16(d[2]-'0')*10 + uint16(d[3]-'0')
 		c.Buf = binary.BigEndian.AppendUint16(c.Buf, g)
 	}
 }
 
-// numericHead appends length, number of digit groups, weight, sign and scale of a numeric.
-func (c *Buffer) numericHead(negative bool, groups int) {
+// numericHead appends length, number of digit groups, weight of the first group, sign and scale of a numeric.
+func (c *Buffer) numericHead(negative bool, groups int, scale uint8) {
 	sign := uint16(0)
 	if negative {
 		sign = 0x4000
 	}
+	weight := groups - 1 - (int(scale)+digitsOfGroup-1)/digitsOfGroup
+	if groups == 0 {
+		weight = 0
+	}
 	c.Buf = binary.BigEndian.AppendUint32(c.Buf, uint32(8+2*groups))
 	c.Buf = binary.BigEndian.AppendUint16(c.Buf, uint16(groups))
-	c.Buf = binary.BigEndian.AppendUint16(c.Buf, uint16(max(groups-1, 0)))
+	c.Buf = binary.BigEndian.AppendUint16(c.Buf, uint16(int16(weight)))
 	c.Buf = binary.BigEndian.AppendUint16(c.Buf, sign)
-	c.Buf = append(c.Buf, 0, 0)
+	c.Buf = binary.BigEndian.AppendUint16(c.Buf, uint16(scale))
 }

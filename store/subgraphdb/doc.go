@@ -30,5 +30,6 @@
 //
 // # Series
 //
-// Points and sums by hour and day are computed from the events when they are asked for: see series.go.
+// Points are computed from the events when they are asked for, sums by hour and day from the hours that package hourdb
+// stores: see series.go and sums.go.
 package subgraphdb

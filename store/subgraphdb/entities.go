@@ -3,8 +3,8 @@ package subgraphdb
 import (
 	"strings"
 
-	"repute"
 	"repute/store/docdb"
+	"repute/store/hourdb"
 )
 
 // secondsOf returns the SQL of the time of the block in relation b in seconds since 1970, 0 where it is unknown as that of
@@ -158,15 +158,6 @@ func agent() Entity {
 	}
 }
 
-// scaleOf returns the SQL of 10 to the power of minus decimals, exactly: power of Postgres rounds.
-func scaleOf(decimals string) string {
-	powers := []string{"1"}
-	for n := range repute.MaxDecimals {
-		powers = append(powers, "0."+strings.Repeat("0", n)+"1")
-	}
-	return "(array[" + strings.Join(powers, ", ") + "])[" + decimals + " + 1]"
-}
-
 // feedbackKey is the key of the feedback in relation f.
 func feedbackKey(f string) []string { return []string{f + ".token_id", f + ".client", f + ".idx"} }
 
@@ -194,7 +185,7 @@ func feedback() Entity {
 			{Name: "agent", To: "Agent", Key: agentKey("{f}")},
 			{Name: "clientAddress", Type: Bytes, SQL: "{f}.client"},
 			{Name: "feedbackIndex", Type: BigInt, SQL: "{f}.idx"},
-			{Name: "value", Type: BigDecimal, SQL: "({f}.value * " + scaleOf("{f}.decimals") + ")"},
+			{Name: "value", Type: BigDecimal, SQL: "({f}.value * " + hourdb.ScaleOf("{f}.decimals") + ")"},
 			{Name: "tag1", Type: String, Nullable: true, Raw: true, SQL: "{t}.value"},
 			{Name: "tag2", Type: String, Nullable: true, Raw: true, SQL: "{v}.value"},
 			{Name: "endpoint", Type: String, Nullable: true, Raw: true, SQL: "{f}.endpoint"},

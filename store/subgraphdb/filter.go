@@ -98,7 +98,7 @@ func (b *builder) condition(e *Entity, level int, f *Filter) string {
 		all = append(all, "("+strings.Join(either, " or ")+")")
 	}
 	if f.ChangedFrom != nil {
-		all = append(all, at(e.Changed, level)+" >= "+b.arg(*f.ChangedFrom)+"::bigint")
+		all = append(all, at(e.Changed, level)+" >= "+b.changedFrom(e, *f.ChangedFrom))
 	}
 	switch {
 	case f.Child != nil:
@@ -110,6 +110,16 @@ func (b *builder) condition(e *Entity, level int, f *Filter) string {
 		return "true"
 	}
 	return "(" + strings.Join(all, " and ") + ")"
+}
+
+// changedFrom returns the SQL of what the Changed of rows is at least that changed at a block or later. The sums of an
+// hour or day may change until it is over.
+func (b *builder) changedFrom(e *Entity, block int64) string {
+	if !e.Aggregation {
+		return b.arg(block) + "::bigint"
+	}
+	return "coalesce((select extract(epoch from b.time)::bigint / 3600 / @hours@ * @hours@ from blocks b where b.chain_id = $1 and b.number <= " +
+		b.arg(block) + "::bigint and b.time is not null order by b.number desc limit 1), 0)"
 }
 
 // child returns the SQL of whether an entity that a field refers to meets a condition.
@@ -158,6 +168,9 @@ func (b *builder) compare(e *Entity, level int, f *Filter) string {
 		return b.comparePart(f.Op, x, f.Values[0].(string))
 	}
 	sql := b.compareWhole(f.Field.kind(), x, f.Op, f.Field.parameters(f.Values))
+	if hours := b.hours(level, f); hours != "" {
+		return "(" + sql + hours + ")"
+	}
 	if t, bounds := f.since(); bounds {
 		if first, known := b.firstBlocks[t]; known {
 			return "(" + sql + " and " + at(f.Field.Block, level) + " >= " + b.arg(first) + "::bigint)"

@@ -58,13 +58,18 @@ type Interval struct {
 	Day, Current bool
 }
 
-// of returns an expression of an aggregation for the interval.
-func (i Interval) of(sql string) string {
-	seconds := "3600"
+// hours returns the length of the interval.
+func (i Interval) hours() int64 {
 	if i.Day {
-		seconds = "86400"
+		return 24
 	}
-	return strings.NewReplacer("@seconds@", seconds, "@all@", strconv.FormatBool(i.Current)).Replace(sql)
+	return 1
+}
+
+// of returns an expression of an aggregation for the interval, for the rows of hours that meet a condition.
+func (i Interval) of(sql, some string) string {
+	return strings.NewReplacer("@hours@", strconv.FormatInt(i.hours(), 10), "@all@", strconv.FormatBool(i.Current),
+		"@some@", some).Replace(sql)
 }
 
 // Row is one row of a Query.

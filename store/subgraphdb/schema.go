@@ -40,10 +40,14 @@ type Entity struct {
 	From string
 	// Where is the condition of the rows, that of the chain among them.
 	Where string
-	// Aggregation says that the rows are sums by hour or day: From and Where have @seconds@ for the length, and @all@ for
-	// whether the hour or day that is not over is shown.
+	// Aggregation says that the rows are sums by hour or day: From, Rows and Where have @hours@ for the length, and @all@
+	// for whether the hour or day that is not over is shown.
 	Aggregation bool
-	// Changed is the block of the last change, for the filter _change_block.
+	// Rows, unless it is empty, are the rows of From without the fields that are sums, which cost less to find: a page that
+	// depends on no sum is found among them, by the columns RowKey. From has @some@ for a condition on the rows of hours h.
+	Rows   string
+	RowKey []string
+	// Changed is the block of the last change, for the filter _change_block; of an aggregation the start.
 	Changed string
 	// Fields are in the order of the GraphQL type; the first one is the id.
 	Fields []Field
@@ -73,6 +77,10 @@ type Field struct {
 	// Every is the SQL of token_id and block of all rows, where it costs less to compute Block of all rows at once than of
 	// many one by one; empty where Block is a column.
 	Every string
+	// Hour is the column of the hour of a time, which has an index; empty for other fields.
+	Hour string
+	// Sum says that the field is a sum of an aggregation.
+	Sum bool
 	// Order holds what rows are ordered by instead of SQL and Block; nil for none. It is empty where all rows have the same
 	// value.
 	Order []string

@@ -1,22 +1,24 @@
 package subgraphdb
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	"repute/store/hourdb"
+)
 
 // Series: what happened over time. Points are the events themselves, aggregations their sums by hour or day up to the end
-// of each, as the subgraph has them. Both are computed from the tables of events when they are asked for, so that a
-// reorganization needs no care of its own. Points are read in the order of an index by block; aggregations read all events
-// and add them up by block before anything else, because most of the cost is in what follows.
+// of each, as the subgraph has them. Points are computed from the tables of events when they are asked for and read in the
+// order of an index by block. Aggregations add up the stored hours of package hourdb.
 
-// events is what series count: of each kind of event of a table the columns of its points, and their sums.
+// events is a kind of event of a table that points have.
 type events struct {
 	// from are the tables, and chain is the column of the chain in them.
 	from, chain string
 	// token, block and log say which agent an event belongs to and where on the chain it is.
 	token, block, log string
-	// values are what a point has, by name, and sums are what aggregations add up, for all events of group.
-	values, sums []value
-	// group is what sums have equal, besides the block; empty for nothing.
-	group string
+	// values are what a point has, by name.
+	values []value
 }
 
 // value is a column of a series.
@@ -24,21 +26,17 @@ type value struct{ name, sql string }
 
 // registrations are the registrations of agents.
 func registrations() []events {
-	return []events{{from: "agents a", chain: "a.chain_id", token: "a.token_id", block: "a.registered_block", log: "a.registered_log",
-		sums: []value{{"registrations", "count(*)"}}}}
+	return []events{{from: "agents a", chain: "a.chain_id", token: "a.token_id", block: "a.registered_block", log: "a.registered_log"}}
 }
 
 // ratings are ratings and revocations.
 func ratings() []events {
-	one, all := "f.value * "+scaleOf("f.decimals"), "sum(f.value) * "+scaleOf("f.decimals")
+	one := "f.value * " + hourdb.ScaleOf("f.decimals")
 	return []events{
-		{from: "feedback f", chain: "f.chain_id", token: "f.token_id", block: "f.block", log: "f.log_index", group: "f.decimals",
-			values: []value{{"value", one}, {"delta", one}, {"counted", one}, {"revocation", "false"}, {"created", "1"}, {"revoked", "0"}},
-			sums:   []value{{"created", "count(*)"}, {"revoked", "0"}, {"counted", all}, {"delta", all}}},
-		{from: "feedback f", chain: "f.chain_id", token: "f.token_id", block: "f.revoked_block",
-			log: "f.revoked_log", group: "f.decimals",
-			values: []value{{"value", one}, {"delta", "-(" + one + ")"}, {"counted", "0::numeric"}, {"revocation", "true"}, {"created", "0"}, {"revoked", "1"}},
-			sums:   []value{{"created", "0"}, {"revoked", "count(*)"}, {"counted", "0"}, {"delta", "-(" + all + ")"}}},
+		{from: "feedback f", chain: "f.chain_id", token: "f.token_id", block: "f.block", log: "f.log_index",
+			values: []value{{"value", one}, {"delta", one}, {"counted", one}, {"revocation", "false"}, {"created", "1"}, {"revoked", "0"}}},
+		{from: "feedback f", chain: "f.chain_id", token: "f.token_id", block: "f.revoked_block", log: "f.revoked_log",
+			values: []value{{"value", one}, {"delta", "-(" + one + ")"}, {"counted", "0::numeric"}, {"revocation", "true"}, {"created", "0"}, {"revoked", "1"}}},
 	}
 }
 
@@ -47,12 +45,10 @@ func validations() []events {
 	const trusted = "validation_requests q join chains c on c.chain_id = q.chain_id and q.contract = any(c.validations)"
 	return []events{
 		{from: trusted, chain: "q.chain_id", token: "q.token_id", block: "q.block", log: "q.log_index",
-			values: []value{{"score", "0"}, {"requests", "1"}, {"responses", "0"}},
-			sums:   []value{{"requests", "count(*)"}, {"responses", "0"}, {"score", "0"}}},
+			values: []value{{"score", "0"}, {"requests", "1"}, {"responses", "0"}}},
 		{from: trusted + " join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)",
 			chain: "q.chain_id", token: "q.token_id", block: "x.block", log: "x.log_index",
-			values: []value{{"score", "x.response"}, {"requests", "0"}, {"responses", "1"}},
-			sums:   []value{{"requests", "0"}, {"responses", "count(*)"}, {"score", "sum(x.response)"}}},
+			values: []value{{"score", "x.response"}, {"requests", "0"}, {"responses", "1"}}},
 	}
 }
 
@@ -71,24 +67,6 @@ func pointsOf(kinds []events) string {
 	var all []string
 	for _, e := range kinds {
 		all = append(all, "select "+e.chain+", "+e.token+" as token_id, "+e.block+" as block, "+e.log+" as log"+listed(e.values)+" from "+e.from)
-	}
-	return strings.Join(all, " union all ")
-}
-
-// sumsOf returns the SQL of events added up by block, and by agent where that is asked for.
-func sumsOf(kinds []events, byAgent bool) string {
-	var all []string
-	for _, e := range kinds {
-		group := e.block
-		if e.group != "" {
-			group += ", " + e.group
-		}
-		token := ""
-		if byAgent {
-			token, group = ", "+e.token+" as token_id", group+", "+e.token
-		}
-		all = append(all, "select "+e.block+" as block, max("+e.log+") as log"+token+listed(e.sums)+" from "+e.from+
-			" where "+e.chain+" = $1 and "+e.block+" is not null group by "+group)
 	}
 	return strings.Join(all, " union all ")
 }
@@ -114,52 +92,64 @@ func point(name string, kinds []events, fields ...Field) Entity {
 	}
 }
 
-// bucket is the SQL of the start of the hour or day of a time in seconds. Statements put the length for @seconds@.
-func bucket(seconds string) string { return "(" + seconds + " / @seconds@ * @seconds@)" }
-
-// sum is a field of an aggregation: its name and type, and the column that is added up.
+// sum is a field of an aggregation: its name and type, and the column of hours that is added up.
 type sum struct {
 	name, of string
 	kind     Type
 }
 
-// aggregation returns the entity of sums of events up to the end of each hour or day, of each agent or of all. The hour or
-// day of the newest block is shown where a statement puts true for @all@.
-func aggregation(name string, kinds []events, byAgent bool, sums ...sum) Entity {
-	group, partition := "", ""
+// Statements put the number of hours of the interval for @hours@. They put true for @all@ where the hour or day that is
+// not over is shown.
+
+// hoursOf returns the SQL of the hours of a series, of the whole chain or of each agent.
+func hoursOf(s hourdb.Series, byAgent bool) string {
+	sign := "="
+	if byAgent {
+		sign = "<>"
+	}
+	return fmt.Sprintf("hours h where h.chain_id = $1 and h.series = %d and h.token_id %s %s", s, sign, hourdb.Whole)
+}
+
+// aggregation returns the entity of sums of a series up to the end of each hour or day, of each agent or of all.
+func aggregation(name string, s hourdb.Series, byAgent bool, sums ...sum) Entity {
 	fields := []Field{
 		{Name: "id", Type: Int8, SQL: "{g}.id"},
-		{Name: "timestamp", Type: Timestamp, SQL: micros("{g}.bucket")},
+		{Name: "timestamp", Type: Timestamp, SQL: micros("({g}.start * 3600)"), Order: []string{"{g}.hour", "{g}.id"}, Hour: "{g}.hour"},
 		{Name: "protocol", To: "Protocol", Key: []string{}},
 	}
-	key := Key{Parts: []Part{{FormNumber, "{g}.id"}}}
 	if byAgent {
-		group, partition = ", x.token_id", "partition by x.token_id "
 		fields = append(fields, Field{Name: "agent", To: "Agent", Key: agentKey("{g}")})
 	}
 	var columns strings.Builder
-	for _, s := range sums {
-		columns.WriteString(", sum(sum(x." + s.of + ")) over w as " + s.name)
-		fields = append(fields, Field{Name: s.name, Type: s.kind, SQL: "{g}." + s.name})
+	for _, one := range sums {
+		columns.WriteString(", sum(sum(h." + one.of + ")) over w as \"" + one.name + "\"")
+		fields = append(fields, Field{Name: one.name, Type: one.kind, SQL: "{g}.\"" + one.name + "\"", Sum: true})
 	}
-	start := bucket(secondsOf("b"))
-	return Entity{
-		Name: name, Aggregation: true, Key: key,
-		From: "(select " + start + " as bucket" + group + ", max(" + placeOf("x") + ") as id, max(x.block) as block" + columns.String() +
-			" from (" + sumsOf(kinds, byAgent) + ") x" + joinBlock("b", "x.block") + " group by " + start + group +
-			" window w as (" + partition + "order by " + start + ")) {g}",
-		Where: "(@all@ or {g}.bucket < (select " + bucket("coalesce(extract(epoch from c.cursor_time)::bigint, 0)") +
-			" from chains c where c.chain_id = $1))",
-		Changed: "{g}.block", Fields: fields,
+	const start = "h.hour / @hours@"
+	e := Entity{
+		Name: name, Aggregation: true, Key: Key{Parts: []Part{{FormNumber, "{g}.id"}}},
+		From: "(select h.token_id, " + start + " * @hours@ as start, min(h.hour) as hour, min(h.oldest) as id" + columns.String() +
+			" from " + hoursOf(s, byAgent) + " @some@ group by h.token_id, " + start +
+			" window w as (partition by h.token_id order by " + start + ")) {g}",
+		Where: `(@all@ or {g}.start < (select coalesce(extract(epoch from c.cursor_time)::bigint / 3600 / @hours@ * @hours@, 0)
+			from chains c where c.chain_id = $1))`,
+		Changed: "{g}.start", Fields: fields,
 	}
+	if byAgent {
+		e.Rows = "(select h.token_id, " + start + " * @hours@ as start, h.hour, h.oldest as id from " + hoursOf(s, byAgent) +
+			" and (@hours@ = 1 or not exists (select from hours o where (o.chain_id, o.series, o.token_id) = (h.chain_id, h.series, h.token_id)" +
+			" and o.hour >= h.hour / @hours@ * @hours@ and o.hour < h.hour))) {g}"
+		e.RowKey = []string{"{g}.token_id", "{g}.start"}
+	}
+	return e
 }
 
 // series returns the entities over time.
 func series() (out []Entity) {
-	rated := []sum{{"feedbackCreated", "created", BigInt}, {"feedbackRevoked", "revoked", BigInt},
-		{"valueSum", "counted", BigDecimal}, {"valueDeltaSum", "delta", BigDecimal}}
-	validated := []sum{{"validationRequests", "requests", BigInt}, {"validationResponses", "responses", BigInt},
-		{"scoreSum", "score", BigInt}}
+	rated := []sum{{"feedbackCreated", "began", BigInt}, {"feedbackRevoked", "ended", BigInt},
+		{"valueSum", "sum", BigDecimal}, {"valueDeltaSum", "net", BigDecimal}}
+	validated := []sum{{"validationRequests", "began", BigInt}, {"validationResponses", "ended", BigInt},
+		{"scoreSum", "sum", BigInt}}
 	field := func(name string, kind Type, sql string) Field { return Field{Name: name, Type: kind, SQL: sql} }
 	return []Entity{
 		point("AgentRegistrationPoint", registrations()),
@@ -171,10 +161,10 @@ func series() (out []Entity) {
 			field("isRequest", Boolean, "({n}.requests = 1)"), field("isResponse", Boolean, "({n}.responses = 1)"),
 			field("requestCount", BigInt, "{n}.requests"), field("responseCount", BigInt, "{n}.responses"),
 			field("responseScore", BigInt, "{n}.score")),
-		aggregation("ProtocolAgentStats", registrations(), false, sum{"agentRegistrations", "registrations", Int8}),
-		aggregation("ProtocolFeedbackStats", ratings(), false, rated...),
-		aggregation("AgentFeedbackStats", ratings(), true, rated...),
-		aggregation("ProtocolValidationStats", validations(), false, validated...),
-		aggregation("AgentValidationStats", validations(), true, validated...),
+		aggregation("ProtocolAgentStats", hourdb.Registrations, false, sum{"agentRegistrations", "began", Int8}),
+		aggregation("ProtocolFeedbackStats", hourdb.Ratings, false, rated...),
+		aggregation("AgentFeedbackStats", hourdb.Ratings, true, rated...),
+		aggregation("ProtocolValidationStats", hourdb.Validations, false, validated...),
+		aggregation("AgentValidationStats", hourdb.Validations, true, validated...),
 	}
 }

@@ -22,6 +22,8 @@ func (b *builder) statement(q Query) string {
 		names, columns = append(names, "block"), append(columns, at(q.Order.Field.Block, 0)+" as block")
 	}
 	switch {
+	case q.hasRows():
+		return b.pageOfSums(q, columns)
 	case q.Parents == nil && b.walks(q):
 		return b.pageOf(q, columns, names, b.walk(q))
 	case b.from != nil:
@@ -107,8 +109,12 @@ func (b *builder) page(q Query, refers string) string {
 
 // rows returns the SQL of all rows of a query from its tables on, in no order.
 func (b *builder) rows(q Query, refers string) string {
-	from := at(q.Series.of(q.Entity.From), 0)
-	where := " where " + at(q.Series.of(q.Entity.Where), 0) + refers + " and " + b.condition(q.Entity, 0, &q.Where)
+	from := at(q.Series.of(q.Entity.From, ""), 0)
+	if q.hasRows() {
+		from = at(q.Series.of(q.Entity.Rows, ""), 0)
+	}
+	where := " where " + at(q.Series.of(q.Entity.Where, ""), 0) + refers + " and " +
+		q.Series.of(b.condition(q.Entity, 0, &q.Where), "")
 	switch {
 	case q.computesEvery():
 		from += " join (" + q.Order.Field.Every + ") every on every.token_id = " + at(q.Entity.Key.Parts[0].SQL, 0)

@@ -1,5 +1,7 @@
 package subgraphdb
 
+import "repute/store/hourdb"
+
 // Entities of earlier versions of the subgraph, which old SDKs and dashboards still ask for, and totals of the chain.
 
 // liveFeedback is the SQL of the live ratings of the chain.
@@ -87,7 +89,7 @@ func agentStats() Entity {
 			{Name: "agent", To: "Agent", Key: agentKey("{a}")},
 			{Name: "totalFeedback", Type: BigInt, SQL: "{a}.feedback"},
 			{Name: "averageFeedbackValue", Type: BigDecimal, SQL: `coalesce((
-	select sum(s.sum * ` + scaleOf("s.decimals") + `) / sum(s.n) from agent_sums s where s.chain_id = $1 and s.token_id = {a}.token_id), 0)`},
+	select sum(s.sum * ` + hourdb.ScaleOf("s.decimals") + `) / sum(s.n) from agent_sums s where s.chain_id = $1 and s.token_id = {a}.token_id), 0)`},
 			{Name: "totalValidations", Type: BigInt, SQL: "(select count(*) " + requests + ")"},
 			{Name: "completedValidations", Type: BigInt, SQL: "{a}.validations"},
 			{Name: "averageValidationScore", Type: BigDecimal,

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
 
 	"repute"
 	"repute/internal/bench/harness"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/hourdb"
 )
 
 // chainID belongs to no public network.
@@ -53,12 +55,28 @@ func fill(ctx context.Context, d *harness.Database, db *store.DB, s size) error 
 			return fmt.Errorf("fill: %.60s: %w", sql, err)
 		}
 	}
+	if err := fillHours(ctx, db); err != nil {
+		return fmt.Errorf("fill hours: %w", err)
+	}
 	for _, sql := range []string{"drop table given", "vacuum analyze", "checkpoint"} {
 		if _, err := d.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("fill: %s: %w", sql, err)
 		}
 	}
 	return nil
+}
+
+// fillHours adds up what happened in each hour.
+func fillHours(ctx context.Context, db *store.DB) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "fill", func(tx pgx.Tx) error {
+		var agents string
+		err := tx.QueryRow(ctx, "select array_agg(token_id order by token_id)::text from agents where chain_id = $1",
+			chainID).Scan(&agents)
+		if err != nil {
+			return err
+		}
+		return hourdb.Recount(ctx, tx, chainID, agents)
+	})
 }
 
 // fillStatements returns the statements with these arguments: 1 chain, 2 agents, 3 ratings, 4 ratings of agent 0,
