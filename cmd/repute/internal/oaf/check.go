@@ -146,7 +146,8 @@ func check(ctx context.Context, name string, how problem.Profile, ask *asking) (
 	return newReport(name, pack.Agents, append(problems, ask.problems(ctx, pack.Agents, how)...)), nil
 }
 
-// readArchive reads an archive up to the largest size that is opened, and one byte more, by which a larger one is found.
+// readArchive reads an archive up to the largest size that is opened, and one byte more, by which a larger one is
+// found.
 func readArchive(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
