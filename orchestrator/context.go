@@ -190,7 +190,8 @@ func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, d
 // call journals a call that costs nothing but its number, makes it, and journals its result.
 func (c *Context) call(ctx context.Context, r repute.Receipt,
 	do func(context.Context, string) (json.RawMessage, error)) (json.RawMessage, error) {
-	return c.charged(ctx, charged{Receipt: r, identity: r.Request}, func(ctx context.Context, key string) (json.RawMessage, Amount, error) {
+	made := charged{Receipt: r, identity: r.Request}
+	return c.charged(ctx, made, func(ctx context.Context, key string) (json.RawMessage, Amount, error) {
 		answer, err := do(ctx, key)
 		return answer, Amount{}, err
 	})

@@ -45,7 +45,8 @@ func (c *Context) Local(ctx context.Context, l LocalCall,
 		return nil, repute.Invalid("kind", fmt.Sprintf("%q is no call of a module", l.Kind), "model or tool")
 	}
 	r := repute.Receipt{Kind: l.Kind, Ref: l.Ref, Summary: l.Summary, Request: l.Request, Domain: "runtime"}
-	return c.charged(ctx, charged{r, l.Identity, l.Most, l.Once}, func(ctx context.Context, key string) (json.RawMessage, Amount, error) {
+	made := charged{r, l.Identity, l.Most, l.Once}
+	return c.charged(ctx, made, func(ctx context.Context, key string) (json.RawMessage, Amount, error) {
 		answer, used, err := do(ctx, key)
 		if err == nil {
 			err = readable("answer", answer)

@@ -163,8 +163,8 @@ func (c *conversation) turn(ctx context.Context, n int) (done bool, err error) {
 	return false, nil
 }
 
-// stopped returns the error of a conversation whose last message ended for a reason. The text of a message that was cut is
-// not complete, and its last call can be unfinished: it is no answer.
+// stopped returns the error of a conversation whose last message ended for a reason. The text of a message that was
+// cut is not complete, and its last call can be unfinished: it is no answer.
 func (c *conversation) stopped(why Stop) error {
 	switch why {
 	case StopRefused:
@@ -267,8 +267,8 @@ func (c *conversation) cut(text string) string {
 	return bounded(text, most) + fmt.Sprintf("\n[cut: the result has %d bytes, %d are shown]", len(text), most)
 }
 
-// object returns the input of a call as a JSON object. Missing input is an empty one. A repeated member is refused, because
-// readers differ in which one they take: a person could confirm one, and a tool use the other.
+// object returns the input of a call as a JSON object. Missing input is an empty one. A repeated member is refused,
+// because readers differ in which one they take: a person could confirm one, and a tool use the other.
 func object(text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {

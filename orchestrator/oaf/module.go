@@ -202,8 +202,8 @@ func (m *Module) work(ctx context.Context, t standard.Task, inputs map[string]js
 		Usage: answer.Usage})
 }
 
-// sessionOf returns the sessions of the caller who gave the task, and the one of the task: nobody reads what others told
-// the agent. A task that nobody is named for has a session of its own.
+// sessionOf returns the sessions of the caller who gave the task, and the one of the task: nobody reads what others
+// told the agent. A task that nobody is named for has a session of its own.
 func sessionOf(t standard.Task, c *orchestrator.Context) (scope, session string) {
 	scope = "tasks/" + url.PathEscape(c.Requester) + "/"
 	if c.Requester == "" {

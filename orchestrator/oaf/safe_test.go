@@ -40,8 +40,8 @@ func shop(t *testing.T, called *atomic.Int64, silent int64) format.Server {
 	return format.Server{Name: "shop", Connection: format.Connection{Type: format.TransportHTTP, URL: web.URL}}
 }
 
-// A call of a tool that had begun when its engine ended is not made again on the word of the server: a person is asked, and
-// an agent's own file may say that a repetition does no harm.
+// A call of a tool that had begun when its engine ended is not made again on the word of the server: a person is
+// asked, and an agent's own file may say that a repetition does no harm.
 func TestCallOfUnknownEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings string
@@ -87,8 +87,8 @@ func TestCallOfUnknownEnd(t *testing.T) {
 	}
 }
 
-// A person who had a call made again is asked again where that one was cut off, too, and everything that was asked and made
-// is in the record.
+// A person who had a call made again is asked again where that one was cut off, too, and everything that was asked
+// and made is in the record.
 func TestCallOfUnknownEndTwice(t *testing.T) {
 	var called atomic.Int64
 	h := newHouse(t, modeltest.New(call("shop__buy", `{}`), modeltest.Turn{Text: "done"}))
@@ -120,7 +120,8 @@ func TestCallOfUnknownEndTwice(t *testing.T) {
 	}
 }
 
-// The fallback does not work where the time of the conversation is used up, also by a server that is asked for its tools.
+// The fallback does not work where the time of the conversation is used up, also by a server that is asked for its
+// tools.
 func TestNoFallbackAfterWall(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(silent.CloseClientConnections)
@@ -148,8 +149,8 @@ func TestNoFallbackAfterWall(t *testing.T) {
 	}
 }
 
-// What an agent remembers belongs to the caller who gave the task: another caller who names the same session, or searches,
-// finds nothing of it.
+// What an agent remembers belongs to the caller who gave the task: another caller who names the same session, or
+// searches, finds nothing of it.
 func TestMemoryOfCallers(t *testing.T) {
 	s := &modeltest.Server{Script: func(n int, _ *modeltest.Request) modeltest.Turn {
 		switch n {

@@ -25,9 +25,9 @@ func StepText(s string) string {
 	return s
 }
 
-// CheckPlan refuses a plan that cannot be run: cycles, unknown steps and agents, too many
-// steps. known tells which slugs there are. The error is repute.ErrInvalid. Ids of steps may have all other characters than
-// the slash: what shows one, or puts one into a command, MUST escape or quote it.
+// CheckPlan refuses a plan that cannot be run: cycles, unknown steps and agents, too many steps. known tells which
+// slugs there are. The error is repute.ErrInvalid. Ids of steps may have all other characters than the slash: what
+// shows one, or puts one into a command, MUST escape or quote it.
 func CheckPlan(p Plan, most int, known func(slug string) bool) error {
 	if len(p.Steps) == 0 {
 		return repute.Invalid("plan.steps", "is empty", "at least one step")

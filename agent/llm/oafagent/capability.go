@@ -66,8 +66,8 @@ func sessionOf(call *capability.Call) (scope, session string) {
 	return scope, scope + SessionName(call.Input)
 }
 
-// SessionName returns the member session of an input, the name of a conversation that may be continued; empty where there
-// is none, or a long one.
+// SessionName returns the member session of an input, the name of a conversation that may be continued; empty where
+// there is none, or a long one.
 func SessionName(input json.RawMessage) string {
 	var in struct {
 		Session string `json:"session"`

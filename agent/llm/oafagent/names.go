@@ -28,8 +28,8 @@ func own(t llm.Tool, claude string) tool {
 	return tool{t, []string{t.Name, claude}}
 }
 
-// names are the names that lists may give a tool of a server: the server's and the tool's own, because the name that the
-// model sees has other characters and can be shortened, and that of Claude Code.
+// names are the names that lists may give a tool of a server: the server's and the tool's own, because the name
+// that the model sees has other characters and can be shortened, and that of Claude Code.
 func (s *server) names(tool string) []string {
 	names := []string{tool, s.toolName(tool)}
 	for _, srv := range []string{s.def.Name, s.name} {
@@ -48,9 +48,9 @@ func listed(list, names []string) bool {
 	return slices.ContainsFunc(names, by.Denies)
 }
 
-// permits reports whether the agent's file lets the model use a tool: config.tools.allowed names it, where there is such a
-// list, and config.tools.denied does not. A part of a tool, such as Bash(git:*), cannot be told from the rest of it here:
-// denied, it denies the tool, and allowed, it allows nothing.
+// permits reports whether the agent's file lets the model use a tool: config.tools.allowed names it, where there is
+// such a list, and config.tools.denied does not. A part of a tool, such as Bash(git:*), cannot be told from the
+// rest of it here: denied, it denies the tool, and allowed, it allows nothing.
 func (a *Agent) permits(names []string) bool {
 	denied := make([]string, len(a.def.Config.Denied))
 	for i, d := range a.def.Config.Denied {

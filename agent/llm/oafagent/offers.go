@@ -45,8 +45,8 @@ type refused struct {
 	Why  string `json:"why"`
 }
 
-// serverTools are the selected tools of all servers, as far as the agent's file still allows them. A server that fails has
-// no tools, and the model is not told; one that the agent's file requires fails the conversation.
+// serverTools are the selected tools of all servers, as far as the agent's file still allows them. A server that
+// fails has no tools, and the model is not told; one that the agent's file requires fails the conversation.
 func (r *run) serverTools(ctx context.Context) (out []tool, err error) {
 	for _, s := range r.servers {
 		list, err := r.offers(ctx, s)
@@ -92,8 +92,8 @@ func (a *Agent) repeatable(s *server, tool string) bool {
 	return a.reads(s, tool) || listed(a.settings.IdempotentTools, s.names(tool))
 }
 
-// mustJSON returns a value of this package as JSON. All types of the package can be encoded; an encoding error would give
-// null.
+// mustJSON returns a value of this package as JSON. All types of the package can be encoded; an encoding error
+// would give null.
 func mustJSON(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -105,7 +105,8 @@ func mustJSON(v any) json.RawMessage {
 // serverTool is a tool of a server for the model.
 func (r *run) serverTool(s *server, t offered) llm.Tool {
 	reads, once := r.reads(s, t.Tool), !r.repeatable(s, t.Tool)
-	made := llm.Tool{ToolDef: llm.ToolDef{Name: s.toolName(t.Tool), Description: t.Description, Schema: t.Schema}, Once: once,
+	made := llm.Tool{Once: once,
+		ToolDef: llm.ToolDef{Name: s.toolName(t.Tool), Description: t.Description, Schema: t.Schema},
 		Run: func(ctx context.Context, input json.RawMessage) (string, error) {
 			if err := s.permits(input, reads || t.ReadOnlyHint); err != nil {
 				return "", err
@@ -186,8 +187,8 @@ func (s *server) wait(ctx context.Context) error {
 	return nil
 }
 
-// call calls a tool of the server. Values of the environment are not in what it returns. once says that the tool may have
-// an effect each time that it is called.
+// call calls a tool of the server. Values of the environment are not in what it returns. once says that the tool
+// may have an effect each time that it is called.
 func (s *server) call(ctx context.Context, tool string, input json.RawMessage, once bool) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

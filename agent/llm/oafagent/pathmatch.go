@@ -17,7 +17,8 @@ func looksLikePath(text string) bool {
 // backslashes.
 func readingsOf(text string) (out []string) {
 	out = []string{text}
-	if scheme, rest, ok := strings.Cut(text, ":"); ok && regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+$`).MatchString(scheme) {
+	isScheme := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+$`).MatchString
+	if scheme, rest, ok := strings.Cut(text, ":"); ok && isScheme(scheme) {
 		rest = strings.TrimPrefix(rest, "//")
 		host, below, _ := strings.Cut(rest, "/")
 		switch {
@@ -45,7 +46,8 @@ func readingsOf(text string) (out []string) {
 	return out
 }
 
-// oddity says why a path is refused whatever its limits are: where it leads depends on more than its text. Empty: it is not.
+// oddity says why a path is refused whatever its limits are: where it leads depends on more than its text. Empty:
+// it is not.
 func oddity(readings []string) string {
 	for _, r := range readings {
 		switch {
@@ -58,9 +60,9 @@ func oddity(readings []string) string {
 	return ""
 }
 
-// places are the places that readings mean, and on this computer also where symbolic links lead from there. Programs that
-// this process started take relative paths as this process does, or as below a directory of their own: written says to
-// keep them as they are, too.
+// places are the places that readings mean, and on this computer also where symbolic links lead from there.
+// Programs that this process started take relative paths as this process does, or as below a directory of their
+// own: written says to keep them as they are, too.
 func (l *pathLimits) places(readings []string, written bool) (out []string) {
 	for _, r := range readings {
 		if !l.local || written {
@@ -103,8 +105,8 @@ func (l *pathLimits) limitForms(limit string, anchored bool) []string {
 	return []string{path.Clean(limit)}
 }
 
-// denies reports whether a path is in a denied place, or can be: both may have patterns. A relative limit is one in every
-// directory, and a relative path can be in every directory. Case is ignored, because some file systems do.
+// denies reports whether a path is in a denied place, or can be: both may have patterns. A relative limit is one in
+// every directory, and a relative path can be in every directory. Case is ignored, because some file systems do.
 func (l *pathLimits) denies(limit, file string) bool {
 	f := segments(strings.ToLower(file))
 	for _, form := range l.limitForms(limit, false) {
@@ -142,8 +144,8 @@ func (l *pathLimits) allows(limit, file string) bool {
 	return false
 }
 
-// segments are the parts of a clean path, none for the root and for the directory itself. They are bounded, so that tests
-// of patterns are quick; what is beyond the bound is one part.
+// segments are the parts of a clean path, none for the root and for the directory itself. They are bounded, so that
+// tests of patterns are quick; what is beyond the bound is one part.
 func segments(file string) []string {
 	file = strings.Trim(file, "/")
 	if file == "" || file == "." {
@@ -201,7 +203,8 @@ func edgesMeet(p, f string) bool {
 	}
 	pb, pe := edges(p)
 	fb, fe := edges(f)
-	return (strings.HasPrefix(pb, fb) || strings.HasPrefix(fb, pb)) && (strings.HasSuffix(pe, fe) || strings.HasSuffix(fe, pe))
+	return (strings.HasPrefix(pb, fb) || strings.HasPrefix(fb, pb)) &&
+		(strings.HasSuffix(pe, fe) || strings.HasSuffix(fe, pe))
 }
 
 // contains reports whether a path f surely is the place p, or below it.

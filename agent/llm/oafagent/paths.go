@@ -27,8 +27,9 @@ func (s *server) limitsPaths() bool {
 	return len(p.AllowPaths)+len(p.DenyPaths)+len(p.ReadPaths)+len(p.WritePaths) > 0
 }
 
-// permits refuses paths that the agent's file does not permit. A path is each text in a member that names files, and each
-// other text that has the form of one. What a tool makes of other texts, such as a command, is left to the server.
+// permits refuses paths that the agent's file does not permit. A path is each text in a member that names files,
+// and each other text that has the form of one. What a tool makes of other texts, such as a command, is left to the
+// server.
 func (s *server) permits(input json.RawMessage, reads bool) error {
 	if !s.limitsPaths() {
 		return nil
@@ -115,7 +116,9 @@ func (l *pathLimits) text(text, member string, named bool) error {
 
 // absoluteParts are the absolute paths in a text such as a command.
 func absoluteParts(text string) []string {
-	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'=,;|&<>()`, r) })
+	words := strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune(`"'=,;|&<>()`, r)
+	})
 	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, "/") || len(w) > maxPath })
 }
 
@@ -127,8 +130,8 @@ func (l *pathLimits) hint() string {
 	return "an absolute path below one of " + strings.Join(l.allow, ", ")
 }
 
-// denied reports whether a path in one of its readings may be in a denied directory. A word that no member calls a path is
-// denied only where a limit has it as it is.
+// denied reports whether a path in one of its readings may be in a denied directory. A word that no member calls a
+// path is denied only where a limit has it as it is.
 func (l *pathLimits) denied(readings []string, named bool) bool {
 	for _, file := range l.places(readings, true) {
 		if slices.ContainsFunc(l.deny, func(d string) bool {

@@ -13,8 +13,8 @@ import (
 	"repute/manifest/oaf"
 )
 
-// Paths are judged by where they may lead, whatever form and member they have: what is denied wins, and what is not surely
-// allowed is refused.
+// Paths are judged by where they may lead, whatever form and member they have: what is denied wins, and what is not
+// surely allowed is refused.
 func TestPaths(t *testing.T) {
 	s := &server{def: &oaf.Server{Permissions: oaf.Permissions{AllowPaths: []string{"/data/**"},
 		DenyPaths: []string{"/data/.git/**", "/data/keys", "*.pem", ".env"}}}}
@@ -110,8 +110,8 @@ func TestLinkedPaths(t *testing.T) {
 	}
 }
 
-// No way of writing a path leads into a denied directory: whatever is put before, between and around its segments, the call
-// is refused, or the path is another one.
+// No way of writing a path leads into a denied directory: whatever is put before, between and around its segments,
+// the call is refused, or the path is another one.
 func TestDeniedPathProperty(t *testing.T) {
 	s := &server{def: &oaf.Server{Permissions: oaf.Permissions{DenyPaths: []string{"/data/secret/**"}}}}
 	rapid.Check(t, func(t *rapid.T) {

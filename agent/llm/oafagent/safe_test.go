@@ -26,7 +26,8 @@ import (
 	"repute/resolver"
 )
 
-// echo is a server's configuration over HTTP with one tool that returns the headers and the text that it is called with.
+// echo is a server's configuration over HTTP with one tool that returns the headers and the text that it is called
+// with.
 func echo(t *testing.T, tool *sdk.Tool) oaf.Server {
 	t.Helper()
 	srv := sdk.NewServer(&sdk.Implementation{Name: "echo", Version: "1"}, nil)
@@ -172,8 +173,8 @@ func TestBadSchemas(t *testing.T) {
 	}
 }
 
-// What config.tools and tools allow is offered, and nothing else: by the names of this runtime, of servers, and of Claude
-// Code.
+// What config.tools and tools allow is offered, and nothing else: by the names of this runtime, of servers, and of
+// Claude Code.
 func TestAllowedTools(t *testing.T) {
 	for name, c := range map[string]struct {
 		tools   []string // of the frontmatter

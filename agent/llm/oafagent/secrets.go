@@ -48,12 +48,12 @@ func (v *variables) member(field, name, value string) (string, error) {
 // reference matches ${NAME}.
 func reference() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`) }
 
-// minHidden is the length of the shortest value that hidden replaces: shorter ones are words and numbers that any text can
-// have.
+// minHidden is the length of the shortest value that hidden replaces: shorter ones are words and numbers that any
+// text can have.
 const minHidden = 6
 
-// hidden returns what replaces the values by their names in texts that a server, or an error about it, has. A value is also
-// recognized as it stands in URLs and in JSON.
+// hidden returns what replaces the values by their names in texts that a server, or an error about it, has. A value
+// is also recognized as it stands in URLs and in JSON.
 func (v *variables) hidden() *strings.Replacer {
 	forms := map[string]string{}
 	for value, name := range v.taken {
@@ -61,8 +61,8 @@ func (v *variables) hidden() *strings.Replacer {
 			continue
 		}
 		quoted := string(mustJSON(value))
-		for _, form := range []string{value, url.QueryEscape(value), url.PathEscape(value), (&url.URL{Path: value}).EscapedPath(),
-			quoted[1 : len(quoted)-1]} {
+		for _, form := range []string{value, url.QueryEscape(value), url.PathEscape(value),
+			(&url.URL{Path: value}).EscapedPath(), quoted[1 : len(quoted)-1]} {
 			forms[form] = "${" + name + "}"
 		}
 	}
@@ -78,8 +78,8 @@ func (v *variables) hidden() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// looksSecret reports whether a value that a file has may be a secret: by the name of its member, or by its own form. What
-// the file takes from the environment is none.
+// looksSecret reports whether a value that a file has may be a secret: by the name of its member, or by its own
+// form. What the file takes from the environment is none.
 func looksSecret(name, value string) bool {
 	rest := strings.TrimSpace(reference().ReplaceAllString(value, ""))
 	for _, scheme := range []string{"Bearer", "Basic", "Token"} {
@@ -90,8 +90,8 @@ func looksSecret(name, value string) bool {
 
 // secretName reports whether members of a name usually are secrets.
 func secretName(name string) bool {
-	return regexp.MustCompile(`(?i)(authorization|tokens?($|[^a-z])|secret|passw(or)?d|passphrase|credential|cookie|bearer|`+
-		`(api|private|access|auth|signing)[-_]?key|^key$|[-_]key$|[-_]auth$|^auth$|^pat$|^pwd$)`).MatchString(name) &&
+	return regexp.MustCompile(`(?i)(authorization|tokens?($|[^a-z])|secret|passw(or)?d|passphrase|credential|cookie|`+
+		`bearer|(api|private|access|auth|signing)[-_]?key|^key$|[-_]key$|[-_]auth$|^auth$|^pat$|^pwd$)`).MatchString(name) &&
 		!regexp.MustCompile(`(?i)[-_](file|path|dir|url|type|name|id)$`).MatchString(name)
 }
 

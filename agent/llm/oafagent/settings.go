@@ -59,8 +59,8 @@ func (s *Settings) Budget() (b llm.Budget, err error) {
 	return b, err
 }
 
-// Identity is the agent's onchain identity as repute.ParseAgentRef reads it: the token id with the chain and the registry
-// that the file names; empty for none.
+// Identity is the agent's onchain identity as repute.ParseAgentRef reads it: the token id with the chain and the
+// registry that the file names; empty for none.
 func (s *Settings) Identity() string {
 	text, err := identity("", s.AgentID, s.Chain, s.Registry)
 	if err != nil {
@@ -90,7 +90,8 @@ func identity(field string, token json.RawMessage, chain uint64, registry string
 	switch {
 	case text == "" || text == "null":
 		if chain != 0 || registry != "" {
-			return "", repute.Invalid(field+".agentId", "is missing beside chain or registry", "the token id, or neither of them")
+			return "", repute.Invalid(field+".agentId", "is missing beside chain or registry",
+				"the token id, or neither of them")
 		}
 		return "", nil
 	case registry != "" && chain == 0:

@@ -41,8 +41,8 @@ func Load(dir string, how problem.Profile) (*oaf.Agent, []problem.Problem, error
 	return a, problems, nil
 }
 
-// Read reads the agent in a directory, with the sub-agents that Load finds. repute.ErrInvalid: the first problem that is
-// an error.
+// Read reads the agent in a directory, with the sub-agents that Load finds. repute.ErrInvalid: the first problem
+// that is an error.
 func Read(dir string) (*oaf.Agent, error) {
 	a, problems, err := Load(dir, problem.Lenient)
 	if err != nil {

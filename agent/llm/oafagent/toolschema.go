@@ -14,8 +14,9 @@ import (
 // schemaBase is the address that the schema of a tool is compiled under; a reference to any other is refused.
 const schemaBase = "repute:///tool"
 
-// toolSchema returns the schema of a tool in a form that every provider takes. Providers refuse a whole request because of
-// one tool: what is no JSON Schema of an object, or what they do not know at its top, is refused here for the tool alone.
+// toolSchema returns the schema of a tool in a form that every provider takes. Providers refuse a whole request
+// because of one tool: what is no JSON Schema of an object, or what they do not know at its top, is refused here
+// for the tool alone.
 func toolSchema(from any) (json.RawMessage, error) {
 	const hint = "a JSON Schema of type object with properties"
 	wrong := func(reason string) error { return repute.Invalid("inputSchema", reason, hint) }

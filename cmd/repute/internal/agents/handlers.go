@@ -120,8 +120,8 @@ func (b *builder) oaf(h *agentconfig.OAF, field string) (agent.Handler, error) {
 	return &oafagent.Capability{Agent: a, Budget: budget}, nil
 }
 
-// sameIdentity refuses an agent whose own file names another onchain identity than that of the runtime, which its clients
-// judge it by.
+// sameIdentity refuses an agent whose own file names another onchain identity than that of the runtime, which its
+// clients judge it by.
 func (b *builder) sameIdentity(a *oafagent.Agent) error {
 	s := a.Settings()
 	text := s.Identity()
@@ -131,8 +131,8 @@ func (b *builder) sameIdentity(a *oafagent.Agent) error {
 	own, err := repute.ParseAgentRef(text)
 	if err != nil || own.TokenID != b.id.TokenID || own.ChainID != 0 && own.ChainID != b.id.ChainID ||
 		own.Registry != nil && *own.Registry != b.id.Registry {
-		return repute.Invalid("harnessConfig.repute.agentId", fmt.Sprintf("is %.120s, and the runtime is agent %s", text, b.id),
-			"the identity of agent.id, or none")
+		return repute.Invalid("harnessConfig.repute.agentId",
+			fmt.Sprintf("is %.120s, and the runtime is agent %s", text, b.id), "the identity of agent.id, or none")
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ type OAFFile struct {
 	Agents []OAFAgent      `json:"agents"`
 }
 
-// OAFAgent is a directory with an agent, which its local sub-agents come with. They get nothing of Programs and Env, but
-// by entries of their own.
+// OAFAgent is a directory with an agent, which its local sub-agents come with. They get nothing of Programs and
+// Env, but by entries of their own.
 type OAFAgent struct {
 	// Dir is relative to the file.
 	Dir string `json:"dir"`

@@ -23,8 +23,8 @@ func (c *Config) Resolver(log *slog.Logger) (*resolver.Client, error) {
 	})
 }
 
-// Outside returns a client for addresses that others choose: it reaches public ones, and of others those that allow_hosts
-// has. An exchange takes at most this long.
+// Outside returns a client for addresses that others choose: it reaches public ones, and of others those that
+// allow_hosts has. An exchange takes at most this long.
 func (c *Config) Outside(most time.Duration) *http.Client {
 	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: c.AllowHosts, HeaderTimeout: most}).Client(most)
 }

@@ -69,7 +69,8 @@ func formatted(ctx context.Context, c *config.Config, h sender, db *store.DB,
 	if err != nil {
 		return nil, closeAll, err
 	}
-	common := oafagent.Options{Models: &file.Models, Getenv: os.Getenv, Client: c.Outside(oafagent.MaxCallTime), Rates: &oafagent.Rates{}, Log: log}
+	common := oafagent.Options{Models: &file.Models, Getenv: os.Getenv, Client: c.Outside(oafagent.MaxCallTime),
+		Rates: &oafagent.Rates{}, Log: log}
 	if db != nil {
 		common.Memory = oafagent.Stored{DB: db}
 	}

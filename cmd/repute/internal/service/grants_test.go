@@ -12,8 +12,8 @@ import (
 	"repute/cmd/repute/internal/config"
 )
 
-// A sub-agent gets nothing of what the operator gives its coordinator, but what an entry of its own gives it; a directory
-// cannot take the place of another agent.
+// A sub-agent gets nothing of what the operator gives its coordinator, but what an entry of its own gives it; a
+// directory cannot take the place of another agent.
 func TestGrants(t *testing.T) {
 	dir := t.TempDir()
 	for key, agents := range map[string]string{"main": "  - {vendor: acme, agent: helper, version: \"1.0.0\"}", "helper": "  []", "copy": "  []"} {
