@@ -22,7 +22,8 @@ import (
 const eventsOfHours = `
 	select 1 as series, chain_id, token_id, registered_block as block, registered_log as log, 1 as began, 0 as ended,
 		0::numeric as sum, 0::numeric as net from agents
-	union all select 2, chain_id, token_id, block, log_index, 1, 0, value * ('1e-' || decimals)::numeric, value * ('1e-' || decimals)::numeric
+	union all select 2, chain_id, token_id, block, log_index, 1, 0, value * ('1e-' || decimals)::numeric,
+		value * ('1e-' || decimals)::numeric
 		from feedback
 	union all select 2, chain_id, token_id, revoked_block, revoked_log, 0, 1, 0, -value * ('1e-' || decimals)::numeric
 		from feedback where revoked_block is not null
@@ -97,8 +98,8 @@ func TestHoursFollowTimes(t *testing.T) {
 		equalDumps(t, "import", want, dump(t, ctx, db, chain.ID))
 
 		chain.Imported = true
-		chain.Validations = [][]common.Address{nil, {foreignValidation}, {registries.Validation, foreignValidation}}[rapid.IntRange(0,
-			2).Draw(t, "trusted")]
+		chain.Validations = rapid.SampledFrom([][]common.Address{nil, {foreignValidation},
+			{registries.Validation, foreignValidation}}).Draw(t, "trusted")
 		ok(t, chaindb.AddChain(ctx, db, chain))
 		dump(t, ctx, db, chain.ID)
 		moved := rapid.SampledFrom(l.blocks).Draw(t, "moved").Block
@@ -121,7 +122,8 @@ func TestHoursOfTimesOutOfOrder(t *testing.T) {
 	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	l := twoAgents()
 	for index := uint64(1); index <= 4; index++ {
-		l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(3), Index: index, Value: values[7], Decimals: 2}})
+		l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(3), Index: index, Value: values[7],
+			Decimals: 2}})
 	}
 	parent := l.genesis
 	for i := range l.blocks {

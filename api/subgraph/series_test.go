@@ -42,8 +42,8 @@ func (h happening) sums(entity string) map[string]*big.Rat {
 	return nil
 }
 
-// series returns the rows of an entity by intervals of seconds, without the interval of the newest block unless current is
-// set: each event is added to the interval in which it happened and to all later ones.
+// series returns the rows of an entity by intervals of seconds, without the interval of the newest block unless current
+// is set: each event is added to the interval in which it happened and to all later ones.
 func (m *model) series(entity string, seconds int64, current bool) []row {
 	rows := map[string]row{}
 	start := func(b repute.Block) int64 { return b.Time.Unix() / seconds * seconds }
@@ -110,7 +110,8 @@ func TestRandomSeries(t *testing.T) {
 		first, skip := rapid.IntRange(1, 40).Draw(t, "first"), rapid.IntRange(0, 20).Draw(t, "skip")
 		q := fmt.Sprintf(`query($w: %s_filter) { list: %s_collection(interval: %s, current: %s, where: $w, first: %d, skip: %d,
 			orderBy: %s, orderDirection: %s) { %s } }`, entity, strings.ToLower(entity[:1])+entity[1:], interval,
-			map[bool]string{true: "include", false: "exclude"}[current], first, skip, by, map[bool]string{true: "desc", false: "asc"}[desc],
+			map[bool]string{true: "include", false: "exclude"}[current], first, skip, by,
+			map[bool]string{true: "desc", false: "asc"}[desc],
 			strings.ReplaceAll(strings.Join(names, " "), "agent ", "agent { id } "))
 		type list struct{ List []map[string]any }
 		got := answered[list](w.t, w.ask(q, map[string]any{"w": filter.json()})).List

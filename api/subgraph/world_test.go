@@ -40,7 +40,7 @@ type ledger struct {
 	db    *store.DB
 	chain repute.Chain
 	tip   repute.Block
-	pause int64 // seconds between blocks, besides those of secondsOf
+	pause int64                        // seconds between blocks, besides those of secondsOf
 	files map[string]docdb.FetchResult // what URIs return
 }
 

@@ -270,8 +270,8 @@ func (c *ChainRow) RecountValidations(ctx context.Context, tx pgx.Tx, validation
 	}
 	var agents string
 	err = tx.QueryRow(ctx, `
-		select coalesce(array_agg(distinct token_id), '{}')::text from validation_requests where chain_id = $1 and contract = any($2)`,
-		c.ID, changed).Scan(&agents)
+		select coalesce(array_agg(distinct token_id), '{}')::text from validation_requests
+		where chain_id = $1 and contract = any($2)`, c.ID, changed).Scan(&agents)
 	if err != nil {
 		return err
 	}

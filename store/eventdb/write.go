@@ -63,9 +63,9 @@ func Apply(ctx context.Context, db *store.DB, b Batch) error {
 }
 
 // storeBatch calls first, unless it is nil, takes the lease and the chain, calls begin, which brings the chain to the
-// batch's parent, and applies the batch, in one transaction. With first that is not the transaction of the prefetch. The first attempt takes a client's feedback number 1
-// for its first one without looking, because the registry counts so, and times to ascend with blocks. When a stored row
-// contradicts that, the second attempt looks.
+// batch's parent, and applies the batch, in one transaction. With first that is not the transaction of the prefetch. The
+// first attempt takes a client's feedback number 1 for its first one without looking, because the registry counts so, and
+// times to ascend with blocks. When a stored row contradicts that, the second attempt looks.
 func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids docdb.Interned,
 	first func(pgx.Tx) error, begin func(pgx.Tx, *chaindb.ChainRow) error) error {
 	attempt := func(j *job) func(pgx.Tx) error {

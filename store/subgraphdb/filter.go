@@ -118,8 +118,9 @@ func (b *builder) changedFrom(e *Entity, block int64) string {
 	if !e.Aggregation {
 		return b.arg(block) + "::bigint"
 	}
-	return "coalesce((select extract(epoch from b.time)::bigint / 3600 / @hours@ * @hours@ from blocks b where b.chain_id = $1 and b.number <= " +
-		b.arg(block) + "::bigint and b.time is not null order by b.number desc limit 1), 0)"
+	return "coalesce((select extract(epoch from b.time)::bigint / 3600 / @hours@ * @hours@ from blocks b" +
+		" where b.chain_id = $1 and b.number <= " + b.arg(block) +
+		"::bigint and b.time is not null order by b.number desc limit 1), 0)"
 }
 
 // child returns the SQL of whether an entity that a field refers to meets a condition.

@@ -114,7 +114,8 @@ func hoursOf(s hourdb.Series, byAgent bool) string {
 func aggregation(name string, s hourdb.Series, byAgent bool, sums ...sum) Entity {
 	fields := []Field{
 		{Name: "id", Type: Int8, SQL: "{g}.id"},
-		{Name: "timestamp", Type: Timestamp, SQL: micros("({g}.start * 3600)"), Order: []string{"{g}.hour", "{g}.id"}, Hour: "{g}.hour"},
+		{Name: "timestamp", Type: Timestamp, SQL: micros("({g}.start * 3600)"), Order: []string{"{g}.hour", "{g}.id"},
+			Hour: "{g}.hour"},
 		{Name: "protocol", To: "Protocol", Key: []string{}},
 	}
 	if byAgent {
@@ -137,7 +138,8 @@ func aggregation(name string, s hourdb.Series, byAgent bool, sums ...sum) Entity
 	}
 	if byAgent {
 		e.Rows = "(select h.token_id, " + start + " * @hours@ as start, h.hour, h.oldest as id from " + hoursOf(s, byAgent) +
-			" and (@hours@ = 1 or not exists (select from hours o where (o.chain_id, o.series, o.token_id) = (h.chain_id, h.series, h.token_id)" +
+			" and (@hours@ = 1 or not exists (select from hours o" +
+			" where (o.chain_id, o.series, o.token_id) = (h.chain_id, h.series, h.token_id)" +
 			" and o.hour >= h.hour / @hours@ * @hours@ and o.hour < h.hour))) {g}"
 		e.RowKey = []string{"{g}.token_id", "{g}.start"}
 	}
