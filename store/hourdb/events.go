@@ -16,8 +16,8 @@ func ScaleOf(decimals string) string {
 	return "(array[" + strings.Join(powers, ", ") + "])[" + decimals + " + 1]"
 }
 
-// hourOf returns the SQL of the hour of the block in relation b.
-func hourOf(b string) string { return "coalesce(extract(epoch from " + b + ".time)::bigint / 3600, 0)" }
+// hourOfBlock is the SQL of the hour of the block in relation b.
+const hourOfBlock = "coalesce(extract(epoch from b.time)::bigint / 3600, 0)"
 
 // placeOf returns the SQL of placeAt.
 func placeOf(block, log string) string {
@@ -61,6 +61,6 @@ func addedUp() string {
 		sum(e.began)::bigint as began, sum(e.ended)::bigint as ended, sum(e.sum) as sum, sum(e.net) as net
 	from (select x.*, %s as place, %s as hour from (%s) x left join blocks b on b.chain_id = $1 and b.number = x.block) e
 	group by grouping sets ((e.series, e.token_id, e.hour), (e.series, e.hour))
-	having e.series <> %d or grouping(e.token_id) = 1`, Whole, placeOf("x.block", "x.log"), hourOf("b"), happened(),
+	having e.series <> %d or grouping(e.token_id) = 1`, Whole, placeOf("x.block", "x.log"), hourOfBlock, happened(),
 		Registrations)
 }

@@ -85,7 +85,7 @@ func newHours(blocks int) *Hours {
 func Load(ctx context.Context, tx pgx.Tx, chainID uint64, numbers []uint64) (*Hours, error) {
 	h := newHours(len(numbers))
 	rows, err := tx.Query(ctx, `
-		select b.number, `+hourOf("b")+` from unnest($2::bigint[]) u(n)
+		select b.number, `+hourOfBlock+` from unnest($2::bigint[]) u(n)
 		cross join lateral (select * from blocks where chain_id = $1 and number = u.n offset 0) b`, chainID, numbers)
 	if err != nil {
 		return nil, store.Failed("read times of blocks", err)

@@ -43,7 +43,7 @@ func Forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents string) error
 			from (select * from taken union all
 				select x.series, %s, x.began, x.ended, x.sum, x.net from (%s) x
 				left join blocks b on b.chain_id = $1 and b.number = x.block) e group by 1, 2, 3
-		), %s returning h.series, h.hour`, Ratings, Validations, Whole, hourOf("b"), registered(), takeOut()),
+		), %s returning h.series, h.hour`, Ratings, Validations, Whole, hourOfBlock, registered(), takeOut()),
 		chainID, agents, all)
 	if err != nil {
 		return store.Failed("take agents out of hours", err)
@@ -73,7 +73,7 @@ func setOldest(ctx context.Context, tx pgx.Tx, chainID uint64, agents string, se
 			order by y.oldest limit 1) end
 		from unnest($3::bigint[], $4::bigint[]) u(s, h)
 		where h.chain_id = $1 and h.series = u.s and h.token_id = %[5]s and h.hour = u.h`,
-		Registrations, placeOf("a.registered_block", "a.registered_log"), logs, hourOf("b"), Whole),
+		Registrations, placeOf("a.registered_block", "a.registered_log"), logs, hourOfBlock, Whole),
 		chainID, agents, series, hours)
 	return store.Failed("find oldest events of hours", err)
 }
