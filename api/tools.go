@@ -43,11 +43,11 @@ type (
 	searchTool struct {
 		Q        string   `json:"q,omitempty" doc:"words, \"a phrase\", -without, or; a host, URL, address or id"`
 		ChainIDs []uint64 `json:"chainIds,omitempty" maxItems:"100" doc:"only of these chains"`
-		Service  string   `json:"service,omitempty" doc:"that they offer, e.g. MCP; several by commas: all of them"`
+		Service  string   `json:"service,omitempty" doc:"offered, e.g. MCP; several by commas: all of them"`
 		Skill    string   `json:"skill,omitempty" doc:"exactly, whole path"`
 		Domain   string   `json:"domain,omitempty" doc:"exactly, whole path, e.g. finance/markets"`
 		Trust    string   `json:"supportedTrust,omitempty" doc:"e.g. reputation"`
-		Tag      string   `json:"tag,omitempty" doc:"tag1 of a live rating, exactly"`
+		Tag      string   `json:"tag,omitempty" doc:"exact tag1 of a live rating"`
 		X402     *bool    `json:"x402,omitempty" doc:"declared to take x402 payments"`
 		Active   *bool    `json:"active,omitempty" doc:"declared active"`
 		Status   string   `json:"status,omitempty" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"of the document"`
@@ -55,16 +55,16 @@ type (
 		Since    string   `json:"registeredSince,omitempty" doc:"time or date"`
 		Owner    string   `json:"owner,omitempty" pattern:"^0x[0-9a-fA-F]{40}$" doc:"of the agents"`
 		Wallet   string   `json:"wallet,omitempty" pattern:"^0x[0-9a-fA-F]{40}$" doc:"verified"`
-		MinScore *float64 `json:"minScore,omitempty" minimum:"-100" maximum:"100" doc:"only rated agents, from this score on"`
-		MaxScore *float64 `json:"maxScore,omitempty" minimum:"-100" maximum:"100" doc:"only rated agents, up to this score"`
-		Tier     *int     `json:"tier,omitempty" minimum:"0" maximum:"4" doc:"only rated agents of it"`
-		MaxPrice *float64 `json:"maxPrice,omitempty" minimum:"0" doc:"lowest known price at most, in USD"`
+		MinScore *float64 `json:"minScore,omitempty" minimum:"-100" maximum:"100" doc:"of rated agents, at least"`
+		MaxScore *float64 `json:"maxScore,omitempty" minimum:"-100" maximum:"100" doc:"of rated agents, at most"`
+		Tier     *int     `json:"tier,omitempty" minimum:"0" maximum:"4" doc:"of rated agents"`
+		MaxPrice *float64 `json:"maxPrice,omitempty" minimum:"0" doc:"of its cheapest intent, USD"`
 		Rating   string   `json:"rating,omitempty" enum:"rated,thin,unrated" doc:"only these"`
-		Fold     *bool    `json:"fold,omitempty" doc:"false: near-identical agents of one owner one by one"`
+		Fold     *bool    `json:"fold,omitempty" doc:"false: alike agents of one owner one by one"`
 		Sort     string   `json:"sort,omitempty" enum:"id,feedback,updated,score,relevance" doc:"feedback: live ratings, updated: last event; default id, with q to minFeedback relevance"`
 		Order    string   `json:"order,omitempty" enum:"asc,desc" doc:"default: desc, asc for id"`
 		Limit    int      `json:"limit,omitempty" minimum:"1" maximum:"50" doc:"absent: 10"`
-		Cursor   string   `json:"cursor,omitempty" doc:"next of the answer before, with the same filters"`
+		Cursor   string   `json:"cursor,omitempty" doc:"next of the answer before; same filters"`
 	}
 	intentsTool struct {
 		Q        string   `json:"q" doc:"what is wanted, in words"`
