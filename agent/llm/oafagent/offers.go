@@ -203,7 +203,7 @@ func (s *server) call(ctx context.Context, tool string, input json.RawMessage, o
 	result, err := handler.CallTool(ctx, s.connect, session, &sdk.CallToolParams{Name: tool, Arguments: input})
 	switch {
 	case err != nil && once:
-		return "", s.failure("the MCP server gave no result, so that it is unknown whether the tool has done its work", err)
+		return "", fmt.Errorf("%w: %w", llm.ErrUncertain, s.failure("the MCP server gave no result", err))
 	case err != nil:
 		return "", s.failure("the MCP server did not run the tool", err)
 	}

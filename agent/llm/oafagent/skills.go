@@ -3,6 +3,7 @@ package oafagent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -144,7 +145,10 @@ func (r *run) runScript(ctx context.Context, input json.RawMessage) (string, err
 		Text: true,
 		Env:  []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir}, Log: r.o.Log}
 	raw, err := e.Run(ctx, capability.Call{Capability: q.Name, Time: time.Now(), Input: input})
-	if err != nil {
+	switch {
+	case errors.Is(err, handler.ErrTimeout):
+		return "", fmt.Errorf("%w: %w", llm.ErrUncertain, err)
+	case err != nil:
 		return "", err
 	}
 	var text string
