@@ -173,6 +173,43 @@ func TestBadSchemas(t *testing.T) {
 	}
 }
 
+// A list of tools that the journal could not take is taken in part, and the rest is recorded as refused.
+func TestLongLists(t *testing.T) {
+	srv := sdk.NewServer(&sdk.Implementation{Name: "s", Version: "1"}, nil)
+	run := func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{}, nil
+	}
+	long := strings.Repeat("<", 2000) // each is 7 bytes in the journal
+	for n := range 100 {
+		srv.AddTool(&sdk.Tool{Name: fmt.Sprintf("t%03d", n), InputSchema: json.RawMessage(fmt.Sprintf(
+			`{"type":"object","properties":{"a":{"type":"string","description":%q}}}`, long))}, run)
+	}
+	srv.AddTool(&sdk.Tool{Name: strings.Repeat("n", 129), InputSchema: json.RawMessage(`{"type":"object"}`)}, run)
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return srv }, nil))
+	t.Cleanup(web.CloseClientConnections)
+	def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{{Name: "s",
+		Connection: oaf.Connection{Type: oaf.TransportHTTP, URL: web.URL}}}}
+	s := modeltest.New(modeltest.Turn{Text: "end"})
+	a, err := prepare(t, s, def, nil)
+	ok(t, err)
+	ledger := &kept{lists: map[string]string{}}
+	_, err = a.Run(t.Context(), oafagent.Session{ID: "s", Ledger: ledger}, "go")
+	ok(t, err)
+	var list struct{ Tools, Refused []struct{ Tool, Why string } }
+	record := ledger.lists[`{"server":"s"}`]
+	ok(t, json.Unmarshal([]byte(record), &list))
+	stored, err := json.Marshal(record)
+	ok(t, err)
+	if len(stored) > 600<<10 || len(list.Tools) == 0 || len(list.Tools)+len(list.Refused) != 101 {
+		t.Errorf("%d bytes, %d tools, %d refused", len(stored), len(list.Tools), len(list.Refused))
+	}
+	for _, r := range list.Refused {
+		if !strings.Contains(r.Why, "bytes") {
+			t.Errorf("%s is refused: %s", r.Tool, r.Why)
+		}
+	}
+}
+
 // What config.tools and tools allow is offered, and nothing else: by the names of this runtime, of servers, and of
 // Claude Code.
 func TestAllowedTools(t *testing.T) {
@@ -235,10 +272,11 @@ func TestWallOfServers(t *testing.T) {
 	}
 }
 
-// Agents that are made of one directory share the rate limit of its server.
+// Agents that are made of one directory share the rate limit of its server, which counts calls and not the list of
+// tools.
 func TestSharedRate(t *testing.T) {
 	srv := served(t, oaf.TransportHTTP, "")
-	srv.RateLimit = oaf.RateLimit{PerMinute: 0.001, Burst: 2} // one list and one call
+	srv.RateLimit = oaf.RateLimit{PerMinute: 0.001, Burst: 1}
 	srv.Connection.Timeout = 0.5
 	def, rates := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{srv}}, &oafagent.Rates{}
 	told := func() string {
@@ -250,7 +288,7 @@ func TestSharedRate(t *testing.T) {
 	if got := told(); got != "read_file of /a" {
 		t.Errorf("the first agent is told %q", got)
 	}
-	if got := told(); !strings.Contains(got, "there is no tool") {
+	if got := told(); !strings.Contains(got, "the rate limit of the server allows no call now") {
 		t.Errorf("the second agent is told %q", got)
 	}
 }

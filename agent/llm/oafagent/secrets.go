@@ -13,11 +13,12 @@ import (
 // variables are the values that one server's configuration takes from the environment.
 type variables struct {
 	o     *Options
-	taken map[string]string // name by value
+	taken map[string]string // name by value, of values that are or may be secrets
 }
 
-// expand replaces ${NAME} by variables of the environment that the operator allows. The error never has a value.
-func (v *variables) expand(field, text string) (string, error) {
+// expand replaces ${NAME} by variables of the environment that the operator allows. isSecret reports whether a value is
+// hidden in what the server returns. The error never has a value.
+func (v *variables) expand(field, text string, isSecret func(name, value string) bool) (string, error) {
 	var wrong error
 	out := reference().ReplaceAllStringFunc(text, func(ref string) string {
 		name := ref[2 : len(ref)-1]
@@ -27,7 +28,9 @@ func (v *variables) expand(field, text string) (string, error) {
 				"allow the agent the variable (env) and set it")
 			return ""
 		}
-		v.taken[value] = name
+		if isSecret(name, value) {
+			v.taken[value] = name
+		}
 		return value
 	})
 	if wrong != nil {
@@ -37,13 +40,18 @@ func (v *variables) expand(field, text string) (string, error) {
 }
 
 // member is expand for the value of a header or a variable, which can be a secret and MUST NOT stand in the file then.
-func (v *variables) member(field, name, value string) (string, error) {
+func (v *variables) member(field, name, value string, isSecret func(name, value string) bool) (string, error) {
 	if looksSecret(name, value) {
 		return "", repute.Invalid(field, "has what looks like a secret in the open",
 			"${NAME} of a variable of the environment, which the operator lists in env")
 	}
-	return v.expand(field, value)
+	return v.expand(field, value, func(variable, held string) bool {
+		return isSecret(name, held) || isSecret(variable, held)
+	})
 }
+
+// always says that every value is a secret.
+func always(string, string) bool { return true }
 
 // reference matches ${NAME}.
 func reference() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`) }
@@ -139,7 +147,10 @@ func checkArgs(args []string) error {
 // shows nothing of it.
 func (v *variables) address(text string) (string, error) {
 	const field = "connection.url"
-	expanded, err := v.expand(field, text)
+	expanded, err := v.expand(field, text, func(name, value string) bool {
+		_, query, _ := strings.Cut(text, "?")
+		return strings.Contains(query, "${"+name+"}") || strings.Contains(value, "?") || looksSecret(name, value)
+	})
 	if err != nil {
 		return "", err
 	}
