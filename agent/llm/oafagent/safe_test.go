@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"repute/agent/llm/oafagent"
 	"repute/internal/modeltest"
 	"repute/manifest/oaf"
+	"repute/manifest/oaf/problem"
 	"repute/resolver"
 )
 
@@ -305,6 +307,21 @@ func TestSettings(t *testing.T) {
 		} else if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), field) {
 			t.Errorf("%s: %v, want %s", section, err, field)
 		}
+	}
+}
+
+// The check of agents knows every member of the section.
+func TestKnownSettings(t *testing.T) {
+	section := map[string]any{}
+	for f := range reflect.TypeFor[oafagent.Settings]().Fields() {
+		section[f.Tag.Get("json")] = 1
+	}
+	raw, err := json.Marshal(section)
+	ok(t, err)
+	text := strings.Replace(reviewer, `{agentId: 7, chain: 1, maxCostUsd: 0.25}`, string(raw), 1)
+	a, _ := oaf.Load(os.DirFS(write(t, map[string]string{"AGENTS.md": text})), ".", problem.Lenient)
+	if a == nil || len(section) < 8 || len(a.Unknown) != 0 {
+		t.Errorf("%s: not known: %v", raw, a.Unknown)
 	}
 }
 
