@@ -64,7 +64,7 @@ func New(ctx context.Context, def *oaf.Agent, o Options) (*Agent, error) {
 	}
 	a := &Agent{def: def, settings: s, o: o}
 	if a.entry, err = o.Models.Find(def.Model.Provider, cmp.Or(def.Model.Alias, def.Model.Name)); err != nil {
-		return nil, fmt.Errorf("agent %.80s: %w", def.ID(), err)
+		return nil, err
 	}
 	if a.model, err = model.New(ctx, a.entry, o.Getenv); err != nil {
 		return nil, fmt.Errorf("model %.80s: %w", a.entry.Model, err)
