@@ -99,7 +99,8 @@ func (l *pathLimits) text(text, member string, named bool) error {
 		return repute.Invalid(fmt.Sprintf("%.80s", member), fmt.Sprintf("%.200q %s", path, why), l.hint())
 	}
 	trimmed := strings.TrimSpace(text)
-	odd, whole := len(trimmed) > maxPath || strings.ContainsFunc(trimmed, unicode.IsControl), named || looksLikePath(trimmed)
+	odd := len(trimmed) > maxPath || strings.ContainsFunc(trimmed, unicode.IsControl)
+	whole := named || looksLikePath(trimmed)
 	if odd && (named || whole && l.limited) {
 		return refuse(trimmed, "is not allowed: it is long or has a control character")
 	}

@@ -20,7 +20,8 @@ import (
 // does the manifest of the archive; all else in the directory stays. What is replaced MUST be such a manifest, or the
 // same agent without data of version control, else it is repute.ErrConflict, and nothing is changed. agentOf returns the
 // id of the agent in a directory, empty for none. The new files are complete before the old ones go.
-func Install(dir string, files []File, replace bool, manifest string, agentOf func(fsys fs.FS, dir string) string) error {
+func Install(dir string, files []File, replace bool, manifest string,
+	agentOf func(fsys fs.FS, dir string) string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return repute.Invalid("directory", err.Error(), "a directory that can be written")
 	}
