@@ -18,8 +18,8 @@ import (
 //
 // With replace, every directory at the top of the archive takes the place of the one of its name as a whole, and so
 // does the manifest of the archive; all else in the directory stays. What is replaced MUST be such a manifest, or the
-// same agent without data of version control, else it is repute.ErrConflict, and nothing is changed. agentOf returns the
-// id of the agent in a directory, empty for none. The new files are complete before the old ones go.
+// same agent without data of version control, else it is repute.ErrConflict, and nothing is changed. agentOf returns
+// the id of the agent in a directory, empty for none. The new files are complete before the old ones go.
 func Install(dir string, files []File, replace bool, manifest string,
 	agentOf func(fsys fs.FS, dir string) string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
