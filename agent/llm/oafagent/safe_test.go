@@ -92,7 +92,22 @@ func TestLiteralSecrets(t *testing.T) {
 		"next argument":        {program(func(c *oaf.Connection) { c.Args = []string{"--api-key", "hunter22"} }), "connection.args.1"},
 		"argument by form":     {program(func(c *oaf.Connection) { c.Args = []string{"-c", "X=" + key + " run"} }), "connection.args.1"},
 		"argument of variable": {program(func(c *oaf.Connection) { c.Args = []string{"${TOKEN}"} }), "connection.args.0"},
-		"plain arguments":      {program(func(c *oaf.Connection) { c.Args = []string{"-y", "@scope/server-filesystem", "/data"} }), ""},
+		"digest of an image":   {program(func(c *oaf.Connection) { c.Args = []string{"run", "mcp/x@sha256:" + strings.Repeat("0a1b", 16)} }), ""},
+		"commit": {program(func(c *oaf.Connection) {
+			c.Args = []string{"--from", "git+https://a.example/x@" + strings.Repeat("0a1b", 10), "x"}
+		}), ""},
+		"option in an option":   {program(func(c *oaf.Connection) { c.Args = []string{"-e", "NODE_OPTIONS=--max-old-space-size=4096"} }), ""},
+		"id in a path":          {web("https://a.example/"+strings.Repeat("0a1b", 8)+"/mcp", nil), ""},
+		"digits of a query":     {web("https://a.example/?x="+strings.Repeat("0a1b", 8), nil), "connection.url"},
+		"digest of odd length":  {web("https://a.example/"+strings.Repeat("0a1b", 9), nil), "connection.url"},
+		"digest as an argument": {program(func(c *oaf.Connection) { c.Args = []string{"X=" + strings.Repeat("0a1b", 8)} }), "connection.args.0"},
+		"names of several meanings": {program(func(c *oaf.Connection) {
+			c.Env = map[string]string{"PARTITION_KEY": "tenant", "SECRETS_MANAGER_REGION": "us-east-1", "MAX_TOKENS": "1000000"}
+		}), ""},
+		"key of a service": {program(func(c *oaf.Connection) { c.Env = map[string]string{"SHOP_KEY": "hunter22"} }), "connection.env.SHOP_KEY"},
+		"tokens":           {program(func(c *oaf.Connection) { c.Env = map[string]string{"TOKENS": "hunter22"} }), "connection.env.TOKENS"},
+		"secrets":          {program(func(c *oaf.Connection) { c.Env = map[string]string{"SECRETS": "hunter22"} }), "connection.env.SECRETS"},
+		"plain arguments":  {program(func(c *oaf.Connection) { c.Args = []string{"-y", "@scope/server-filesystem", "/data"} }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{{Name: "s", Connection: c.connection}},

@@ -93,14 +93,33 @@ func looksSecret(name, value string) bool {
 	for _, scheme := range []string{"Bearer", "Basic", "Token"} {
 		rest = strings.TrimSpace(strings.TrimPrefix(rest, scheme))
 	}
-	return rest != "" && (secretName(name) && !plainValue(rest) || secretForm(rest))
+	return rest != "" && (secretName(name) && !plainValue(rest) || oftenSecretName(name) && randomValue(rest) ||
+		secretForm(rest))
 }
 
 // secretName reports whether members of a name usually are secrets.
 func secretName(name string) bool {
-	return regexp.MustCompile(`(?i)(authorization|tokens?($|[^a-z])|secret|passw(or)?d|passphrase|credential|cookie|`+
-		`bearer|(api|private|access|auth|signing)[-_]?key|^key$|[-_]key$|[-_]auth$|^auth$|^pat$|^pwd$)`).MatchString(name) &&
-		!regexp.MustCompile(`(?i)[-_](file|path|dir|url|type|name|id)$`).MatchString(name)
+	return regexp.MustCompile(`(?i)(authorization|token($|[^a-z])|secret($|[^s])|passw(or)?d|passphrase|credential|`+
+		`cookie|bearer|(api|private|access|auth|signing)[-_]?key|^key$|[-_]auth$|^auth$|^pat$|^pwd$)`).
+		MatchString(name) && !placeName(name)
+}
+
+// oftenSecretName reports whether members of a name are secrets or something else: a number of tokens, the key of a
+// partition, the region of a store of secrets.
+func oftenSecretName(name string) bool {
+	return regexp.MustCompile(`(?i)(tokens($|[^a-z])|secrets|[-_]key$)`).MatchString(name) && !placeName(name)
+}
+
+// placeName reports whether members of a name say where or what a secret is.
+func placeName(name string) bool {
+	return regexp.MustCompile(`(?i)[-_](file|path|dir|url|type|name|id)$`).MatchString(name)
+}
+
+// randomValue reports whether a value has a word of 8 or more letters and digits with both of them.
+func randomValue(value string) bool {
+	return slices.ContainsFunc(regexp.MustCompile(`[A-Za-z0-9]{8,}`).FindAllString(value, -1), func(word string) bool {
+		return regexp.MustCompile(`[0-9]`).MatchString(word) && regexp.MustCompile(`[A-Za-z]`).MatchString(word)
+	})
 }
 
 // plainValue reports whether a value is a switch or a small number.
@@ -108,14 +127,20 @@ func plainValue(value string) bool {
 	return regexp.MustCompile(`^(?i)(true|false|yes|no|on|off|none|[0-9]{1,6})$`).MatchString(value)
 }
 
-// secretForm reports whether a text has the form of keys of known providers, or is a long random word.
+// secretForm reports whether a text has the form of keys of known providers, or is a long random word. The digest of an
+// image, a commit and the id of an account in a path are none.
 func secretForm(text string) bool {
 	if regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_|rk_live_|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|` +
 		`ya29\.|hf_|npm_|eyJ)[A-Za-z0-9_.-]{12}|-----BEGIN`).MatchString(text) {
 		return true
 	}
 	const digits, lower, upper = "0123456789", "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	for _, word := range regexp.MustCompile(`[A-Za-z0-9+=_-]{32,}`).FindAllString(text, -1) {
+	isDigest := regexp.MustCompile(`^([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$`).MatchString
+	for _, at := range regexp.MustCompile(`[A-Za-z0-9+_-]{32,}`).FindAllStringIndex(text, -1) {
+		word := text[at[0]:at[1]]
+		if at[0] > 0 && strings.ContainsRune("@:/", rune(text[at[0]-1])) && isDigest(word) {
+			continue
+		}
 		joined := strings.ContainsAny(word, "_-") // as in names of several words, which seldom have capitals
 		if strings.ContainsAny(word, digits) && strings.ContainsAny(word, lower+upper) &&
 			(!joined || strings.ContainsAny(word, lower) && strings.ContainsAny(word, upper)) {
