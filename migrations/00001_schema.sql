@@ -1412,6 +1412,7 @@ create table run_calls (
     error      text        not null default '',
     request    json        not null,
     result     json        not null default 'null',
+    uncertain  boolean     not null default false,
     started_at timestamptz not null default now(),
     ended_at   timestamptz
 );
@@ -1424,6 +1425,7 @@ comment on table run_calls is 'Calls that the runtime made for an agent: the rec
 comment on column run_calls.key is 'Idempotency key of the call; empty without one.';
 comment on column run_calls.ref is 'What was called.';
 comment on column run_calls.done is 'Whether its outcome is stored.';
+comment on column run_calls.uncertain is 'Whether the call may have had an effect that nobody confirmed, and a repetition would have another one: a retry of the task keeps it.';
 
 create table run_events (
     root_id text        references runs on delete cascade,

@@ -246,7 +246,7 @@ func (c *Context) charged(ctx context.Context, r charged,
 	}
 	o := rundb.CallOutcome{Result: answer, Tokens: used.Tokens - r.most.Tokens, Cost: used.Cost - r.most.Cost}
 	if callErr != nil {
-		o.Result, o.Error = nil, callErr.Error()
+		o.Result, o.Error, o.Uncertain = nil, callErr.Error(), r.once && errors.Is(callErr, ErrUncertain)
 	}
 	if err := rundb.EndCall(ctx, c.w.e.db, c.w.lease, journaled.ID, o); err != nil {
 		return nil, c.w.lost(err)

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"repute"
@@ -34,6 +35,10 @@ type LocalCall struct {
 	// and whose end is unknown, is made again only if a person says so.
 	Once bool
 }
+
+// ErrUncertain is returned by the function of a call of Once that failed, and may have had its effect. A retry of the
+// task does not make such a call again.
+var ErrUncertain = errors.New("it is unknown whether the call had its effect")
 
 // Local makes a call of the module's own, once: it counts as a tool call, is charged and journaled before it
 // is made, and its answer comes from the journal where it was made before. repute.ErrLimited: the budget is

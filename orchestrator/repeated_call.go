@@ -20,7 +20,7 @@ func (c *Context) begin(ctx context.Context, r *charged) (repute.Receipt, error)
 	key := r.Key
 	for again := 1; ; again++ {
 		journaled, known, err := rundb.BeginCall(ctx, c.w.e.db, c.w.lease, r.Receipt,
-			rundb.Charge{ToolCalls: 1, Tokens: r.most.Tokens, Cost: r.most.Cost,
+			rundb.Charge{ToolCalls: 1, Tokens: r.most.Tokens, Cost: r.most.Cost, Once: r.once,
 				MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
 		if err != nil {
 			return journaled, c.w.lost(err)
@@ -56,7 +56,8 @@ func (c *Context) settleOpen(ctx context.Context, r *charged, open repute.Receip
 		return open, err
 	}
 	open.Done = true
-	if err := rundb.EndCall(ctx, c.w.e.db, c.w.lease, open.ID, rundb.CallOutcome{Error: open.Error}); err != nil {
+	outcome := rundb.CallOutcome{Error: open.Error, Uncertain: true}
+	if err := rundb.EndCall(ctx, c.w.e.db, c.w.lease, open.ID, outcome); err != nil {
 		return open, c.w.lost(err)
 	}
 	return open, nil

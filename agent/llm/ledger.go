@@ -3,7 +3,11 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 )
+
+// ErrUncertain is returned by a tool that failed, and whose call may have had its effect.
+var ErrUncertain = errors.New("it is unknown whether the tool has done its work")
 
 // Ledger makes the calls of a Loop. It counts every call, refuses one that a budget does not allow with
 // repute.ErrLimited, and answers a call that it journaled before without making it again.
@@ -21,7 +25,8 @@ type ToolUse struct {
 	Name  string
 	Input json.RawMessage
 	// Once says that the call may have an effect each time that it is made. A ledger that journals calls MUST
-	// NOT make one again that was begun and whose end is unknown, unless a person says so.
+	// NOT make one again that was begun and whose end is unknown, or that failed with ErrUncertain, unless a person
+	// says so.
 	Once bool
 }
 

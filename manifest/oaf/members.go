@@ -29,7 +29,8 @@ func manifestMembers() frontmatter.Members {
 		"/memory":                   {Names: []string{"type", "blocks"}},
 		"/memory/blocks/*":          {Names: []string{"value", "description", "limit"}},
 		"/model":                    {Names: []string{"provider", "name", "embedding"}},
-		harnessRepute:               {Names: []string{"agentId", "chain", "registry", "maxTokens", "maxCostUsd", "maxTurns"}},
+		harnessRepute: {Names: []string{"agentId", "chain", "registry", "maxTokens", "maxCostUsd", "maxTurns", "readOnlyTools",
+			"idempotentTools"}},
 	}
 }
 

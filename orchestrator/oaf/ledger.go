@@ -54,6 +54,9 @@ func (l *ledger) Tool(ctx context.Context, use llm.ToolUse, do func(context.Cont
 		Identity: use.Input, Request: use.Input, Once: use.Once},
 		func(ctx context.Context, _ string) (json.RawMessage, orchestrator.Amount, error) {
 			text, err := do(ctx)
+			if errors.Is(err, llm.ErrUncertain) {
+				err = uncertain{err}
+			}
 			return journal.JSON(text), orchestrator.Amount{}, err
 		})
 	if err != nil {
@@ -62,6 +65,12 @@ func (l *ledger) Tool(ctx context.Context, use llm.ToolUse, do func(context.Cont
 	var text string
 	return text, json.Unmarshal(raw, &text)
 }
+
+// uncertain is an error of a tool as the orchestrator knows it, with the text that the model is told.
+type uncertain struct{ error }
+
+// Unwrap returns orchestrator.ErrUncertain and the tool's error.
+func (u uncertain) Unwrap() []error { return []error{orchestrator.ErrUncertain, u.error} }
 
 // Ends implements llm.Ledger.
 func (l *ledger) Ends(ctx context.Context, err error) bool {

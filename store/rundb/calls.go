@@ -23,6 +23,8 @@ type Charge struct {
 	Cost   repute.Micros
 	// MostOfRun is how many transactions, or calls that are none, the run itself may make.
 	MostOfRun int
+	// Once says that the call has an effect each time that it is made. It is uncertain until it has ended.
+	Once bool
 }
 
 // BudgetError is returned for a call that would exceed a limit.
@@ -67,11 +69,11 @@ func BeginCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, c C
 			return err
 		}
 		rows, err := tx.Query(ctx, `
-			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, request)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, false, $9)
+			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, request, uncertain)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, false, $9, $10)
 			returning id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, started_at, ended_at`,
 			r.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain),
-			store.CleanText(r.Domain), store.OrNull(r.Request))
+			store.CleanText(r.Domain), store.OrNull(r.Request), c.Once)
 		if err != nil {
 			return err
 		}
@@ -164,6 +166,9 @@ type CallOutcome struct {
 	Ref, Summary string
 	// Error is why the call failed; empty when it succeeded.
 	Error string
+	// Uncertain says that the call may have had its effect although it failed, and that a repetition would have
+	// another one: a retry of the task keeps the outcome.
+	Uncertain bool
 	// Result is what the call returned; null when it failed.
 	Result json.RawMessage
 	// GasWei is the difference between the gas that the call used and its charge, decimal and
@@ -195,7 +200,8 @@ func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) e
 	b.Queue(`
 		update run_calls set done = true, ref = case when $2 = '' then ref else $2 end, summary = case when $3 = '' then
 			summary else $3 end,
-			error = $4, result = $5, ended_at = now() where id = $1`, id, store.CleanText(o.Ref), store.CleanText(o.Summary), store.CleanText(o.Error), store.OrNull(o.Result))
+			error = $4, result = $5, uncertain = $6, ended_at = now() where id = $1`, id, store.CleanText(o.Ref),
+		store.CleanText(o.Summary), store.CleanText(o.Error), store.OrNull(o.Result), o.Uncertain)
 	if o.Tokens != 0 || o.Cost != 0 {
 		b.Queue(`update runs set tokens = greatest(0, tokens + $2), cost = greatest(0, cost + $3) where id = $1`, l.Root,
 			o.Tokens, int64(o.Cost))

@@ -336,8 +336,9 @@ func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.
 			'completed' and p.phase < $3 and p.status = 'ok'))`, root, int(from), int(repute.PhaseTrust), task, int(repute.PhasePlan))
 	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where task_id = $1)`,
 		task)
-	// A payment without an end stays: it is asked for again, as it was signed.
-	b.Queue(`delete from run_calls where (not done and kind <> $3 or error <> '') and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
+	// A payment without an end stays: it is asked for again, as it was signed. So does a call that may have had its effect:
+	// a person is asked before it is made again, or has refused it.
+	b.Queue(`delete from run_calls where (not done and kind <> $3 or error <> '') and not uncertain and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
 		[]string{string(repute.CallTool), string(repute.CallModel), string(repute.CallHTTP), string(repute.CallPayment), string(repute.CallChain),
 			string(repute.CallSubRun)}, string(repute.CallPayment))
 	b.Queue(`

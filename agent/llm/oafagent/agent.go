@@ -64,7 +64,7 @@ func New(ctx context.Context, def *oaf.Agent, o Options) (*Agent, error) {
 	}
 	a := &Agent{def: def, settings: s, o: o}
 	if a.entry, err = o.Models.Find(def.Model.Provider, cmp.Or(def.Model.Alias, def.Model.Name)); err != nil {
-		return nil, fmt.Errorf("agent %.80s: %w", def.ID(), err)
+		return nil, err
 	}
 	if a.model, err = model.New(ctx, a.entry, o.Getenv); err != nil {
 		return nil, fmt.Errorf("model %.80s: %w", a.entry.Model, err)
@@ -78,7 +78,7 @@ func New(ctx context.Context, def *oaf.Agent, o Options) (*Agent, error) {
 			a.note("MCP server %.80s is left out: %v", def.Servers[i].Name, err)
 			continue
 		}
-		srv.rate = o.Rates.of(def, srv.def)
+		srv.limit(o.Rates.of(def, srv.def))
 		a.servers = append(a.servers, srv)
 		a.notes = append(a.notes, srv.notes()...)
 	}
@@ -103,7 +103,7 @@ func (a *Agent) noteUnknown() {
 			a.note("tool %.80q is of another harness: it is not offered to the model", t)
 		}
 	}
-	if a.o.Programs && a.hasScripts() && !(a.mayRunScripts() && a.permits(scriptNames())) {
+	if a.o.Programs && a.hasScripts() && !(a.mayRunScripts() && a.permits(scripts())) {
 		a.note("scripts of skills are not run: the agent's tools do not allow Bash")
 	}
 	for _, r := range a.def.Skills {
@@ -217,7 +217,7 @@ func (r *run) tools(ctx context.Context) (out []llm.Tool, err error) {
 	}
 	names := map[string]bool{}
 	for _, t := range append(list, served...) {
-		if !r.permits(t.names) {
+		if !r.permits(t) {
 			continue
 		}
 		if names[t.Name] {

@@ -17,18 +17,20 @@ import (
 // tool of Claude Code which does the same.
 type tool struct {
 	llm.Tool
-	names []string
+	names   []string // in lists that deny
+	granted []string // in lists that allow
 }
 
 // own is a tool of this runtime with the name of the tool of Claude Code which does the same, empty for none.
 func own(t llm.Tool, claude string) tool {
-	if claude == "" {
-		return tool{t, []string{t.Name}}
+	names := []string{t.Name}
+	if claude != "" {
+		names = append(names, claude)
 	}
-	return tool{t, []string{t.Name, claude}}
+	return tool{t, names, names}
 }
 
-// names are the names that lists may give a tool of a server: the server's and the tool's own, because the name
+// names are the names that lists may give a tool of a server: first the tool's own, and the server's, because the name
 // that the model sees has other characters and can be shortened, and that of Claude Code.
 func (s *server) names(tool string) []string {
 	names := []string{tool, s.toolName(tool)}
@@ -42,6 +44,29 @@ func (s *server) names(tool string) []string {
 	return names
 }
 
+// granted are the names by which lists that allow something may mean a tool of a server. A server chooses the names of
+// its tools: one that can be the name of another server, of a tool of it, or of a tool that no server has, is not among
+// them.
+func (a *Agent) granted(s *server, tool string) []string {
+	names := s.names(tool)
+	if strings.ContainsAny(tool, "/(") || strings.Contains(tool, separator) || isBuiltin(tool) ||
+		slices.ContainsFunc(a.def.Servers, func(o oaf.Server) bool {
+			return strings.EqualFold(o.Name, tool) || strings.EqualFold(safeName(o.Name), tool)
+		}) {
+		return names[1:]
+	}
+	return names
+}
+
+// isBuiltin reports whether a name is that of a tool of this runtime or of Claude Code.
+func isBuiltin(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasPrefix(name, "agent_") || slices.Contains([]string{"skill", "skill_file", scriptTool, "memory_edit",
+		"memory_search", "task", "agent", "bash", "bashoutput", "killshell", "killbash", "read", "write", "edit", "multiedit",
+		"notebookread", "notebookedit", "glob", "grep", "ls", "webfetch", "websearch", "todoread", "todowrite",
+		"exitplanmode", "enterplanmode", "askuserquestion", "slashcommand", "toolsearch", "lsp", "mcp"}, name)
+}
+
 // listed reports whether a list names one of the names, by the rules of config.tools.denied.
 func listed(list, names []string) bool {
 	by := oaf.Agent{Config: oaf.Config{Denied: list}}
@@ -51,12 +76,12 @@ func listed(list, names []string) bool {
 // permits reports whether the agent's file lets the model use a tool: config.tools.allowed names it, where there is
 // such a list, and config.tools.denied does not. A part of a tool, such as Bash(git:*), cannot be told from the
 // rest of it here: denied, it denies the tool, and allowed, it allows nothing.
-func (a *Agent) permits(names []string) bool {
+func (a *Agent) permits(t tool) bool {
 	denied := make([]string, len(a.def.Config.Denied))
 	for i, d := range a.def.Config.Denied {
 		denied[i], _, _ = strings.Cut(d, "(")
 	}
-	return !listed(denied, names) && (a.def.Config.Allowed == nil || listed(a.def.Config.Allowed, names))
+	return !listed(denied, t.names) && (a.def.Config.Allowed == nil || listed(a.def.Config.Allowed, t.granted))
 }
 
 // mayRunScripts reports whether the agent's file lets the model run programs. Scripts are what Bash is in tools, the

@@ -20,6 +20,9 @@ const (
 	maxTools       = 128
 	maxDescription = 1024 // bytes of a tool's description that the model sees
 	maxSchema      = 16 << 10
+	maxToolName    = 128
+	// maxListing bounds what is journaled of all tools of a server, in bytes. A call of the ledger takes 2 MiB.
+	maxListing = 512 << 10
 )
 
 // listing is what a server offers, in the form that is journaled.
@@ -57,12 +60,15 @@ func (r *run) serverTools(ctx context.Context) (out []tool, err error) {
 			r.o.Log.WarnContext(ctx, "an MCP server is left out", "server", s.def.Name, "error", err)
 			continue
 		}
+		if list.Cut {
+			r.o.Log.WarnContext(ctx, "an MCP server has more tools than are taken", "server", s.def.Name, "most", maxTools)
+		}
 		for _, t := range list.Refused {
 			r.o.Log.WarnContext(ctx, "a tool of an MCP server is left out", "server", s.def.Name, "tool", t.Tool, "why", t.Why)
 		}
 		for _, t := range list.Tools {
 			if s.allows(t, r.reads(s, t.Tool)) { // the agent's file can have changed since the list was journaled
-				out = append(out, tool{r.serverTool(s, t), s.names(t.Tool)})
+				out = append(out, tool{r.serverTool(s, t), s.names(t.Tool), r.granted(s, t.Tool)})
 			}
 		}
 	}
@@ -84,12 +90,12 @@ func (r *run) offers(ctx context.Context, s *server) (out listing, err error) {
 
 // reads reports whether the agent's file says that a tool of a server changes nothing.
 func (a *Agent) reads(s *server, tool string) bool {
-	return listed(a.settings.ReadOnlyTools, s.names(tool))
+	return listed(a.settings.ReadOnlyTools, a.granted(s, tool))
 }
 
 // repeatable reports whether the agent's file says that a call of a tool may be made twice.
 func (a *Agent) repeatable(s *server, tool string) bool {
-	return a.reads(s, tool) || listed(a.settings.IdempotentTools, s.names(tool))
+	return a.reads(s, tool) || listed(a.settings.IdempotentTools, a.granted(s, tool))
 }
 
 // mustJSON returns a value of this package as JSON. All types of the package can be encoded; an encoding error
@@ -123,7 +129,7 @@ func (r *run) serverTool(s *server, t offered) llm.Tool {
 func (s *server) list(ctx context.Context, reads func(tool string) bool) (out listing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
-	if err := s.wait(ctx); err != nil {
+	if err := wait(ctx, s.lists); err != nil {
 		return out, err
 	}
 	session, done, err := s.connect.Session(ctx)
@@ -132,7 +138,7 @@ func (s *server) list(ctx context.Context, reads func(tool string) bool) (out li
 	}
 	defer done()
 	out.Tools = []offered{}
-	seen := 0
+	seen, size := 0, 0
 	for t, err := range session.Tools(ctx, nil) {
 		if err != nil {
 			return listing{}, s.failure("its tools cannot be listed", err)
@@ -145,20 +151,41 @@ func (s *server) list(ctx context.Context, reads func(tool string) bool) (out li
 		if !s.allows(offered{Tool: t.Name, ReadOnlyHint: hint}, reads(t.Name)) {
 			continue
 		}
-		raw, err := toolSchema(t.InputSchema)
-		if err == nil && s.hidden.Replace(t.Name) != t.Name {
-			err = repute.Invalid("name", "has a value of the environment", "a name of its own")
+		made, err := s.offer(t, hint)
+		if more := journaledSize(made); err == nil && size+more > maxListing {
+			err = repute.Invalid("tools", fmt.Sprintf("have more than %d bytes", maxListing), "fewer tools")
+		} else {
+			size += more
 		}
 		if err != nil {
-			out.Refused = append(out.Refused, refused{s.hidden.Replace(t.Name), s.hidden.Replace(err.Error())})
+			out.Refused = append(out.Refused, refused{fmt.Sprintf("%.100s", s.hidden.Replace(t.Name)),
+				fmt.Sprintf("%.200s", s.hidden.Replace(err.Error()))})
 			continue
 		}
-		text := cmp.Or(s.def.Selection.Describe(t.Name), s.hidden.Replace(t.Description))
-		out.Tools = append(out.Tools, offered{t.Name, cleaned(text), json.RawMessage(s.hidden.Replace(string(raw))), hint})
+		out.Tools = append(out.Tools, made)
 	}
 	slices.SortFunc(out.Tools, func(a, b offered) int { return strings.Compare(a.Tool, b.Tool) })
 	return out, nil
 }
+
+// offer is a tool of the server without values of the environment. The error says why the model cannot be given it.
+func (s *server) offer(t *sdk.Tool, readOnly bool) (out offered, err error) {
+	raw, err := toolSchema(t.InputSchema)
+	switch {
+	case err != nil:
+		return out, err
+	case len(t.Name) > maxToolName:
+		return out, repute.Invalid("name", "is too long", fmt.Sprintf("at most %d bytes", maxToolName))
+	case s.hidden.Replace(t.Name) != t.Name:
+		return out, repute.Invalid("name", "has a value of the environment", "a name of its own")
+	}
+	text := cmp.Or(s.def.Selection.Describe(t.Name), s.hidden.Replace(t.Description))
+	return offered{t.Name, cleaned(text), json.RawMessage(s.hidden.Replace(string(raw))), readOnly}, nil
+}
+
+// journaledSize is the size of a tool in the journal, which has the list as a text: an escape in the list is one again
+// there.
+func journaledSize(t offered) int { return len(mustJSON(string(mustJSON(t)))) }
 
 // allows reports whether the agent's file selects a tool and permits what the tool does. reads is what the agent's file
 // says of it.
@@ -176,23 +203,12 @@ func cleaned(text string) string {
 	return text
 }
 
-// wait waits until the rate limit of the server allows a request.
-func (s *server) wait(ctx context.Context) error {
-	if s.rate == nil {
-		return nil
-	}
-	if err := s.rate.Wait(ctx); err != nil {
-		return fmt.Errorf("the rate limit of the server allows no call now: %w", repute.ErrUnavailable)
-	}
-	return nil
-}
-
 // call calls a tool of the server. Values of the environment are not in what it returns. once says that the tool
 // may have an effect each time that it is called.
 func (s *server) call(ctx context.Context, tool string, input json.RawMessage, once bool) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if err := s.wait(ctx); err != nil {
+	if err := wait(ctx, s.rate); err != nil {
 		return "", err
 	}
 	session, done, err := s.connect.Session(ctx)
@@ -203,7 +219,7 @@ func (s *server) call(ctx context.Context, tool string, input json.RawMessage, o
 	result, err := handler.CallTool(ctx, s.connect, session, &sdk.CallToolParams{Name: tool, Arguments: input})
 	switch {
 	case err != nil && once:
-		return "", s.failure("the MCP server gave no result, so that it is unknown whether the tool has done its work", err)
+		return "", fmt.Errorf("%w: %w", llm.ErrUncertain, s.failure("the MCP server gave no result", err))
 	case err != nil:
 		return "", s.failure("the MCP server did not run the tool", err)
 	}

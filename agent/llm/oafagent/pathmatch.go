@@ -2,19 +2,22 @@ package oafagent
 
 import (
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
 )
 
-// looksLikePath reports whether a text has a form that is hardly anything else than a path.
+// looksLikePath reports whether a text has a form that is hardly anything else than a path: a separator alone, and the
+// escape that begins many regular expressions, are something else.
 func looksLikePath(text string) bool {
-	return regexp.MustCompile(`^(/|\\|~[A-Za-z0-9._-]*(/|$)|\.\.?([/\\]|$)|[A-Za-z]:[/\\]|(?i:file):)`).MatchString(text)
+	return regexp.MustCompile(`^(/.|\\[^A-Za-z]|~[A-Za-z0-9._-]*(/|$)|\.\.?[/\\]|\.\.$|[A-Za-z]:[/\\]|(?i:file):)`).
+		MatchString(text)
 }
 
-// readingsOf returns the paths as which servers may read a text: a URI, one that is encoded, also again, and one with
-// backslashes.
+// readingsOf returns the paths as which servers may read a text: a URI, with its host and without, one that is encoded,
+// also again, and one with backslashes.
 func readingsOf(text string) (out []string) {
 	out = []string{text}
 	isScheme := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+$`).MatchString
@@ -27,16 +30,17 @@ func readingsOf(text string) (out []string) {
 		case strings.EqualFold(host, "localhost"):
 			out = []string{"/" + below}
 		default:
-			out = []string{rest}
+			out = []string{rest, "/" + below}
 		}
 	}
-	last := out[len(out)-1]
-	for range 3 {
-		decoded, err := url.PathUnescape(last)
-		if err != nil || decoded == last {
-			break
+	for _, r := range out {
+		for range 3 {
+			decoded := unescape(r)
+			if decoded == r {
+				break
+			}
+			out, r = append(out, decoded), decoded
 		}
-		out, last = append(out, decoded), decoded
 	}
 	for _, r := range out {
 		if slashed := strings.ReplaceAll(r, `\`, "/"); slashed != r {
@@ -44,6 +48,17 @@ func readingsOf(text string) (out []string) {
 		}
 	}
 	return out
+}
+
+// unescape decodes each %xx by itself, as lenient decoders do, which leave others as they are.
+func unescape(text string) string {
+	return regexp.MustCompile(`%[0-9A-Fa-f]{2}`).ReplaceAllStringFunc(text, func(code string) string {
+		decoded, err := url.PathUnescape(code)
+		if err != nil {
+			return code // not reached: the code is valid
+		}
+		return decoded
+	})
 }
 
 // oddity says why a path is refused whatever its limits are: where it leads depends on more than its text. Empty:
@@ -75,16 +90,31 @@ func (l *pathLimits) places(readings []string, written bool) (out []string) {
 	return out
 }
 
-// linked returns where a path leads by the symbolic links of the part of it that exists.
+// maxLinks bounds the symbolic links that linked follows. No system opens a path with as many.
+const maxLinks = 255
+
+// linked returns where an absolute path leads by its symbolic links, also by those to what does not exist yet: a file
+// that is written through such a link is made where the link leads.
 func linked(file string) string {
-	for at, rest := file, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
-		if to, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(to, rest)
-		}
-		if at == filepath.Dir(at) {
+	const separator = string(filepath.Separator)
+	at := filepath.VolumeName(file) + separator
+	rest := strings.Split(strings.TrimPrefix(file, at), separator)
+	for links := 0; len(rest) > 0; {
+		next := filepath.Join(at, rest[0])
+		to, err := os.Readlink(next)
+		switch {
+		case err != nil: // it is no link
+			at, rest = next, rest[1:]
+			continue
+		case links == maxLinks:
 			return file
+		case filepath.IsAbs(to):
+			at = filepath.VolumeName(to) + separator
 		}
+		links++
+		rest = append(strings.Split(to, separator), rest[1:]...)
 	}
+	return at
 }
 
 // limitForms are a limit as it is written, without ** or * for all below it, and on this computer where it is.
@@ -209,17 +239,28 @@ func edgesMeet(p, f string) bool {
 
 // contains reports whether a path f surely is the place p, or below it.
 func contains(p, f []string) bool {
-	for i, segment := range p {
-		if i >= len(f) {
+	failed := map[[2]int]bool{} // pairs of lengths that led to nothing
+	var at func(p, f []string) bool
+	at = func(p, f []string) bool {
+		key := [2]int{len(p), len(f)}
+		switch {
+		case len(p) == 0:
+			return true
+		case failed[key]:
 			return false
 		}
-		is := segment == f[i]
-		if !is && !isPattern(f[i]) {
-			is, _ = path.Match(segment, f[i]) // a limit that is no pattern matches nothing
-		}
-		if !is {
+		failed[key] = true
+		switch {
+		case p[0] == "**":
+			return at(p[1:], f) || len(f) > 0 && at(p, f[1:])
+		case len(f) == 0:
 			return false
 		}
+		is := p[0] == f[0]
+		if !is && !isPattern(f[0]) {
+			is, _ = path.Match(p[0], f[0]) // a limit that is no pattern matches nothing
+		}
+		return is && at(p[1:], f[1:])
 	}
-	return true
+	return at(p, f)
 }

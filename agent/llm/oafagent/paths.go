@@ -3,6 +3,7 @@ package oafagent
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,15 +11,22 @@ import (
 	"repute"
 )
 
-// pathMembers are the members of an input that name files, by the custom of file servers.
-func pathMembers() []string {
-	return []string{"path", "paths", "file", "files", "file_path", "filepath", "filename", "source", "destination",
-		"directory", "dir", "root", "uri", "target", "src", "dst", "folder", "cwd"}
+// plainName is the name of a member of an input as the lists below have it: servers write file_path, filePath and
+// file-path.
+func plainName(member string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(member))
 }
 
-// textMembers are the members of an input that have the content of files, by the custom of file servers.
-func textMembers() []string {
-	return []string{"content", "text", "newtext", "oldtext", "new_text", "old_text"}
+// namesPath reports whether a member of an input names files, by the custom of file servers.
+func namesPath(member string) bool {
+	return regexp.MustCompile(`(paths?|files?|filenames?|dirs?|director(y|ies)|folders?|uris?|` +
+		`^(source|destination|root|target|src|dst|cwd|output|from|to))$`).MatchString(plainName(member))
+}
+
+// hasText reports whether a member of an input has the content of files or a part of it, by the custom of file servers.
+func hasText(member string) bool {
+	return slices.Contains([]string{"content", "text", "newtext", "oldtext", "newstr", "oldstr", "newstring", "oldstring",
+		"filetext", "inserttext", "body", "code", "regex", "query"}, plainName(member))
 }
 
 // limitsPaths reports whether the configuration of the server limits paths.
@@ -71,7 +79,7 @@ func (l *pathLimits) check(v any, member string, named bool) error {
 			if err := l.text(name, member, named && strings.ContainsAny(name, `/\`)); err != nil {
 				return err
 			}
-			if err := l.check(x, name, slices.Contains(pathMembers(), strings.ToLower(name))); err != nil {
+			if err := l.check(x, name, namesPath(name)); err != nil {
 				return err
 			}
 		}
@@ -84,14 +92,16 @@ const maxPath = 4096
 
 // text tests one text.
 func (l *pathLimits) text(text, member string, named bool) error {
-	if !named && slices.Contains(textMembers(), strings.ToLower(member)) {
+	if !named && hasText(member) {
 		return nil
 	}
 	refuse := func(path, why string) error {
 		return repute.Invalid(fmt.Sprintf("%.80s", member), fmt.Sprintf("%.200q %s", path, why), l.hint())
 	}
 	trimmed := strings.TrimSpace(text)
-	if named && (len(trimmed) > maxPath || strings.ContainsFunc(trimmed, unicode.IsControl)) {
+	odd := len(trimmed) > maxPath || strings.ContainsFunc(trimmed, unicode.IsControl)
+	whole := named || looksLikePath(trimmed)
+	if odd && (named || whole && l.limited) {
 		return refuse(trimmed, "is not allowed: it is long or has a control character")
 	}
 	for _, part := range absoluteParts(trimmed) {
@@ -99,10 +109,10 @@ func (l *pathLimits) text(text, member string, named bool) error {
 			return refuse(part, "is denied")
 		}
 	}
-	if len(trimmed) > maxPath || strings.ContainsFunc(trimmed, unicode.IsControl) {
+	if odd {
 		return nil
 	}
-	readings, whole := readingsOf(trimmed), named || looksLikePath(trimmed)
+	readings := readingsOf(trimmed)
 	switch why := oddity(readings); {
 	case l.denied(readings, named):
 		return refuse(trimmed, "is denied")

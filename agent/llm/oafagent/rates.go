@@ -1,10 +1,14 @@
 package oafagent
 
 import (
+	"context"
+	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 
+	"repute"
 	"repute/manifest/oaf"
 )
 
@@ -33,4 +37,29 @@ func (r *Rates) of(a *oaf.Agent, s *oaf.Server) *rate.Limiter {
 		r.known[key] = known
 	}
 	return known
+}
+
+// How often a server with a rate limit is asked for its tools: by every conversation once, which its own limit does not
+// count.
+const (
+	listInterval = time.Second
+	listBurst    = 10
+)
+
+// limit bounds the requests to a server; nil: they have no limit.
+func (s *server) limit(calls *rate.Limiter) {
+	if s.rate = calls; calls != nil {
+		s.lists = rate.NewLimiter(rate.Every(listInterval), listBurst)
+	}
+}
+
+// wait waits until a limit allows a request; nil allows all.
+func wait(ctx context.Context, limit *rate.Limiter) error {
+	if limit == nil {
+		return nil
+	}
+	if err := limit.Wait(ctx); err != nil {
+		return fmt.Errorf("the rate limit of the server allows no call now: %w", repute.ErrUnavailable)
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"repute/agent/llm/oafagent"
 	"repute/internal/modeltest"
 	"repute/manifest/oaf"
+	"repute/manifest/oaf/problem"
 	"repute/resolver"
 )
 
@@ -90,7 +92,22 @@ func TestLiteralSecrets(t *testing.T) {
 		"next argument":        {program(func(c *oaf.Connection) { c.Args = []string{"--api-key", "hunter22"} }), "connection.args.1"},
 		"argument by form":     {program(func(c *oaf.Connection) { c.Args = []string{"-c", "X=" + key + " run"} }), "connection.args.1"},
 		"argument of variable": {program(func(c *oaf.Connection) { c.Args = []string{"${TOKEN}"} }), "connection.args.0"},
-		"plain arguments":      {program(func(c *oaf.Connection) { c.Args = []string{"-y", "@scope/server-filesystem", "/data"} }), ""},
+		"digest of an image":   {program(func(c *oaf.Connection) { c.Args = []string{"run", "mcp/x@sha256:" + strings.Repeat("0a1b", 16)} }), ""},
+		"commit": {program(func(c *oaf.Connection) {
+			c.Args = []string{"--from", "git+https://a.example/x@" + strings.Repeat("0a1b", 10), "x"}
+		}), ""},
+		"option in an option":   {program(func(c *oaf.Connection) { c.Args = []string{"-e", "NODE_OPTIONS=--max-old-space-size=4096"} }), ""},
+		"id in a path":          {web("https://a.example/"+strings.Repeat("0a1b", 8)+"/mcp", nil), ""},
+		"digits of a query":     {web("https://a.example/?x="+strings.Repeat("0a1b", 8), nil), "connection.url"},
+		"digest of odd length":  {web("https://a.example/"+strings.Repeat("0a1b", 9), nil), "connection.url"},
+		"digest as an argument": {program(func(c *oaf.Connection) { c.Args = []string{"X=" + strings.Repeat("0a1b", 8)} }), "connection.args.0"},
+		"names of several meanings": {program(func(c *oaf.Connection) {
+			c.Env = map[string]string{"PARTITION_KEY": "tenant", "SECRETS_MANAGER_REGION": "us-east-1", "MAX_TOKENS": "1000000"}
+		}), ""},
+		"key of a service": {program(func(c *oaf.Connection) { c.Env = map[string]string{"SHOP_KEY": "hunter22"} }), "connection.env.SHOP_KEY"},
+		"tokens":           {program(func(c *oaf.Connection) { c.Env = map[string]string{"TOKENS": "hunter22"} }), "connection.env.TOKENS"},
+		"secrets":          {program(func(c *oaf.Connection) { c.Env = map[string]string{"SECRETS": "hunter22"} }), "connection.env.SECRETS"},
+		"plain arguments":  {program(func(c *oaf.Connection) { c.Args = []string{"-y", "@scope/server-filesystem", "/data"} }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{{Name: "s", Connection: c.connection}},
@@ -173,6 +190,43 @@ func TestBadSchemas(t *testing.T) {
 	}
 }
 
+// A list of tools that the journal could not take is taken in part, and the rest is recorded as refused.
+func TestLongLists(t *testing.T) {
+	srv := sdk.NewServer(&sdk.Implementation{Name: "s", Version: "1"}, nil)
+	run := func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{}, nil
+	}
+	long := strings.Repeat("<", 2000) // each is 7 bytes in the journal
+	for n := range 100 {
+		srv.AddTool(&sdk.Tool{Name: fmt.Sprintf("t%03d", n), InputSchema: json.RawMessage(fmt.Sprintf(
+			`{"type":"object","properties":{"a":{"type":"string","description":%q}}}`, long))}, run)
+	}
+	srv.AddTool(&sdk.Tool{Name: strings.Repeat("n", 129), InputSchema: json.RawMessage(`{"type":"object"}`)}, run)
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return srv }, nil))
+	t.Cleanup(web.CloseClientConnections)
+	def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{{Name: "s",
+		Connection: oaf.Connection{Type: oaf.TransportHTTP, URL: web.URL}}}}
+	s := modeltest.New(modeltest.Turn{Text: "end"})
+	a, err := prepare(t, s, def, nil)
+	ok(t, err)
+	ledger := &kept{lists: map[string]string{}}
+	_, err = a.Run(t.Context(), oafagent.Session{ID: "s", Ledger: ledger}, "go")
+	ok(t, err)
+	var list struct{ Tools, Refused []struct{ Tool, Why string } }
+	record := ledger.lists[`{"server":"s"}`]
+	ok(t, json.Unmarshal([]byte(record), &list))
+	stored, err := json.Marshal(record)
+	ok(t, err)
+	if len(stored) > 600<<10 || len(list.Tools) == 0 || len(list.Tools)+len(list.Refused) != 101 {
+		t.Errorf("%d bytes, %d tools, %d refused", len(stored), len(list.Tools), len(list.Refused))
+	}
+	for _, r := range list.Refused {
+		if !strings.Contains(r.Why, "bytes") {
+			t.Errorf("%s is refused: %s", r.Tool, r.Why)
+		}
+	}
+}
+
 // What config.tools and tools allow is offered, and nothing else: by the names of this runtime, of servers, and of
 // Claude Code.
 func TestAllowedTools(t *testing.T) {
@@ -235,10 +289,11 @@ func TestWallOfServers(t *testing.T) {
 	}
 }
 
-// Agents that are made of one directory share the rate limit of its server.
+// Agents that are made of one directory share the rate limit of its server, which counts calls and not the list of
+// tools.
 func TestSharedRate(t *testing.T) {
 	srv := served(t, oaf.TransportHTTP, "")
-	srv.RateLimit = oaf.RateLimit{PerMinute: 0.001, Burst: 2} // one list and one call
+	srv.RateLimit = oaf.RateLimit{PerMinute: 0.001, Burst: 1}
 	srv.Connection.Timeout = 0.5
 	def, rates := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{srv}}, &oafagent.Rates{}
 	told := func() string {
@@ -250,7 +305,7 @@ func TestSharedRate(t *testing.T) {
 	if got := told(); got != "read_file of /a" {
 		t.Errorf("the first agent is told %q", got)
 	}
-	if got := told(); !strings.Contains(got, "there is no tool") {
+	if got := told(); !strings.Contains(got, "the rate limit of the server allows no call now") {
 		t.Errorf("the second agent is told %q", got)
 	}
 }
@@ -267,6 +322,21 @@ func TestSettings(t *testing.T) {
 		} else if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), field) {
 			t.Errorf("%s: %v, want %s", section, err, field)
 		}
+	}
+}
+
+// The check of agents knows every member of the section.
+func TestKnownSettings(t *testing.T) {
+	section := map[string]any{}
+	for f := range reflect.TypeFor[oafagent.Settings]().Fields() {
+		section[f.Tag.Get("json")] = 1
+	}
+	raw, err := json.Marshal(section)
+	ok(t, err)
+	text := strings.Replace(reviewer, `{agentId: 7, chain: 1, maxCostUsd: 0.25}`, string(raw), 1)
+	a, _ := oaf.Load(os.DirFS(write(t, map[string]string{"AGENTS.md": text})), ".", problem.Lenient)
+	if a == nil || len(section) < 8 || len(a.Unknown) != 0 {
+		t.Errorf("%s: not known: %v", raw, a.Unknown)
 	}
 }
 

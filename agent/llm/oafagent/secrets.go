@@ -13,11 +13,12 @@ import (
 // variables are the values that one server's configuration takes from the environment.
 type variables struct {
 	o     *Options
-	taken map[string]string // name by value
+	taken map[string]string // name by value, of values that are or may be secrets
 }
 
-// expand replaces ${NAME} by variables of the environment that the operator allows. The error never has a value.
-func (v *variables) expand(field, text string) (string, error) {
+// expand replaces ${NAME} by variables of the environment that the operator allows. isSecret reports whether a value is
+// hidden in what the server returns. The error never has a value.
+func (v *variables) expand(field, text string, isSecret func(name, value string) bool) (string, error) {
 	var wrong error
 	out := reference().ReplaceAllStringFunc(text, func(ref string) string {
 		name := ref[2 : len(ref)-1]
@@ -27,7 +28,9 @@ func (v *variables) expand(field, text string) (string, error) {
 				"allow the agent the variable (env) and set it")
 			return ""
 		}
-		v.taken[value] = name
+		if isSecret(name, value) {
+			v.taken[value] = name
+		}
 		return value
 	})
 	if wrong != nil {
@@ -37,13 +40,18 @@ func (v *variables) expand(field, text string) (string, error) {
 }
 
 // member is expand for the value of a header or a variable, which can be a secret and MUST NOT stand in the file then.
-func (v *variables) member(field, name, value string) (string, error) {
+func (v *variables) member(field, name, value string, isSecret func(name, value string) bool) (string, error) {
 	if looksSecret(name, value) {
 		return "", repute.Invalid(field, "has what looks like a secret in the open",
 			"${NAME} of a variable of the environment, which the operator lists in env")
 	}
-	return v.expand(field, value)
+	return v.expand(field, value, func(variable, held string) bool {
+		return isSecret(name, held) || isSecret(variable, held)
+	})
 }
+
+// always says that every value is a secret.
+func always(string, string) bool { return true }
 
 // reference matches ${NAME}.
 func reference() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`) }
@@ -85,14 +93,33 @@ func looksSecret(name, value string) bool {
 	for _, scheme := range []string{"Bearer", "Basic", "Token"} {
 		rest = strings.TrimSpace(strings.TrimPrefix(rest, scheme))
 	}
-	return rest != "" && (secretName(name) && !plainValue(rest) || secretForm(rest))
+	return rest != "" && (secretName(name) && !plainValue(rest) || oftenSecretName(name) && randomValue(rest) ||
+		secretForm(rest))
 }
 
 // secretName reports whether members of a name usually are secrets.
 func secretName(name string) bool {
-	return regexp.MustCompile(`(?i)(authorization|tokens?($|[^a-z])|secret|passw(or)?d|passphrase|credential|cookie|`+
-		`bearer|(api|private|access|auth|signing)[-_]?key|^key$|[-_]key$|[-_]auth$|^auth$|^pat$|^pwd$)`).MatchString(name) &&
-		!regexp.MustCompile(`(?i)[-_](file|path|dir|url|type|name|id)$`).MatchString(name)
+	return regexp.MustCompile(`(?i)(authorization|token($|[^a-z])|secret($|[^s])|passw(or)?d|passphrase|credential|`+
+		`cookie|bearer|(api|private|access|auth|signing)[-_]?key|^key$|[-_]auth$|^auth$|^pat$|^pwd$)`).
+		MatchString(name) && !placeName(name)
+}
+
+// oftenSecretName reports whether members of a name are secrets or something else: a number of tokens, the key of a
+// partition, the region of a store of secrets.
+func oftenSecretName(name string) bool {
+	return regexp.MustCompile(`(?i)(tokens($|[^a-z])|secrets|[-_]key$)`).MatchString(name) && !placeName(name)
+}
+
+// placeName reports whether members of a name say where or what a secret is.
+func placeName(name string) bool {
+	return regexp.MustCompile(`(?i)[-_](file|path|dir|url|type|name|id)$`).MatchString(name)
+}
+
+// randomValue reports whether a value has a word of 8 or more letters and digits with both of them.
+func randomValue(value string) bool {
+	return slices.ContainsFunc(regexp.MustCompile(`[A-Za-z0-9]{8,}`).FindAllString(value, -1), func(word string) bool {
+		return regexp.MustCompile(`[0-9]`).MatchString(word) && regexp.MustCompile(`[A-Za-z]`).MatchString(word)
+	})
 }
 
 // plainValue reports whether a value is a switch or a small number.
@@ -100,14 +127,20 @@ func plainValue(value string) bool {
 	return regexp.MustCompile(`^(?i)(true|false|yes|no|on|off|none|[0-9]{1,6})$`).MatchString(value)
 }
 
-// secretForm reports whether a text has the form of keys of known providers, or is a long random word.
+// secretForm reports whether a text has the form of keys of known providers, or is a long random word. The digest of an
+// image, a commit and the id of an account in a path are none.
 func secretForm(text string) bool {
 	if regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_|rk_live_|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|` +
 		`ya29\.|hf_|npm_|eyJ)[A-Za-z0-9_.-]{12}|-----BEGIN`).MatchString(text) {
 		return true
 	}
 	const digits, lower, upper = "0123456789", "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	for _, word := range regexp.MustCompile(`[A-Za-z0-9+=_-]{32,}`).FindAllString(text, -1) {
+	isDigest := regexp.MustCompile(`^([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$`).MatchString
+	for _, at := range regexp.MustCompile(`[A-Za-z0-9+_-]{32,}`).FindAllStringIndex(text, -1) {
+		word := text[at[0]:at[1]]
+		if at[0] > 0 && strings.ContainsRune("@:/", rune(text[at[0]-1])) && isDigest(word) {
+			continue
+		}
 		joined := strings.ContainsAny(word, "_-") // as in names of several words, which seldom have capitals
 		if strings.ContainsAny(word, digits) && strings.ContainsAny(word, lower+upper) &&
 			(!joined || strings.ContainsAny(word, lower) && strings.ContainsAny(word, upper)) {
@@ -139,7 +172,10 @@ func checkArgs(args []string) error {
 // shows nothing of it.
 func (v *variables) address(text string) (string, error) {
 	const field = "connection.url"
-	expanded, err := v.expand(field, text)
+	expanded, err := v.expand(field, text, func(name, value string) bool {
+		_, query, _ := strings.Cut(text, "?")
+		return strings.Contains(query, "${"+name+"}") || strings.Contains(value, "?") || looksSecret(name, value)
+	})
 	if err != nil {
 		return "", err
 	}

@@ -33,7 +33,8 @@ type server struct {
 	name    string // as the model sees it
 	connect handler.Connector
 	program *handler.MCPProgram // nil for a server over HTTP
-	rate    *rate.Limiter       // nil for no limit
+	rate    *rate.Limiter       // of calls; nil for no limit
+	lists   *rate.Limiter       // of requests for the list of tools; nil for no limit
 	timeout time.Duration
 	hidden  *strings.Replacer // replaces values of the environment by their names
 }
@@ -78,7 +79,7 @@ func (v *variables) program(def *oaf.Server) (*handler.MCPProgram, error) {
 	p := &handler.MCPProgram{Path: path, Args: c.Args, Env: []string{"PATH=" + v.o.Getenv("PATH"),
 		"HOME=" + v.o.Getenv("HOME")}}
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
-		value, err := v.member("connection.env."+name, name, c.Env[name])
+		value, err := v.member("connection.env."+name, name, c.Env[name], looksSecret)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +98,7 @@ func (v *variables) endpoint(def *oaf.Server) (*handler.MCPEndpoint, error) {
 	e := &handler.MCPEndpoint{URL: address, Client: v.o.Client, Header: http.Header{}, MaxAnswer: maxAnswer / 2,
 		SSE: c.Type == oaf.TransportSSE}
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
-		value, err := v.member("connection.headers."+name, name, c.Headers[name])
+		value, err := v.member("connection.headers."+name, name, c.Headers[name], always)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +110,7 @@ func (v *variables) endpoint(def *oaf.Server) (*handler.MCPEndpoint, error) {
 	if _, ok := def.Auth.TokenVar(); !ok {
 		return nil, repute.Invalid("authentication.token", "is a secret in the open", "${NAME} of the environment")
 	}
-	token, err := v.expand("authentication.token", strings.TrimSpace(def.Auth.Token))
+	token, err := v.expand("authentication.token", strings.TrimSpace(def.Auth.Token), always)
 	if err != nil {
 		return nil, err
 	}

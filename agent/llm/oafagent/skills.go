@@ -3,6 +3,7 @@ package oafagent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,11 +41,13 @@ func (r *run) skillTools() (out []tool) {
 			Schema: schema("name", "path")}, Run: r.readFile}, "Read"),
 	}
 	if r.o.Programs && r.hasScripts() && r.mayRunScripts() {
-		out = append(out, tool{r.confirm(llm.Tool{ToolDef: llm.ToolDef{Name: scriptTool,
+		script := scripts()
+		script.Tool = r.confirm(llm.Tool{ToolDef: llm.ToolDef{Name: scriptTool,
 			Description: "Runs a script of a skill with arguments and returns what it prints. It has limits of memory and time.",
 			Schema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},"path":{"type":"string"},` +
 				`"args":{"type":"array","items":{"type":"string"}}},"required":["name","path"],"additionalProperties":false}`)},
-			Run: r.runScript, Once: true}), scriptNames()})
+			Run: r.runScript, Once: true})
+		out = append(out, script)
 	}
 	return out
 }
@@ -53,7 +56,10 @@ func (r *run) skillTools() (out []tool) {
 const scriptTool = "skill_script"
 
 // scriptNames are the names that lists may give it.
-func scriptNames() []string { return []string{scriptTool, "Bash"} }
+func scriptNames() []string { return scripts().names }
+
+// scripts is the tool without what it does.
+func scripts() tool { return own(llm.Tool{ToolDef: llm.ToolDef{Name: scriptTool}}, "Bash") }
 
 // hasScripts reports whether a skill has a script. Without one the model is not offered the tool that runs them.
 func (a *Agent) hasScripts() bool {
@@ -144,7 +150,10 @@ func (r *run) runScript(ctx context.Context, input json.RawMessage) (string, err
 		Text: true,
 		Env:  []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir}, Log: r.o.Log}
 	raw, err := e.Run(ctx, capability.Call{Capability: q.Name, Time: time.Now(), Input: input})
-	if err != nil {
+	switch {
+	case errors.Is(err, handler.ErrTimeout):
+		return "", fmt.Errorf("%w: %w", llm.ErrUncertain, err)
+	case err != nil:
 		return "", err
 	}
 	var text string

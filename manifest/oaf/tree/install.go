@@ -17,9 +17,11 @@ import (
 // empty: repute.ErrConflict otherwise, and nothing is written, because files of two archives would be one agent.
 //
 // With replace, every directory at the top of the archive takes the place of the one of its name as a whole, and so
-// does the manifest of the archive; all else in the directory stays. What is replaced MUST be an agent or such a
-// manifest, else it is repute.ErrConflict, and nothing is changed. The new files are complete before the old ones go.
-func Install(dir string, files []File, replace bool, manifest string) error {
+// does the manifest of the archive; all else in the directory stays. What is replaced MUST be such a manifest, or the
+// same agent without data of version control, else it is repute.ErrConflict, and nothing is changed. agentOf returns
+// the id of the agent in a directory, empty for none. The new files are complete before the old ones go.
+func Install(dir string, files []File, replace bool, manifest string,
+	agentOf func(fsys fs.FS, dir string) string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return repute.Invalid("directory", err.Error(), "a directory that can be written")
 	}
@@ -42,9 +44,17 @@ func Install(dir string, files []File, replace bool, manifest string) error {
 	if err != nil {
 		return err
 	}
+	archive, err := FS(files)
+	if err != nil {
+		return fmt.Errorf("read the archive: %w", err)
+	}
 	for _, top := range tops {
-		if !isReplaceable(root, top, manifest) {
-			return repute.Conflict("%s is no agent, so that it is not replaced", path.Join(dir, top))
+		isSame := func() bool {
+			id := agentOf(archive, top)
+			return id != "" && agentOf(root.FS(), top) == id
+		}
+		if err := replaceable(root, top, manifest, isSame); err != nil {
+			return fmt.Errorf("%s is not replaced: %w", path.Join(dir, top), err)
 		}
 	}
 	return swap(root, dir, tops, files)
@@ -64,20 +74,28 @@ func topsOf(files []File) ([]string, error) {
 	return slices.Compact(tops), nil
 }
 
-// isReplaceable reports whether an entry of a directory is absent, the directory of an agent, or the manifest of an
-// archive. A symbolic link is none of them.
-func isReplaceable(root *os.Root, top, manifest string) bool {
+// replaceable returns repute.ErrConflict for an entry of a directory that is neither absent, nor the manifest of an
+// archive, nor the directory of the same agent. A symbolic link is none of them.
+func replaceable(root *os.Root, top, manifest string, isSame func() bool) error {
 	info, err := root.Lstat(top)
 	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && info.Mode().IsRegular() && top == manifest:
+		return nil
 	case err != nil:
-		return errors.Is(err, fs.ErrNotExist)
-	case info.Mode().IsRegular():
-		return top == manifest
+		return fmt.Errorf("read %s: %w", top, err)
 	case !info.IsDir():
-		return false
+		return repute.Conflict("it is no directory of an agent")
 	}
 	agent, err := root.Lstat(path.Join(top, "AGENTS.md"))
-	return err == nil && agent.Mode().IsRegular()
+	if err != nil || !agent.Mode().IsRegular() || !isSame() {
+		return repute.Conflict("it has not the agent of the archive")
+	}
+	return fs.WalkDir(root.FS(), top, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && isIgnored(d.Name()) && d.Name() != ".DS_Store" {
+			err = repute.Conflict("it has %s, which the archive has not", name)
+		}
+		return err
+	})
 }
 
 // swap writes files to a directory of their own, and then moves each entry of its top to the place of the old one.
@@ -86,7 +104,12 @@ func swap(root *os.Root, dir string, tops []string, files []File) error {
 	if err := root.MkdirAll(work+"/old", 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", dir, err)
 	}
-	defer root.RemoveAll(work) //nolint:errcheck // what cannot be removed is in nobody's way
+	lost := false
+	defer func() {
+		if !lost {
+			_ = root.RemoveAll(work) // what cannot be removed is in nobody's way
+		}
+	}()
 	if err := root.Mkdir(work+"/new", 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", dir, err)
 	}
@@ -94,13 +117,28 @@ func swap(root *os.Root, dir string, tops []string, files []File) error {
 		return err
 	}
 	for _, top := range tops {
-		err := root.Rename(top, path.Join(work, "old", top))
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = root.Rename(path.Join(work, "new", top), top)
-		}
-		if err != nil {
+		if err := move(root, work, top); err != nil {
+			_, gone := root.Lstat(top)
+			_, kept := root.Lstat(path.Join(work, "old", top))
+			if lost = gone != nil && kept == nil; lost {
+				return fmt.Errorf("replace %s: %w: the old one is in %s", top, err, path.Join(dir, work, "old"))
+			}
 			return fmt.Errorf("replace %s: %w", top, err)
 		}
 	}
 	return nil
+}
+
+// move puts a new entry in the place of the old one. After an error the old one is back, unless that fails as well.
+func move(root *os.Root, work, top string) error {
+	old := path.Join(work, "old", top)
+	err := root.Rename(top, old)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	had := err == nil
+	if err = root.Rename(path.Join(work, "new", top), top); err != nil && had {
+		err = errors.Join(err, root.Rename(old, top))
+	}
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -177,7 +178,8 @@ whole.
 
 With --force the directory may have other files. The directory of each agent of the archive
 takes the place of the one of its name, of which no file is left, and so does PACKAGE.yaml;
-all else stays. A directory without an AGENTS.md is never replaced.`,
+all else stays. A directory that has not the same agent, or has data of version control, is
+never replaced.`,
 		Example: "  repute oaf unpack code-reviewer-1.0.0.oaf ./agents",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -185,7 +187,7 @@ all else stays. A directory without an AGENTS.md is never replaced.`,
 			if err != nil {
 				return err
 			}
-			err = tree.Install(args[1], files, force, format.PackageName)
+			err = tree.Install(args[1], files, force, format.PackageName, agentOf)
 			if errors.Is(err, repute.ErrConflict) && !force {
 				return fmt.Errorf("%w: name a new directory, or replace the agents of the same names with --force", err)
 			}
@@ -197,6 +199,15 @@ all else stays. A directory without an AGENTS.md is never replaced.`,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "replace agents of the same names in the directory, each as a whole")
 	return cmd
+}
+
+// agentOf returns the id of the agent in a directory, empty for none.
+func agentOf(fsys fs.FS, dir string) string {
+	a, _ := format.Load(fsys, dir, problem.Lenient)
+	if a == nil {
+		return ""
+	}
+	return a.ID()
 }
 
 // unpacked returns the files of an archive that is safe to unpack.

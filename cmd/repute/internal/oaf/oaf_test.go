@@ -272,6 +272,20 @@ func TestUnpackNeverMixesAgents(t *testing.T) {
 		}
 	}
 	must(t, "check", filepath.Join(out, "helper"))
+	if err := os.Mkdir(filepath.Join(out, "helper", ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run("unpack", second, out, "--force"); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("a repository was replaced: %v", err)
+	}
+	website := "# Website\n\nRun make before you commit.\n"
+	if err := errors.Join(os.Remove(filepath.Join(out, "helper", ".git")),
+		os.WriteFile(filepath.Join(out, "helper", "AGENTS.md"), []byte(website), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run("unpack", second, out, "--force"); !errors.Is(err, repute.ErrConflict) || read(t, filepath.Join(out, "helper/AGENTS.md")) != website {
+		t.Errorf("a directory with another AGENTS.md was replaced: %v", err)
+	}
 }
 
 // Every wrong use of a command has the exit code of invalid input, as in the other commands.

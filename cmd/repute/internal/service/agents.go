@@ -79,7 +79,7 @@ func formatted(ctx context.Context, c *config.Config, h sender, db *store.DB,
 		o.Env, o.Programs = g.entry.Env, g.entry.Programs
 		a, err := oafagent.New(ctx, g.def, o)
 		if err != nil {
-			return nil, closeAll, err
+			return nil, closeAll, g.failed(err)
 		}
 		running = append(running, a)
 		m, err := formattedModule(c, h, a)
@@ -98,6 +98,15 @@ func formatted(ctx context.Context, c *config.Config, h sender, db *store.DB,
 type grant struct {
 	def   *format.Agent
 	entry config.OAFAgent
+}
+
+// failed names the agent of an error, and says how it can be given what it needs.
+func (g *grant) failed(err error) error {
+	if g.entry.Dir == "" {
+		return fmt.Errorf("agent %.80s, which another agent names: %w: give it an entry of its own in orchestrator.oaf",
+			g.def.ID(), err)
+	}
+	return fmt.Errorf("agent %.80s: %w", g.def.ID(), err)
 }
 
 // grants returns the agents of entries, and after them their local sub-agents. A sub-agent gets nothing of what its

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/cmd/repute/internal/config"
+	format "repute/manifest/oaf"
 )
 
 // A sub-agent gets nothing of what the operator gives its coordinator, but what an entry of its own gives it; a
@@ -68,5 +69,18 @@ You work.
 	if _, err := grants([]config.OAFAgent{entry("main", true), entry("copy", true)}); !errors.Is(err, repute.ErrInvalid) ||
 		!strings.HasPrefix(err.Error(), "orchestrator.oaf.agents.1.dir") {
 		t.Error(err)
+	}
+}
+
+// An error names the agent, and how a sub-agent without an entry gets what it needs.
+func TestFailedGrants(t *testing.T) {
+	cause := repute.Invalid("connection.type", "is stdio", "allow programs")
+	for dir, want := range map[string]string{"/agents/main": "", "": "give it an entry of its own in orchestrator.oaf"} {
+		g := grant{&format.Agent{Slug: "acme/helper"}, config.OAFAgent{Dir: dir}}
+		err := g.failed(cause)
+		if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), "agent acme/helper") || !strings.HasSuffix(err.Error(), want) ||
+			strings.Contains(err.Error(), "orchestrator.oaf") != (want != "") {
+			t.Errorf("%q: %v", dir, err)
+		}
 	}
 }
