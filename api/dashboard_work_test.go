@@ -56,9 +56,23 @@ func postForm(t *testing.T, s *httptest.Server, path string, fields map[string]s
 // library is a Fetcher of known files.
 type library map[string]string
 
+// Files of a library that are not read.
+const (
+	notThere = "not there"
+	broken   = "broken"
+	tooLate  = "too late"
+)
+
 // Fetch implements graph.Fetcher.
 func (l library) Fetch(_ context.Context, uri string) ([]byte, error) {
-	if text, known := l[uri]; known {
+	switch text, known := l[uri]; {
+	case text == notThere:
+		return nil, fmt.Errorf("%w: %w", repute.Invalid("url", "the file cannot be read: not_found", "another URL"), repute.ErrNotFound)
+	case text == broken:
+		return nil, repute.ErrUnavailable
+	case text == tooLate: // as after the time of one fetch
+		return nil, context.DeadlineExceeded
+	case known:
 		return []byte(text), nil
 	}
 	return nil, repute.Invalid("url", "the file cannot be read: blocked_host", "public hosts alone are read")
@@ -166,18 +180,37 @@ func TestRuntimeOfAnAgent(t *testing.T) {
 	db := open(t, pgtest.New(t))
 	l := newLedger(t, db, 8453)
 	saved := map[string]docdb.FetchResult{}
-	for n, endpoint := range []string{"https://agent.example/capability/x", "https://other.example/", "https://none.example/", "javascript:alert(1)"} {
+	for n, services := range [][]repute.Service{
+		{{Name: "web", Endpoint: "https://agent.example/capability/x"}},
+		{{Name: "web", Endpoint: "https://other.example/"}},
+		{{Name: "web", Endpoint: "https://none.example/"}},
+		{{Name: "web", Endpoint: "javascript:alert(1)"}},
+		{{Name: "web", Endpoint: "https://none.example/"}, {Name: "twitter", Endpoint: "https://other.example/"},
+			{Name: "api", Endpoint: "https://third.example/"}, {Name: "A2A", Endpoint: "https://slow.example/card"}},
+		{{Name: "MCP", Endpoint: "https://halting.example/mcp"}},
+		{{Name: "A2A", Endpoint: "https://elsewhere.example/card"}},
+	} {
 		uri := fmt.Sprintf("https://files.example/%d", n)
 		l.add(mint(uint64(n), addr(1), uri)...)
-		saved[uri] = file(&repute.Registration{Name: "a", Services: []repute.Service{{Name: "web", Endpoint: endpoint}}}, uri)
+		saved[uri] = file(&repute.Registration{Name: "a", Services: services}, uri)
+	}
+	receipts := func(n int) string {
+		return fmt.Sprintf("/agents/eip155:8453:%s:%d/receipts?limit=20", l.chain.Identity.Hex(), n)
 	}
 	saveFiles(t, db, saved)
 	s := serve(t, api.Options{DB: db, Files: library{
 		"https://agent.example/health": `{"status":"healthy","agentId":"0","version":"1.2.3","uptime":61,"acceptingRequests":true,` +
 			`"capabilities":["forecast","<script>alert(1)</script>\u202e"]}`,
-		"https://agent.example/agents/0/receipts?limit=20": `[{"receiptId":"1-1","timestamp":1750000000,"settlement":"x402",` +
+		"https://agent.example" + receipts(0): `[{"receiptId":"1-1","timestamp":1750000000,"settlement":"x402",` +
 			`"amount":"0.01","currency":"USDC","capability":"forecast"},{"receiptId":"1-2","settlement":"none"}]`,
-		"https://other.example/health": `{"status":"healthy","agentId":"7"}`,
+		"https://other.example/health":            `{"status":"healthy","agentId":"7"}`,
+		"https://slow.example/health":             tooLate,
+		"https://third.example/health":            `{"status":"healthy","agentId":"4","version":"4.4"}`,
+		"https://third.example" + receipts(4):     `[]`,
+		"https://halting.example/health":          `{"status":"healthy","agentId":"5","version":"5.5"}`,
+		"https://halting.example" + receipts(5):   broken,
+		"https://elsewhere.example/health":        `{"status":"healthy","agentId":"6"}`, // of another chain
+		"https://elsewhere.example" + receipts(6): notThere,
 	}}, unlimited())
 	for ask, try := range map[string]struct {
 		status int
@@ -188,6 +221,9 @@ func TestRuntimeOfAnAgent(t *testing.T) {
 		"8453:1":  {404, []string{"answers at none of the endpoints", "ask the agent's owner"}},
 		"8453:2":  {404, []string{"answers at none of the endpoints"}},
 		"8453:3":  {404, []string{"answers at none of the endpoints"}},
+		"8453:4":  {200, []string{"version 4.4", "It shows no paid work"}},
+		"8453:5":  {200, []string{"version 5.5", "It shows no paid work"}},
+		"8453:6":  {404, []string{"answers at none of the endpoints", "first two addresses"}},
 		"8453:99": {404, []string{"is not indexed"}},
 		"<b>":     {400, []string{"This cannot be asked"}},
 	} {

@@ -16,6 +16,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/api/batch"
 	"repute/api/wire"
 	"repute/api/wire/stats"
 	"repute/internal/pgtest"
@@ -495,7 +496,8 @@ func TestAgentsByPrice(t *testing.T) {
 		}
 	}
 	for query, field := range map[string]string{"maxPrice=-1": "maxPrice", "minPrice=0x1": "minPrice", "maxPrice=NaN": "maxPrice",
-		"minPrice=1e13": "minPrice"} {
+		"minPrice=1e13": "minPrice", "minPrice=1e-20000": "minPrice", "maxPrice=1e-31": "maxPrice",
+		"maxPrice=0.000000000000000000000000000000000000001": "maxPrice"} {
 		if r := get(t, s, "/agents?"+query); r.status != 400 || !strings.Contains(string(r.body), field) {
 			t.Errorf("%s: %d %s", query, r.status, r.body)
 		}
@@ -510,6 +512,45 @@ func TestAgentsByPrice(t *testing.T) {
 	if text := textOf(t, r.body); !strings.Contains(text, "1 agent") || !strings.Contains(text, "from 0.1 US dollars") ||
 		!strings.Contains(text, "maxPrice: 1") {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestPriceOfAgents: the price that an agent shows is the one that it is found by: the lowest of all domains that its document
+// names, and none of a manifest of another that only pays its wallet.
+func TestPriceOfAgents(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	stranger := shop("stranger.example", addr(2).Hex(), "0.01")
+	serveManifest(t, db, "stranger.example", stranger)
+	for _, sql := range []string{
+		`insert into domains (sha256, domain) select u.sha256, 'cheap.example' from agents a join uris u on u.id = a.uri_id where token_id = 1`,
+		`update manifests set verified = 4 where domain = 'stranger.example'`,
+	} {
+		if _, err := db.Pool().Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := serve(t, api.Options{DB: db})
+	m := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1")).Manifest
+	if m == nil || m.Domain != "dear.example" || m.Price == nil || *m.Price != "0.1" {
+		t.Errorf("of two domains: %+v", m)
+	}
+	for query, want := range map[string]int{"maxPrice=0.05": 0, "maxPrice=0.1": 2, "minPrice=0.2": 0} {
+		if list := as[wire.AgentList](t, get(t, s, "/agents?"+query)); len(list.Items) != want {
+			t.Errorf("%s: %d agents, want %d", query, len(list.Items), want)
+		}
+	}
+	if _, err := db.Pool().Exec(t.Context(), `delete from domains`); err != nil {
+		t.Fatal(err)
+	}
+	m = as[wire.AgentAnswer](t, get(t, s, "/agents/99:1")).Manifest
+	if m == nil || m.Domain != "stranger.example" || m.Proven || m.Price != nil {
+		t.Errorf("of a stranger: %+v", m)
+	}
+	for _, a := range as[batch.Comparison](t, get(t, s, "/compare?ids=99:0,99:1")).Agents {
+		if len(a.Prices) != 0 {
+			t.Errorf("compared: %+v", a.Prices)
+		}
 	}
 }
 

@@ -848,6 +848,7 @@ create table manifest_intents (
 );
 create index manifest_intents_vector on manifest_intents using gin (vector);
 create index manifest_intents_words on manifest_intents using gin (words gin_trgm_ops);
+create index manifest_intents_price on manifest_intents (domain, price) where price is not null;
 comment on table manifest_intents is 'The intents of manifests whose state is ok.';
 comment on column manifest_intents.position is 'Place in the manifest, from 0.';
 comment on column manifest_intents.url is 'The address to call; empty where the manifest gives none of its own origin.';

@@ -128,8 +128,9 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 			from generate_series(1, 20000) i`,
 		`insert into manifests (domain, state, body, sha256, payout)
 			select 'd' || i, 'ok', '{}', sha256(i::text::bytea), substr(sha256(i::text::bytea), 1, 20) from generate_series(1, 5000) i`,
-		`insert into manifest_intents (domain, name, position, description, method, url, parameters, protocols, networks, terms, words, vector)
-			select 'd' || 1 + i / 3, 'n' || i, i % 3, '', '', '', '{}', '{}', '{}', '{}', '', '' from generate_series(0, 14000) i`,
+		`insert into manifest_intents (domain, name, position, description, method, url, parameters, price, protocols, networks, terms, words, vector)
+			select 'd' || 1 + i / 3, 'n' || i, i % 3, '', '', '', '{}', case when i % 1500 < 3 then i % 100 end, '{}', '{}', '{}', '', ''
+			from generate_series(0, 14000) i`,
 		`insert into links select sha256(i::text::bytea), 1 + i % 2, c.identity, i from generate_series(1, 5000) i, chains c where c.chain_id = 1 + i % 2`,
 		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
 			select c, i, i, i, i, sha256(i::text::bytea), '', '', '', '', '', '', 0, 0 from generate_series(1, 2) c,
@@ -337,6 +338,13 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 		}
 	}
+	reads["agents of a price"] = func() {
+		dollars := "7"
+		for _, f := range []searchdb.AgentFilter{{MaxPrice: &dollars, Limit: 20}, {Text: "8f14e45fc", MinPrice: &dollars, Limit: 20}} {
+			_, err := searchdb.Agents(ctx, db, f)
+			must(err)
+		}
+	}
 	reads["batch"] = func() {
 		id := repute.AgentRef{ChainID: 1, TokenID: tokenID(9)}
 		_, err := batchdb.Read(ctx, db, []batchdb.Item{{ID: &id}, {Address: &owner}, {Domain: "d7"}}, 0)
@@ -354,7 +362,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		"agents by feedback": "Scan using agents_feedback", "agents by feedback down": "Scan Backward using agents_feedback",
 		"agents by updated": "Scan using agents_updated", "agents by updated down": "Scan Backward using agents_updated",
 		"agents by score": "Scan using trust_scores_order", "agents by score down": "Scan Backward using trust_scores_order", "agents of a score": "trust_scores_pkey", "agents of everything": "searchable_vector",
-		"agents of operator": "operators_operator", "agents of host": "searchable_places", "batch": "domains_domain", "comparison": "agents_pkey",
+		"agents of operator": "operators_operator", "agents of host": "searchable_places", "agents of a price": "manifest_intents_price", "batch": "domains_domain", "comparison": "manifest_intents_price",
 		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
 		"feedback": "Scan Backward using feedback_newest", "independence": "feedback_client", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
 		"history": "Scan Backward using metadata_block", "series": "feedback_newest", "client": "feedback_client",

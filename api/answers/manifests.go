@@ -95,12 +95,33 @@ func (q *IntentsQuery) Filter() (f manifestdb.IntentFilter, err error) {
 	return f, err
 }
 
+// maxPriceText is how many bytes a price has, and maxExponent how far its exponent is from 0: Postgres has no numbers with
+// thousands of decimal places.
+const (
+	maxPriceText = 40
+	maxExponent  = 30
+)
+
+// farExponent reports whether the text of a number has an exponent beyond maxExponent.
+func farExponent(text string) bool {
+	at := strings.IndexAny(text, "eE")
+	if at < 0 {
+		return false
+	}
+	n, err := strconv.Atoi(text[at+1:])
+	return err != nil || n < -maxExponent || n > maxExponent
+}
+
 // parsePrice reads a price in USD; nil for "".
 func parsePrice(field string, price httpapi.Real) (*string, error) {
 	if price == "" {
 		return nil, nil
 	}
 	text := string(price)
+	if len(text) > maxPriceText || farExponent(text) {
+		return nil, repute.Invalid(field, "too long, or its exponent is too far from 0",
+			"up to "+strconv.Itoa(maxPriceText)+" bytes with an exponent from -30 to 30, e.g. 0.25")
+	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n >= 0 && n <= 1e12) || strings.ContainsAny(text, "xX_") { // Postgres reads no hexadecimal
 		return nil, repute.Invalid(field, "not a price", "a number from 0 to 1000000000000, e.g. 0.25")

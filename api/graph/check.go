@@ -12,7 +12,8 @@ import (
 
 // Fetcher reads files of strangers, so that nothing but public hosts is reached.
 type Fetcher interface {
-	// Fetch returns the bytes behind a URI. repute.ErrInvalid says why there are none.
+	// Fetch returns the bytes behind a URI. repute.ErrInvalid says why there are none; it is repute.ErrNotFound too where
+	// their host has none.
 	Fetch(ctx context.Context, uri string) ([]byte, error)
 }
 

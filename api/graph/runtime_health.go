@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// askedOrigins is how many origins of an agent's endpoints are asked for its runtime.
+	// askedOrigins is how many origins of an agent's endpoints are asked for its runtime: what the error says.
 	askedOrigins = 2
+	// runtimePatience is how long one answer of a runtime may take, so that a slow origin leaves time for the next one.
+	runtimePatience = 4 * time.Second
 	// shownCapabilities is how many capabilities of a runtime are shown.
 	shownCapabilities = 50
 	// runtimeText bounds a text of a runtime, in bytes.
@@ -54,22 +56,51 @@ func (q *queryResolver) RuntimeHealth(ctx context.Context, args struct{ Agent wi
 	}
 	agent := agents[0].Agent
 	for _, origin := range originsOf(agent.Services) {
-		h, err := q.health(ctx, origin, string(agent.TokenID))
-		if err != nil || h == nil {
-			if err != nil && !errors.Is(err, repute.ErrInvalid) { // it may answer later
-				return nil, err
-			}
-			continue
+		switch h, err := q.runtimeAt(ctx, origin, agent.ID, string(agent.TokenID)); {
+		case h != nil:
+			return h, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && !errors.Is(err, repute.ErrInvalid) && !errors.Is(err, context.DeadlineExceeded):
+			return nil, err
 		}
-		h.Receipts, err = q.runtimeReceipts(ctx, origin, string(agent.TokenID))
-		return h, err
 	}
-	return nil, &repute.MissingError{What: "runtime of this agent", Why: "answers at none of the endpoints of its document",
+	return nil, &repute.MissingError{What: "runtime of this agent", Why: "answers at none of the endpoints of its document" +
+		" that were asked: those at its first two addresses, A2A and MCP before others, the web and profiles last",
 		Hint: "ask the agent's owner; a runtime of this program answers GET /health at its address"}
 }
 
-// originsOf returns the first few origins of endpoints.
+// runtimeAt asks an origin for the runtime of an agent; nil where something else answers. Health names a token alone, so
+// the receipts tell whether it is the agent of this chain and registry: those of another one are not found. Any other
+// failure leaves the health without receipts.
+func (q *queryResolver) runtimeAt(ctx context.Context, origin string, id wire.ID, token string) (*runtimeHealth, error) {
+	h, err := q.health(ctx, origin, token)
+	if h == nil || err != nil {
+		return nil, err
+	}
+	h.Receipts, err = q.runtimeReceipts(ctx, origin, id)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, nil
+	}
+	return h, nil
+}
+
+// rankOf orders services by how likely a runtime answers at them: those that speak a protocol of agents, then others, then
+// the web and profiles.
+func rankOf(s wire.AgentService) int {
+	switch strings.ToLower(s.Name) {
+	case "a2a", "mcp":
+		return 0
+	case "web", "website", "email", "twitter", "x", "farcaster", "telegram", "discord", "github", "ens", "did":
+		return 2
+	}
+	return 1
+}
+
+// originsOf returns the first few origins of endpoints, the likeliest first.
 func originsOf(services []wire.AgentService) (origins []string) {
+	services = slices.Clone(services)
+	slices.SortStableFunc(services, func(a, b wire.AgentService) int { return rankOf(a) - rankOf(b) })
 	for _, s := range services {
 		u, err := url.Parse(s.Endpoint)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
@@ -84,7 +115,7 @@ func originsOf(services []wire.AgentService) (origins []string) {
 
 // health asks an origin for the health of the runtime of a token; nil where something else answers.
 func (q *queryResolver) health(ctx context.Context, origin, token string) (*runtimeHealth, error) {
-	raw, err := q.fetch(ctx, origin+"/health")
+	raw, err := q.fetchSoon(ctx, origin+"/health")
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +133,16 @@ func (q *queryResolver) health(ctx context.Context, origin, token string) (*runt
 		Capabilities: wire.Each(said.Capabilities[:min(len(said.Capabilities), shownCapabilities)], brief)}, nil
 }
 
-// runtimeReceipts asks an origin for the newest receipts of a token; nil where there are none to be read.
-func (q *queryResolver) runtimeReceipts(ctx context.Context, origin, token string) (*[]runtimeReceipt, error) {
-	raw, err := q.fetch(ctx, origin+"/agents/"+token+"/receipts?limit=20")
-	if errors.Is(err, repute.ErrInvalid) {
-		return nil, nil
-	}
+// fetchSoon is fetch within runtimePatience.
+func (q *queryResolver) fetchSoon(ctx context.Context, uri string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, runtimePatience)
+	defer cancel()
+	return q.fetch(ctx, uri)
+}
+
+// runtimeReceipts asks an origin for the newest receipts of an agent; nil where it answers something else.
+func (q *queryResolver) runtimeReceipts(ctx context.Context, origin string, id wire.ID) (*[]runtimeReceipt, error) {
+	raw, err := q.fetchSoon(ctx, origin+"/agents/"+string(id)+"/receipts?limit=20")
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,9 @@ func (b *Batch) compared(ctx context.Context, tx pgx.Tx, shared []string) ([]Com
 	}
 	var domains []string
 	for _, m := range manifests {
-		domains = append(domains, m.Domain)
+		if m.Named { // the prices of others are not the agent's
+			domains = append(domains, m.Domain)
+		}
 	}
 	prices, err := manifestdb.PricesOf(ctx, tx, domains, maxPrices)
 	if err != nil {

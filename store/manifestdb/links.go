@@ -45,9 +45,12 @@ type Summary struct {
 	Domain             string
 	Declared, Verified int
 	Intents            int64
-	Price              *string // the lowest known one of its intents, a decimal; nil for none
-	How                How
-	Proven             bool
+	// Price is the lowest known one of the usable manifests of all domains that the agent's file names, a decimal; nil
+	// for none. A manifest that only pays the agent's wallet gives none: anybody can write the address of another.
+	Price  *string
+	How    How
+	Proven bool
+	Named  bool // the agent's file names the domain
 }
 
 // linkRow is what links a manifest and an agent, as read.
@@ -96,9 +99,12 @@ func (l *linkRow) links(shared []string) (out []Link) {
 // pairColumns are the columns of linkRow, of manifest m, agent a and its chain c.
 const pairColumns = `a.chain_id, c.identity, a.token_id, m.domain, a.owner, a.wallet, m.payout, `
 
-// endColumns are the last columns of linkRow.
-const endColumns = `, m.declared, m.verified, (select count(*) from manifest_intents i where i.domain = m.domain),
-	(select min(i.price)::text from manifest_intents i where i.domain = m.domain)`
+// endColumns are the last columns of linkRow but its price.
+const endColumns = `, m.declared, m.verified, (select count(*) from manifest_intents i where i.domain = m.domain), `
+
+// lowestPrice is the SQL of the lowest known price of the manifests m that are read of agent a.
+const lowestPrice = `(min((select min(i.price) from manifest_intents i where i.domain = m.domain))
+	over (partition by a.chain_id, a.token_id))::text`
 
 // linksOf returns how a domain's manifest is joined to agents, at most maxLinks agents that name the domain and as many
 // that are paid at its payout address. It reads within a transaction, for a consistent answer.
@@ -120,7 +126,7 @@ func linksOf(ctx context.Context, tx pgx.Tx, shared []string, domain string) ([]
 				order by 1, 2 limit $2)
 			union (select a.chain_id, a.token_id from m cross join chains c
 				join agents a on a.chain_id = c.chain_id and a.owner = m.payout order by 1, 2 limit $2))
-		select `+pairColumns+`n.chain_id is not null, coalesce(n.confirmed, false)`+endColumns+`
+		select `+pairColumns+`n.chain_id is not null, coalesce(n.confirmed, false)`+endColumns+`null::text
 		from m cross join (select chain_id, token_id from named union select chain_id, token_id from paid) k
 		join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id)
 		join chains c on c.chain_id = a.chain_id
@@ -138,8 +144,8 @@ func linksOf(ctx context.Context, tx pgx.Tx, shared []string, domain string) ([]
 	return out, err
 }
 
-// OfAgents returns the manifest of each of some agents in short: a proven one before others, then the one of the
-// highest verified tier. It is one statement. Agents without a usable manifest are absent.
+// OfAgents returns the manifest of each of some agents in short: a proven one before others, then one whose domain the
+// agent's file names, then the one of the highest verified tier. It is one statement. Agents without a usable manifest are absent.
 func OfAgents(ctx context.Context, db *store.DB, ids ...repute.AgentID) (out map[repute.AgentID]Summary, err error) {
 	err = chaindb.View(ctx, db, "read manifests of agents", func(ctx context.Context, tx pgx.Tx) error {
 		out, err = ReadOfAgents(ctx, tx, db.Options().SharedHosts, ids)
@@ -156,7 +162,7 @@ func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.
 		with k as materialized (
 			select a.* from unnest($1::bigint[], $2::numeric[]) as x(chain_id, token_id)
 			join agents a on (a.chain_id, a.token_id) = (x.chain_id, x.token_id))
-		select `+pairColumns+`true, `+docdb.ProvenDomain("p", "m.domain")+endColumns+`
+		select `+pairColumns+`true, `+docdb.ProvenDomain("p", "m.domain")+endColumns+lowestPrice+`
 		from k a
 		join chains c on c.chain_id = a.chain_id
 		join uris u on u.id = a.uri_id
@@ -165,7 +171,7 @@ func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.
 		left join uris p on p.id = w.uri_id
 		where `+docdb.DeniedDocument("u", "a")+` is null
 		union all
-		select `+pairColumns+`false, false`+endColumns+`
+		select `+pairColumns+`false, false`+endColumns+`null::text
 		from k a
 		join chains c on c.chain_id = a.chain_id
 		join manifests m on m.payout = a.wallet and m.state = 'ok' and m.verified > 0 and `+denied+` is null
@@ -180,17 +186,23 @@ func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.
 	_, err = pgx.ForEachRow(rows, l.into(), func() error {
 		if links := l.links(shared); len(links) > 0 {
 			keepBest(out, l.id(), Summary{Domain: l.domain, Declared: l.declared, Verified: l.verified,
-				Intents: l.intents, Price: l.price, How: links[0].How, Proven: links[0].Proven})
+				Intents: l.intents, Price: l.price, How: links[0].How, Proven: links[0].Proven, Named: l.named})
 		}
 		return nil
 	})
 	return out, err
 }
 
-// keepBest keeps of two manifests of an agent the proven one, then the one of the higher verified tier.
+// keepBest keeps of two manifests of an agent the proven one, then the one that its file names, then the one of the higher
+// verified tier.
 func keepBest(out map[repute.AgentID]Summary, id repute.AgentID, s Summary) {
 	old, known := out[id]
-	if !known || s.Proven && !old.Proven || s.Proven == old.Proven && s.Verified > old.Verified {
+	if known && s.Proven == old.Proven && s.Named == old.Named {
+		known = s.Verified <= old.Verified
+	} else if known {
+		known = old.Proven || !s.Proven && old.Named // what is proven is named too
+	}
+	if !known {
 		out[id] = s
 	}
 }

@@ -11,6 +11,8 @@ func PricedDocuments(least, most string) string {
 	if most != "" {
 		having += " and min(i.price) <= " + most
 	}
-	return `select w.sha256 from manifest_intents i join manifests m on m.domain = i.domain join domains w on w.domain = i.domain
-		where i.price is not null and m.state = 'ok' and ` + denied + ` is null group by w.sha256 having true` + having
+	return `select w.sha256
+		from (select domain, min(price) as price from manifest_intents where price is not null group by domain) i
+		join manifests m on m.domain = i.domain join domains w on w.domain = i.domain
+		where m.state = 'ok' and ` + denied + ` is null group by w.sha256 having true` + having
 }

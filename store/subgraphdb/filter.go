@@ -113,13 +113,14 @@ func (b *builder) condition(e *Entity, level int, f *Filter) string {
 }
 
 // changedFrom returns the SQL of what the Changed of rows is at least that changed at a block or later. The sums of an
-// hour or day may change until it is over.
+// hour or day may change until it is over. One that ended between the block before and this one changed at this one: its
+// readers saw it for the first time then.
 func (b *builder) changedFrom(e *Entity, block int64) string {
 	if !e.Aggregation {
 		return b.arg(block) + "::bigint"
 	}
 	return "coalesce((select extract(epoch from b.time)::bigint / 3600 / @hours@ * @hours@ from blocks b" +
-		" where b.chain_id = $1 and b.number <= " + b.arg(block) +
+		" where b.chain_id = $1 and b.number < " + b.arg(block) +
 		"::bigint and b.time is not null order by b.number desc limit 1), 0)"
 }
 

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"repute"
 	"repute/indexer/documents"
@@ -17,7 +18,8 @@ type files struct {
 }
 
 // Fetch returns the bytes behind a URI. repute.ErrInvalid says why there are none, in words of this program: causes name
-// addresses that strangers must not learn. The error of a context is returned as it is.
+// addresses that strangers must not learn. It is repute.ErrNotFound too where the host has no such file. The error of a
+// context is returned as it is.
 func (f files) Fetch(ctx context.Context, uri string) ([]byte, error) {
 	if denied, err := documents.Denied(ctx, f.db, uri); err != nil || denied != nil {
 		return nil, refused(denied, err)
@@ -53,5 +55,9 @@ func unread(ctx context.Context, err error) error {
 			hint = "https, ipfs and data: URLs of public hosts at the usual ports are read; or give the content of the file"
 		}
 	}
-	return repute.Invalid("url", "the file cannot be read: "+why, hint)
+	err = repute.Invalid("url", "the file cannot be read: "+why, hint)
+	if failure != nil && failure.Reason == resolver.ReasonNotFound {
+		return fmt.Errorf("%w: %w", err, repute.ErrNotFound)
+	}
+	return err
 }

@@ -62,6 +62,9 @@ func TestFilesOfCallers(t *testing.T) {
 		"ipfs://" + cid: "court order", "https://" + kept + "/none": "there is no such file",
 	} {
 		b, err := f.Fetch(t.Context(), uri)
+		if isMissing := errors.Is(err, repute.ErrNotFound); isMissing != strings.HasSuffix(uri, "/none") {
+			t.Errorf("%s: missing: %t", uri, isMissing)
+		}
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) || b != nil {
 			t.Errorf("%s: %q, %v", uri, b, err)
 		}
