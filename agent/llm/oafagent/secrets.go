@@ -3,11 +3,11 @@ package oafagent
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"repute"
+	"repute/manifest/oaf/secret"
 )
 
 // variables are the values that one server's configuration takes from the environment.
@@ -19,7 +19,7 @@ type variables struct {
 // expand replaces ${NAME} by variables of the environment that the operator allows. The error never has a value.
 func (v *variables) expand(field, text string) (string, error) {
 	var wrong error
-	out := reference().ReplaceAllStringFunc(text, func(ref string) string {
+	out := secret.Reference().ReplaceAllStringFunc(text, func(ref string) string {
 		name := ref[2 : len(ref)-1]
 		value := v.o.Getenv(name)
 		if !slices.Contains(v.o.Env, name) || value == "" {
@@ -38,15 +38,12 @@ func (v *variables) expand(field, text string) (string, error) {
 
 // member is expand for the value of a header or a variable, which can be a secret and MUST NOT stand in the file then.
 func (v *variables) member(field, name, value string) (string, error) {
-	if looksSecret(name, value) {
+	if secret.Member(name, value) {
 		return "", repute.Invalid(field, "has what looks like a secret in the open",
 			"${NAME} of a variable of the environment, which the operator lists in env")
 	}
 	return v.expand(field, value)
 }
-
-// reference matches ${NAME}.
-func reference() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`) }
 
 // minHidden is the length of the shortest value that hidden replaces: shorter ones are words and numbers that any
 // text can have.
@@ -78,57 +75,15 @@ func (v *variables) hidden() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// looksSecret reports whether a value that a file has may be a secret: by the name of its member, or by its own
-// form. What the file takes from the environment is none.
-func looksSecret(name, value string) bool {
-	rest := strings.TrimSpace(reference().ReplaceAllString(value, ""))
-	for _, scheme := range []string{"Bearer", "Basic", "Token"} {
-		rest = strings.TrimSpace(strings.TrimPrefix(rest, scheme))
-	}
-	return rest != "" && (secretName(name) && !plainValue(rest) || secretForm(rest))
-}
-
-// secretName reports whether members of a name usually are secrets.
-func secretName(name string) bool {
-	return regexp.MustCompile(`(?i)(authorization|tokens?($|[^a-z])|secret|passw(or)?d|passphrase|credential|cookie|`+
-		`bearer|(api|private|access|auth|signing)[-_]?key|^key$|[-_]key$|[-_]auth$|^auth$|^pat$|^pwd$)`).MatchString(name) &&
-		!regexp.MustCompile(`(?i)[-_](file|path|dir|url|type|name|id)$`).MatchString(name)
-}
-
-// plainValue reports whether a value is a switch or a small number.
-func plainValue(value string) bool {
-	return regexp.MustCompile(`^(?i)(true|false|yes|no|on|off|none|[0-9]{1,6})$`).MatchString(value)
-}
-
-// secretForm reports whether a text has the form of keys of known providers, or is a long random word.
-func secretForm(text string) bool {
-	if regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_|rk_live_|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|` +
-		`ya29\.|hf_|npm_|eyJ)[A-Za-z0-9_.-]{12}|-----BEGIN`).MatchString(text) {
-		return true
-	}
-	const digits, lower, upper = "0123456789", "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	for _, word := range regexp.MustCompile(`[A-Za-z0-9+=_-]{32,}`).FindAllString(text, -1) {
-		joined := strings.ContainsAny(word, "_-") // as in names of several words, which seldom have capitals
-		if strings.ContainsAny(word, digits) && strings.ContainsAny(word, lower+upper) &&
-			(!joined || strings.ContainsAny(word, lower) && strings.ContainsAny(word, upper)) {
-			return true
-		}
-	}
-	return false
-}
-
 // checkArgs refuses arguments with secrets: every process of the computer can read the arguments of every other.
 func checkArgs(args []string) error {
 	for i, arg := range args {
 		field := fmt.Sprintf("connection.args.%d", i)
-		name, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		switch {
-		case reference().MatchString(arg):
+		case secret.Reference().MatchString(arg):
 			return repute.Invalid(field, "names a variable, which other processes could read in the arguments",
 				"connection.env, which has variables for the program")
-		case given && looksSecret(name, value), secretForm(arg),
-			i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=") &&
-				!strings.HasPrefix(arg, "-") && looksSecret(strings.TrimLeft(args[i-1], "-"), arg):
+		case secret.Argument(args, i):
 			return repute.Invalid(field, "has what looks like a secret in the open", "connection.env with ${NAME}")
 		}
 	}
@@ -147,15 +102,7 @@ func (v *variables) address(text string) (string, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return "", repute.Invalid(field, "is no URL", "https://host/path")
 	}
-	written := reference().ReplaceAllString(text, "")
-	open := u.User != nil || secretForm(written)
-	if _, query, has := strings.Cut(written, "?"); has {
-		values, _ := url.ParseQuery(query) // what cannot be read is no member with a name
-		for name := range values {
-			open = open || slices.ContainsFunc(values[name], func(value string) bool { return looksSecret(name, value) })
-		}
-	}
-	if open {
+	if u.User != nil || secret.URL(text) {
 		return "", repute.Invalid(field, "has what looks like a secret in the open, or user information",
 			"auth.token or connection.headers with ${NAME}")
 	}

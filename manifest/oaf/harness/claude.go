@@ -343,14 +343,15 @@ func (e *export) lostTimeout(a *oaf.Agent, s oaf.Server) {
 // entry returns the connection of a server. A secret in the open is never carried on.
 func (e *export) entry(a *oaf.Agent, s oaf.Server) (mcpEntry, bool) {
 	c := s.Connection
-	entry := mcpEntry{Type: c.Type, URL: c.URL, Headers: maps.Clone(c.Headers), Command: c.Command, Args: c.Args,
-		Env: c.Env}
+	entry, parts := withhold(mcpEntry{Type: c.Type, URL: c.URL, Headers: c.Headers, Command: c.Command, Args: c.Args,
+		Env: c.Env})
+	e.lose(len(parts) > 0, a, "mcp-configs.connection", "%s", withheld(s.Name, parts))
 	switch {
 	case c.Type == oaf.TransportStdio && c.Command != "":
 		e.lose(c.URL != "" || c.Headers != nil, a, "mcp-configs.connection", "%s: url and headers are not those of stdio",
 			s.Name)
 		entry.URL, entry.Headers = "", nil
-	case (c.Type == oaf.TransportSSE || c.Type == oaf.TransportHTTP) && c.URL != "":
+	case (c.Type == oaf.TransportSSE || c.Type == oaf.TransportHTTP) && entry.URL != "":
 		e.lose(c.Command != "" || c.Args != nil || c.Env != nil, a, "mcp-configs.connection",
 			"%s: command, args and env are those of stdio", s.Name)
 		entry.Command, entry.Args, entry.Env = "", nil, nil

@@ -255,6 +255,8 @@ func (c *claudeProject) entry(name string, n *notes) (entry mcpEntry) {
 	for _, key := range unused(raw, "type", "url", "headers", "command", "args", "env") {
 		n.drop(true, "mcp-configs."+key, "%.80s: the Open Agent Format has no place for it", name)
 	}
+	entry, parts := withhold(entry)
+	n.drop(len(parts) > 0, "mcp-configs.connection", "%s", withheld(name, parts))
 	return entry
 }
 

@@ -256,6 +256,8 @@ func (f *lettaInput) servers(names []string, n *notes) []oaf.Server {
 			n.drop(len(in.Stdio.Env) > 0, "mcp-configs.connection.env",
 				"%.80s: variables are not carried, as they may have secrets", name)
 		}
+		entry, parts := withhold(entry)
+		n.drop(len(parts) > 0, "mcp-configs.connection", "%s", withheld(name, parts))
 		out = append(out, serverOf(name, entry, oaf.Selection{}))
 	}
 	return out

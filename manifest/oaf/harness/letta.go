@@ -263,6 +263,9 @@ func (e *export) lettaServers(a *oaf.Agent, file *agentFile) []string {
 		e.serverLosses(a, s)
 		e.lostTimeout(a, s)
 		c := s.Connection
+		entry, parts := withhold(mcpEntry{URL: c.URL, Args: c.Args})
+		e.lose(len(parts) > 0, a, "mcp-configs.connection", "%s", withheld(s.Name, parts))
+		c.URL, c.Args = entry.URL, entry.Args
 		out := lettaServer{ID: fmt.Sprintf("mcp_server-%d", len(file.MCPServers)), Type: c.Type, Name: serverName(s)}
 		switch {
 		case c.Type == oaf.TransportStdio && c.Command != "":

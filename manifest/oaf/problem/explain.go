@@ -158,7 +158,7 @@ func aboutServers() []explanation {
 		{CodeNoConnection, true, "an MCP server without a connection; it cannot be reached",
 			"add connection with type and url or command"},
 		{CodeNoAddress, true, "a connection without url, or of stdio without command", "add it"},
-		{CodeSecret, true, "a secret in the file itself; runtimes do not use it", "write ${NAME} and set the variable"},
+		{CodeSecret, true, "a secret in the file itself, by its name or form; runtimes do not use it", "write ${NAME} and set the variable"},
 		{CodeServerFile, false, "one file for a server instead of a directory; it is read",
 			"use mcp-configs/{name}/config.yaml"},
 		{CodeDialect, false, "a file in the other form that published agents use; it is read",
