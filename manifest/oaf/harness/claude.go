@@ -78,15 +78,36 @@ func (e *export) claudeLosses(a *oaf.Agent) {
 		"it is written in one line of at most %d characters", skill.MaxDescription)
 	e.lose(a.Slug != a.VendorKey+"/"+a.AgentKey || strings.Count(a.Slug, "/") != 1, a, "slug",
 		"the slug is written as vendorKey/agentKey")
-	if _, same := claudeTools(a.Config.Denied); !same {
-		e.lose(true, a, "config.tools.denied", "tools are written by the names of Claude Code")
+	e.claudeToolLosses(a)
+}
+
+// claudeToolLosses records what becomes of the lists of tools.
+func (e *export) claudeToolLosses(a *oaf.Agent) {
+	denied, patterns := disallowed(a)
+	e.lose(!slices.Equal(denied, a.Config.Denied), a, "config.tools.denied", "tools are written by the names of Claude Code")
+	e.lose(len(patterns) > 0, a, "config.tools.denied", "%s: Claude Code takes no such patterns, only the tools that are "+
+		"known here are denied", strings.Join(patterns, ", "))
+	e.lose(a.Config.Denied != nil && len(a.Config.Denied) == 0 || !areWords(a.Config.Denied), a, "config.tools.denied",
+		"a list without names, or with names that have commas or spaces")
+	ofServers := slices.ContainsFunc(denied, func(name string) bool { return strings.HasPrefix(name, mcpPrefix) })
+	for _, part := range []string{"config.tools.denied", "mcp-configs.selection"} {
+		e.lose(ofServers, a, part, "denied tools of servers stand in disallowedTools, which an import reads as the selection "+
+			"of their server")
 	}
 	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "it is written as tools, by the names of Claude Code")
+	e.lose(a.Config.Allowed != nil && len(a.Servers) > 0, a, "mcp-configs.selection",
+		"tools has those that config.tools.allowed names")
+	tools := slices.DeleteFunc(permitted(a, denied), func(name string) bool { return strings.HasPrefix(name, mcpPrefix) })
+	e.lose(a.Tools != nil && !slices.Equal(tools, a.Tools), a, "tools",
+		"only those are written that config.tools.allowed and config.tools.denied permit, each once")
 	e.lose(a.Tools != nil && len(a.Tools) == 0 || a.Tools == nil && a.Config.Allowed != nil || !areToolNames(a.Tools), a,
 		"tools",
 		"a list without names, with other names, or of config.tools.allowed is not the same in Claude Code")
-	e.lose(a.Config.Denied != nil && len(a.Config.Denied) == 0 || !areToolNames(a.Config.Denied), a, "config.tools.denied",
-		"a list without names, or with names that have commas or spaces")
+}
+
+// areWords reports whether no name has commas or spaces, at which Claude Code divides a list.
+func areWords(names []string) bool {
+	return !slices.ContainsFunc(names, func(n string) bool { return n == "" || strings.ContainsAny(n, ", \t\n") })
 }
 
 // areToolNames reports whether a list survives being one text with commas.
@@ -149,8 +170,10 @@ func splitList(text string) []string {
 // personaSkill writes the agent as a skill as well: other harnesses load it, and its metadata identifies the agent.
 func (e *export) personaSkill(a *oaf.Agent, dir string) error {
 	tools, _ := claudeTools(a.Tools)
+	denied, _ := disallowed(a)
+	by := oaf.Agent{Config: oaf.Config{Denied: denied}}
 	s := skill.Skill{Name: e.name(a), Description: a.Description, License: a.License, Body: a.Body,
-		AllowedTools: slices.DeleteFunc(tools, func(t string) bool { return !isToolName(t) }),
+		AllowedTools: slices.DeleteFunc(tools, func(t string) bool { return !isToolName(t) || by.Denies(t) }),
 		Metadata:     map[string]string{}}
 	for key, value := range map[string]string{metaSlug: a.ID(), metaVersion: a.Version, metaName: a.Name,
 		metaAuthor: a.Author,
@@ -168,11 +191,11 @@ func (e *export) personaSkill(a *oaf.Agent, dir string) error {
 // claudeAgent writes .claude/agents/{name}.md.
 func (e *export) claudeAgent(a *oaf.Agent, skills []string) error {
 	m := frontmatter.NewMap().Text("name", e.name(a)).Always("description", frontmatter.OneLine(a.Description))
-	tools, disallowed := e.claudeToolLists(a)
+	tools, denied := e.claudeToolLists(a)
 	if tools != nil {
 		m.Always("tools", strings.Join(tools, ", "))
 	}
-	m.Text("disallowedTools", strings.Join(disallowed, ", ")).Text("model", e.claudeModel(a)).Texts("skills", skills)
+	m.Text("disallowedTools", strings.Join(denied, ", ")).Text("model", e.claudeModel(a)).Texts("skills", skills)
 	var servers []string
 	for _, s := range a.Servers {
 		servers = append(servers, serverName(s))
@@ -187,30 +210,20 @@ func (e *export) claudeAgent(a *oaf.Agent, skills []string) error {
 
 // claudeToolLists returns the tools and the disallowed tools, with those of MCP servers. tools is nil where the agent
 // has every tool.
-func (e *export) claudeToolLists(a *oaf.Agent) (tools, disallowed []string) {
-	if a.Tools != nil {
-		tools = append([]string{}, a.Tools...)
-	} else if a.Config.Allowed != nil {
-		tools, _ = claudeTools(a.Config.Allowed)
-		tools = append([]string{}, tools...)
-	}
-	disallowed, _ = claudeTools(a.Config.Denied)
+func (e *export) claudeToolLists(a *oaf.Agent) (tools, out []string) {
+	out, _ = disallowed(a)
+	tools = permitted(a, out)
 	for _, s := range a.Servers {
 		for _, tool := range denied(s.Selection) {
 			if !strings.Contains(tool, "*") {
-				disallowed = append(disallowed, mcpTool(serverName(s), tool))
-			}
-		}
-		if tools != nil && s.Selection.Present && s.Selection.Strategy == oaf.StrategySubset {
-			for _, tool := range allowed(s.Selection) {
-				tools = append(tools, mcpTool(serverName(s), tool))
+				out = append(out, mcpTool(serverName(s), tool))
 			}
 		}
 		e.lose(!isPlainSelection(s.Selection, tools != nil), a, "mcp-configs.selection",
 			"%s: Claude Code takes names of tools, without patterns, descriptions, required and settings; "+
 				"a selection needs tools in the frontmatter", s.Name)
 	}
-	return tools, disallowed
+	return tools, distinct(out)
 }
 
 // isPlainSelection reports whether an import makes the same selection of the lists of tools.

@@ -216,6 +216,9 @@ func (c *claudeProject) tools(a *oaf.Agent, head *frontmatter.Object, n *notes) 
 		a.Tools = []string{}
 	}
 	for _, tool := range toolList(head, "tools") {
+		if selections[strings.TrimPrefix(tool, mcpPrefix)] != nil && strings.HasPrefix(tool, mcpPrefix) {
+			continue // all tools of the server, which it has without a selection
+		}
 		if server, name, ok := parseMCPTool(tool); ok && selections[server] != nil {
 			sel := selections[server]
 			sel.Present, sel.Strategy = true, oaf.StrategySubset
