@@ -2,7 +2,9 @@ package harness
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -72,6 +74,7 @@ func (e *export) claudeLosses(a *oaf.Agent) {
 	e.lose(a.Config.Temperature != nil, a, "config.temperature", "Claude Code has no such setting")
 	e.lose(a.Config.MaxTokens != 0, a, "config.max_tokens", "Claude Code has no such setting")
 	e.lose(a.Memory != nil, a, "memory", "Claude Code has no memory blocks")
+	e.lose(e.options.Layout == LayoutText, a, "skills", "Claude Code does not look for skills below %s", e.claudeSkillDir(a))
 	e.lose(!isPlainAgents(a), a, "agents", "role, delegations, required and unknown members are not carried")
 	e.lose(!isTagList(a.Tags), a, "tags", "a tag has a comma or spaces at its end, or the list is empty")
 	e.lose(a.Description != frontmatter.OneLine(a.Description) || len([]rune(a.Description)) > skill.MaxDescription, a, "description",
@@ -244,13 +247,17 @@ func isPlainSelection(s oaf.Selection, hasTools bool) bool {
 		len(slices.Compact(slices.Clone(s.Excluded))) == len(s.Excluded)
 }
 
+// inherit is Claude Code's word for the model of the caller.
+const inherit = "inherit"
+
 // claudeModel returns the model as Claude Code names it, "" for none.
 func (e *export) claudeModel(a *oaf.Agent) string {
 	m := a.Model
 	switch {
 	case m.Alias == "" && m.Name == "" && m.Provider == "":
 		return ""
-	case slices.Contains([]string{"sonnet", "opus", "haiku", "inherit"}, m.Alias):
+	case slices.Contains([]string{"sonnet", "opus", "haiku", inherit}, m.Alias):
+		e.lose(m.Alias == inherit, a, "model", "an import reads it as no model: it is that of the caller")
 		return m.Alias
 	case m.Alias == "" && m.Provider == "anthropic" && strings.HasPrefix(m.Name, "claude-"):
 		return m.Name
@@ -329,13 +336,38 @@ func (e *export) serverLosses(a *oaf.Agent, s oaf.Server) {
 	e.lose(len(p.AllowPaths)+len(p.DenyPaths)+len(p.ReadPaths)+len(p.WritePaths)+len(p.Extra) > 0 || p.ReadOnly ||
 		p.MaxFileSize > 0 ||
 		p.AllowPaths != nil || p.DenyPaths != nil || p.ReadPaths != nil || p.WritePaths != nil,
-		a, "mcp-configs.permissions", "%s: the server enforces them itself", s.Name)
+		a, "mcp-configs.permissions", "%s: lost: %s", s.Name, lostLimits(p))
 	e.lose(s.RateLimit != (oaf.RateLimit{}), a, "mcp-configs.rate_limit", "%s: there is no such limit", s.Name)
 	e.lose(s.Vendor != "" || s.Version != "", a, "mcp-configs.identity", "%s: vendor and version are not carried", s.Name)
 	rest := remainder(s)
 	e.lose(len(rest) > 0, a, "mcp-configs.extra", "%s: there is no place for %s", s.Name, strings.Join(rest, ", "))
 	e.lose(s.Dir != "mcp-configs/"+s.Name || serverName(s) != s.Name, a, "mcp-configs.identity",
 		"%s: name and directory are written as %s", s.Name, serverName(s))
+}
+
+// lostLimits says what a server may do where nothing enforces its permissions.
+func lostLimits(p oaf.Permissions) string {
+	var limits []string
+	if paths := distinct(slices.Concat(p.AllowPaths, p.ReadPaths, p.WritePaths)); len(paths) > 0 {
+		limits = append(limits, "to "+strings.Join(paths, ", "))
+	}
+	if p.ReadOnly {
+		limits = append(limits, "to reading")
+	}
+	if p.MaxFileSize > 0 {
+		limits = append(limits, fmt.Sprintf("to files of %d bytes", p.MaxFileSize))
+	}
+	if len(p.Extra) > 0 {
+		limits = append(limits, "by "+strings.Join(slices.Sorted(maps.Keys(p.Extra)), ", "))
+	}
+	var out []string
+	if len(limits) > 0 {
+		out = append(out, "nothing limits it "+strings.Join(limits, " or "))
+	}
+	if len(p.DenyPaths) > 0 {
+		out = append(out, "nothing keeps it from "+strings.Join(p.DenyPaths, ", "))
+	}
+	return cmp.Or(strings.Join(out, ", "), "nothing limits it")
 }
 
 // remainder names the members and files of a server that only its directory has, in order.
