@@ -14,7 +14,7 @@ func manifestMembers() frontmatter.Members {
 	return frontmatter.Members{
 		"": {Names: []string{"name", "vendorKey", "agentKey", "version", "slug", "description", "author", "license", "tags",
 			"skills", "packs", "weblets", "mcpServers", "agents", "orchestration", "entrypoint", "tools", "config", "memory",
-			"model", "harnessConfig"}},
+			"model", "harnessConfig"}, Restricts: []string{"config", "tools"}},
 		"/skills/*":     {Names: []string{"name", "vendor", "skill", "version", "source", "required"}},
 		"/packs/*":      {Names: []string{"vendor", "pack", "version", "required"}},
 		"/weblets/*":    {Names: []string{"vendor", "weblet", "version", "launch"}},
@@ -24,12 +24,13 @@ func manifestMembers() frontmatter.Members {
 			"registry"}},
 		"/orchestration":            {Names: []string{"entrypoint", "fallback", "triggers"}},
 		"/orchestration/triggers/*": {Names: []string{"event", "action"}},
-		"/config":                   {Names: []string{"temperature", "max_tokens", "require_confirmation", "tools"}},
-		"/config/tools":             {Names: []string{"allowed", "denied"}},
-		"/memory":                   {Names: []string{"type", "blocks"}},
-		"/memory/blocks/*":          {Names: []string{"value", "description", "limit"}},
-		"/model":                    {Names: []string{"provider", "name", "embedding"}},
-		harnessRepute:               {Names: []string{"agentId", "chain", "registry", "maxTokens", "maxCostUsd", "maxTurns"}},
+		"/config": {Names: []string{"temperature", "max_tokens", "require_confirmation", "tools"},
+			Restricts: []string{"require_confirmation", "tools"}},
+		"/config/tools":    {Names: []string{"allowed", "denied"}, Restricts: []string{"allowed", "denied"}},
+		"/memory":          {Names: []string{"type", "blocks"}},
+		"/memory/blocks/*": {Names: []string{"value", "description", "limit"}},
+		"/model":           {Names: []string{"provider", "name", "embedding"}},
+		harnessRepute:      {Names: []string{"agentId", "chain", "registry", "maxTokens", "maxCostUsd", "maxTurns"}},
 	}
 }
 
@@ -62,8 +63,8 @@ func configMembers() frontmatter.Members {
 		"/connection":     {Names: connection},
 		"/auth":           {Names: []string{"type", "token", "header"}},
 		"/authentication": {Names: []string{"type", "token", "header", "env_var"}},
-		"/permissions": {Open: true, Names: []string{"allow_paths", "deny_paths", "max_file_size", "read_only", "read",
-			"write"}},
+		"/permissions": {Open: true, Names: []string{"allow_paths", "deny_paths", "max_file_size", "read_only", "read", "write"},
+			Restricts: []string{"allow_paths", "deny_paths", "max_file_size", "read_only", "read", "write"}},
 		"/rate_limit":    limits,
 		"/rate_limiting": limits,
 	}

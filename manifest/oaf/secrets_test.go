@@ -20,7 +20,7 @@ func TestSecretsOfConnections(t *testing.T) {
 		"type: stdio, command: x, env: {API_KEY: hunter2hunter2}":                              "/connection/env/API_KEY",
 	} {
 		for profile, code := range map[problem.Profile]string{problem.Lenient: "WO802", problem.Strict: "EO802"} {
-			problems := server("connection: {" + line + "}\n")(t, profile)
+			problems := server("connection: {"+line+"}\n")(t, profile)
 			if !slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Code == code && p.Path == place && p.Line == 1 }) {
 				t.Errorf("%s: %+v", line, problems)
 			}

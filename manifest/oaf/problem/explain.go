@@ -71,8 +71,8 @@ func aboutText() []explanation {
 		{CodeReserved, true, "a text that begins with @ or a backtick without quotes, which is no YAML; it is read",
 			"put it into quotes"},
 		{CodeJSON, true, "not JSON", "check it with a JSON parser"},
-		{CodeRestriction, true, "another type than the format's in a member that restricts the agent: it would restrict nothing",
-			"use the type that the message names"},
+		{CodeRestriction, true, "a member that restricts the agent is misspelled or has another type than the format's: it would restrict nothing",
+			"use the name and the type of the format"},
 	}
 }
 
