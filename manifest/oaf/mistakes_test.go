@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"repute/manifest/oaf/problem"
+	"repute/manifest/oaf/tree"
 )
 
 // Mistakes that people make have one problem each, at the member that is at fault, with what to write.
@@ -37,5 +38,24 @@ func TestCommonMistakes(t *testing.T) {
 		if slices.Contains(got, "EO704") || slices.Contains(got, "WO763") || !slices.Contains(got, "WO757") {
 			t.Errorf("%s: %v", line, got)
 		}
+	}
+}
+
+// A LICENSE that nobody edited follows the agent's license and author; an edited one is left.
+func TestLicenseFollowsTheAgent(t *testing.T) {
+	t.Parallel()
+	old := &Agent{VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Author: "@acme", License: "MIT"}
+	for _, license := range []string{"ISC", "Apache-2.0", "MIT"} {
+		text := old.licenseText()
+		now := &Agent{VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Author: "@other", License: license,
+			Files: []tree.File{{Path: licenseName, Data: []byte(text)}}}
+		if files, edited := now.regenerate(); len(files) != 1 || len(edited) != 0 {
+			t.Errorf("%s: %d files, edited %v", license, len(files), edited)
+		}
+		now.Files[0].Data = []byte(text + "Edited.\n")
+		if files, edited := now.regenerate(); len(files) != 0 || len(edited) != 1 {
+			t.Errorf("%s, edited: %d files, edited %v", license, len(files), edited)
+		}
+		old = &Agent{VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Author: "@other", License: license}
 	}
 }
