@@ -448,3 +448,12 @@ func TestImportLeavesOutBrokenAgents(t *testing.T) {
 		t.Errorf("the other agent: %s", text)
 	}
 }
+
+// A conflict names the directory, which the caller may not have typed.
+func TestConflictNamesTheDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "reader")
+	must(t, "new", dir, "--vendor", "acme")
+	if _, err := run("new", dir, "--vendor", "acme"); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("%v", err)
+	}
+}
