@@ -55,8 +55,20 @@ func (a *Agent) checkServers(list *problem.List) {
 	used := map[string]bool{}
 	for i, ref := range a.MCPServers {
 		at := problem.Place{File: ManifestName, Path: "/mcpServers/" + strconv.Itoa(i), Line: ref.line}
+		if ref.Server == "" && ref.ConfigDir == "" {
+			continue // the missing name has its own problem
+		}
+		of := at
+		if ref.ConfigDir != "" {
+			of.Path += "/configDir"
+		}
+		if strings.Contains(ref.ConfigDir, "\\") {
+			list.Suggest(problem.CodePath, of, "write "+strings.ReplaceAll(ref.ConfigDir, "\\", "/"),
+				"configDir %.120q has backslashes", ref.ConfigDir)
+			continue
+		}
 		if ref.ConfigDir != "" && !tree.IsSafe(cleaned(ref.ConfigDir)) {
-			list.Add(problem.CodePath, at, "configDir %.120q leaves the agent's directory", ref.ConfigDir)
+			list.Add(problem.CodePath, of, "configDir %.120q leaves the agent's directory", ref.ConfigDir)
 			continue
 		}
 		s := a.Server(ref)
@@ -68,9 +80,9 @@ func (a *Agent) checkServers(list *problem.List) {
 		case s != nil:
 			used[s.Dir] = true
 		case ref.Required:
-			list.Add(problem.CodeConfigAbsent, at, "%.120q has no configuration", ref.Server)
+			list.Add(problem.CodeConfigAbsent, of, "%.120q has no configuration%s", ref.Server, lookedFor(ref))
 		default:
-			list.Add(problem.CodeConfigOptional, at, "%.120q has no configuration", ref.Server)
+			list.Add(problem.CodeConfigOptional, of, "%.120q has no configuration%s", ref.Server, lookedFor(ref))
 		}
 	}
 	for _, s := range a.Servers {
@@ -78,6 +90,14 @@ func (a *Agent) checkServers(list *problem.List) {
 			list.Add(problem.CodeServerUnlisted, problem.Place{File: s.Dir}, "mcpServers does not name it")
 		}
 	}
+}
+
+// lookedFor says where the configuration of a server was looked for.
+func lookedFor(ref ServerRef) string {
+	if ref.ConfigDir == "" {
+		return ""
+	}
+	return ": there is no " + strconv.Quote(cleaned(ref.ConfigDir))
 }
 
 // checkVersions reports two references to one thing whose versions exclude each other.

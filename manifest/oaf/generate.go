@@ -60,14 +60,15 @@ func (a *Agent) file(name string) *tree.File {
 }
 
 // isGenerated reports whether a file is one that Generate wrote and nobody has edited. README.md says so itself. The
-// text of a license has no place for a mark: it is compared with those of the earlier versions.
+// text of a license has no place for a mark: it is compared with those that can be generated, and of the earlier
+// versions.
 func (a *Agent) isGenerated(f *tree.File) bool {
 	text := strings.ReplaceAll(string(f.Data), "\r\n", "\n")
 	if f.Path == readmeName {
 		at := strings.LastIndex(text, markBegin)
 		return at >= 0 && text[at:] == generatedMark(text[:at])
 	}
-	return slices.ContainsFunc(a.Versions, func(v PastVersion) bool {
+	return isLicenseOf(text, a.ID()) || slices.ContainsFunc(a.Versions, func(v PastVersion) bool {
 		old, _ := parseManifest(v.Text, ManifestName, &problem.List{})
 		return old != nil && old.licenseText() == text
 	})

@@ -16,7 +16,7 @@ func (a *Agent) licenseText() string {
 	if holder == "" {
 		holder = "the authors of " + a.ID()
 	}
-	copyright := "Copyright (c) " + holder + "\n\n"
+	copyright := copyrightMark + holder + "\n\n"
 	switch a.License {
 	case "MIT":
 		return "MIT License\n\n" + copyright + mit
@@ -34,6 +34,30 @@ func (a *Agent) licenseText() string {
 	}
 	return copyright + "This agent is licensed under: " + frontmatter.OneLine(a.License) + "\n"
 }
+
+// isLicenseOf reports whether a text is one that licenseText writes of the agent with any author and license.
+func isLicenseOf(text, id string) bool {
+	_, rest, _ := strings.Cut(text, copyrightMark)
+	holder, _, _ := strings.Cut(rest, "\n")
+	if holder == "the authors of "+id {
+		holder = ""
+	}
+	licenses := []string{"MIT", "ISC", "0BSD", ""}
+	if _, list, ok := strings.Cut(rest, "https://spdx.org/licenses/"); ok {
+		licenses = append(licenses, strings.TrimSuffix(list, ".html\n"))
+	}
+	vendor, key, _ := strings.Cut(id, "/")
+	for _, license := range licenses {
+		a := &Agent{VendorKey: vendor, AgentKey: key, Slug: id, Author: holder, License: license}
+		if a.licenseText() == text {
+			return true
+		}
+	}
+	return false
+}
+
+// copyrightMark begins the line of a license that names its holder.
+const copyrightMark = "Copyright (c) "
 
 const mit = `Permission is hereby granted, free of charge, to any person obtaining a copy
 of this software and associated documentation files (the "Software"), to deal

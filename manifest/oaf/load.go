@@ -207,6 +207,14 @@ func (l *loader) resolve(a *Agent, above []string, list *problem.List) {
 			list.Add(problem.CodeTooDeep, at, "more than %d references: this one and later ones are not looked for", maxReferences)
 			return
 		}
+		if ref.Agent == "" {
+			continue // the missing name has its own problem
+		}
+		if vendor, agent, both := strings.Cut(ref.Agent, "/"); both && ref.Vendor == "" && isElement(vendor) && isElement(agent) {
+			list.Suggest(problem.CodePath, at, "write {vendor: "+vendor+", agent: "+agent+"}",
+				"%.120q is vendor and agent in one text", ref.Agent)
+			continue
+		}
 		if isSelf(a, *ref) {
 			list.Add(problem.CodeSelf, at, "the agent names itself, %s", ref.ID())
 			continue

@@ -2,6 +2,7 @@ package oaf
 
 import (
 	"encoding/json"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"repute/manifest/oaf/frontmatter"
 	"repute/manifest/oaf/problem"
+	"repute/manifest/oaf/secret"
 	"repute/manifest/oaf/tree"
 )
 
@@ -344,6 +346,32 @@ func (s *Server) checkConfig(o *frontmatter.Object) {
 	}
 	if _, isVariable := s.Auth.TokenVar(); s.Auth.Token != "" && !isVariable {
 		auth.Report(problem.CodeSecret, "token", "is not ${NAME}")
+	}
+	s.checkSecrets(in)
+}
+
+// checkSecrets reports what looks like a secret in the connection. The problems show nothing of it.
+func (s *Server) checkSecrets(in *frontmatter.Object) {
+	const message = "has what looks like a secret in the open"
+	c := s.Connection
+	for _, member := range []struct {
+		name   string
+		values map[string]string
+	}{{"env", c.Env}, {"headers", c.Headers}} {
+		for _, key := range slices.Sorted(maps.Keys(member.values)) {
+			if secret.Member(key, member.values[key]) {
+				in.Object(member.name).Report(problem.CodeSecret, key, message)
+			}
+		}
+	}
+	if secret.URL(c.URL) {
+		in.Suggest(problem.CodeSecret, "url", "write auth.token or a header with ${NAME}, and set the variable", message)
+	}
+	for i := range c.Args {
+		if secret.Argument(c.Args, i) {
+			in.Suggest(problem.CodeSecret, "args", "write it into env with ${NAME}, and set the variable",
+				"number %d "+message, i+1)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"repute"
 	"repute/agent/handler"
 	"repute/manifest/oaf"
+	"repute/manifest/oaf/secret"
 )
 
 // separator is between the server and the tool in the names that the model sees.
@@ -79,7 +80,7 @@ func (v *variables) program(def *oaf.Server) (*handler.MCPProgram, error) {
 	p := &handler.MCPProgram{Path: path, Args: c.Args, Env: []string{"PATH=" + v.o.Getenv("PATH"),
 		"HOME=" + v.o.Getenv("HOME")}}
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
-		value, err := v.member("connection.env."+name, name, c.Env[name], looksSecret)
+		value, err := v.member("connection.env."+name, name, c.Env[name], secret.Member)
 		if err != nil {
 			return nil, err
 		}

@@ -21,6 +21,9 @@ type Known struct {
 	// Open says that the format leaves other members to the author. They are reported only where they are nearly one of
 	// Names.
 	Open bool
+	// Restricts names the members that restrict the agent: one that is nearly its name would restrict nothing, and is an
+	// error.
+	Restricts []string
 }
 
 // of returns the members of an object; ok is false for an open object.
@@ -89,7 +92,11 @@ func (c *memberCheck) unknown(key *yaml.Node, at string, known Known) {
 	default:
 		hint = "use one of " + strings.Join(known.Names, ", ")
 	}
-	c.doc.list.Suggest(c.code, c.doc.place(at+"/"+pointer(key.Value), key.Line), hint, "%.80q is no member%s", key.Value,
+	code := c.code
+	if near != "" && slices.Contains(known.Restricts, near) {
+		code = problem.CodeRestriction
+	}
+	c.doc.list.Suggest(code, c.doc.place(at+"/"+pointer(key.Value), key.Line), hint, "%.80q is no member%s", key.Value,
 		within(at))
 	c.found = append(c.found, dotted(at+"/"+pointer(key.Value)))
 }

@@ -108,6 +108,11 @@ func (o *Object) Report(code, key, format string, args ...any) {
 	o.doc.list.Add(code, o.At(key), format, args...)
 }
 
+// Suggest is Report with a hint for this problem alone.
+func (o *Object) Suggest(code, key, hint, format string, args ...any) {
+	o.doc.list.Suggest(code, o.At(key), hint, format, args...)
+}
+
 // wrong reports a member of another type than the format gives it. Its value is left out.
 func (o *Object) wrong(key, want string) {
 	code := problem.CodeType

@@ -2,7 +2,9 @@ package harness
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -72,21 +74,43 @@ func (e *export) claudeLosses(a *oaf.Agent) {
 	e.lose(a.Config.Temperature != nil, a, "config.temperature", "Claude Code has no such setting")
 	e.lose(a.Config.MaxTokens != 0, a, "config.max_tokens", "Claude Code has no such setting")
 	e.lose(a.Memory != nil, a, "memory", "Claude Code has no memory blocks")
+	e.lose(e.options.Layout == LayoutText, a, "skills", "Claude Code does not look for skills below %s", e.claudeSkillDir(a))
 	e.lose(!isPlainAgents(a), a, "agents", "role, delegations, required and unknown members are not carried")
 	e.lose(!isTagList(a.Tags), a, "tags", "a tag has a comma or spaces at its end, or the list is empty")
 	e.lose(a.Description != frontmatter.OneLine(a.Description) || len([]rune(a.Description)) > skill.MaxDescription, a, "description",
 		"it is written in one line of at most %d characters", skill.MaxDescription)
 	e.lose(a.Slug != a.VendorKey+"/"+a.AgentKey || strings.Count(a.Slug, "/") != 1, a, "slug",
 		"the slug is written as vendorKey/agentKey")
-	if _, same := claudeTools(a.Config.Denied); !same {
-		e.lose(true, a, "config.tools.denied", "tools are written by the names of Claude Code")
+	e.claudeToolLosses(a)
+}
+
+// claudeToolLosses records what becomes of the lists of tools.
+func (e *export) claudeToolLosses(a *oaf.Agent) {
+	denied, patterns := disallowed(a)
+	e.lose(!slices.Equal(denied, a.Config.Denied), a, "config.tools.denied", "tools are written by the names of Claude Code")
+	e.lose(len(patterns) > 0, a, "config.tools.denied", "%s: Claude Code takes no such patterns, only the tools that are "+
+		"known here are denied", strings.Join(patterns, ", "))
+	e.lose(a.Config.Denied != nil && len(a.Config.Denied) == 0 || !areWords(a.Config.Denied), a, "config.tools.denied",
+		"a list without names, or with names that have commas or spaces")
+	ofServers := slices.ContainsFunc(denied, func(name string) bool { return strings.HasPrefix(name, mcpPrefix) })
+	for _, part := range []string{"config.tools.denied", "mcp-configs.selection"} {
+		e.lose(ofServers, a, part, "denied tools of servers stand in disallowedTools, which an import reads as the selection "+
+			"of their server")
 	}
 	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "it is written as tools, by the names of Claude Code")
+	e.lose(a.Config.Allowed != nil && len(a.Servers) > 0, a, "mcp-configs.selection",
+		"tools has those that config.tools.allowed names")
+	tools := slices.DeleteFunc(permitted(a, denied), func(name string) bool { return strings.HasPrefix(name, mcpPrefix) })
+	e.lose(a.Tools != nil && !slices.Equal(tools, a.Tools), a, "tools",
+		"only those are written that config.tools.allowed and config.tools.denied permit, each once")
 	e.lose(a.Tools != nil && len(a.Tools) == 0 || a.Tools == nil && a.Config.Allowed != nil || !areToolNames(a.Tools), a,
 		"tools",
 		"a list without names, with other names, or of config.tools.allowed is not the same in Claude Code")
-	e.lose(a.Config.Denied != nil && len(a.Config.Denied) == 0 || !areToolNames(a.Config.Denied), a, "config.tools.denied",
-		"a list without names, or with names that have commas or spaces")
+}
+
+// areWords reports whether no name has commas or spaces, at which Claude Code divides a list.
+func areWords(names []string) bool {
+	return !slices.ContainsFunc(names, func(n string) bool { return n == "" || strings.ContainsAny(n, ", \t\n") })
 }
 
 // areToolNames reports whether a list survives being one text with commas.
@@ -149,8 +173,10 @@ func splitList(text string) []string {
 // personaSkill writes the agent as a skill as well: other harnesses load it, and its metadata identifies the agent.
 func (e *export) personaSkill(a *oaf.Agent, dir string) error {
 	tools, _ := claudeTools(a.Tools)
+	denied, _ := disallowed(a)
+	by := oaf.Agent{Config: oaf.Config{Denied: denied}}
 	s := skill.Skill{Name: e.name(a), Description: a.Description, License: a.License, Body: a.Body,
-		AllowedTools: slices.DeleteFunc(tools, func(t string) bool { return !isToolName(t) }),
+		AllowedTools: slices.DeleteFunc(tools, func(t string) bool { return !isToolName(t) || by.Denies(t) }),
 		Metadata:     map[string]string{}}
 	for key, value := range map[string]string{metaSlug: a.ID(), metaVersion: a.Version, metaName: a.Name,
 		metaAuthor: a.Author,
@@ -168,11 +194,11 @@ func (e *export) personaSkill(a *oaf.Agent, dir string) error {
 // claudeAgent writes .claude/agents/{name}.md.
 func (e *export) claudeAgent(a *oaf.Agent, skills []string) error {
 	m := frontmatter.NewMap().Text("name", e.name(a)).Always("description", frontmatter.OneLine(a.Description))
-	tools, disallowed := e.claudeToolLists(a)
+	tools, denied := e.claudeToolLists(a)
 	if tools != nil {
 		m.Always("tools", strings.Join(tools, ", "))
 	}
-	m.Text("disallowedTools", strings.Join(disallowed, ", ")).Text("model", e.claudeModel(a)).Texts("skills", skills)
+	m.Text("disallowedTools", strings.Join(denied, ", ")).Text("model", e.claudeModel(a)).Texts("skills", skills)
 	var servers []string
 	for _, s := range a.Servers {
 		servers = append(servers, serverName(s))
@@ -187,30 +213,20 @@ func (e *export) claudeAgent(a *oaf.Agent, skills []string) error {
 
 // claudeToolLists returns the tools and the disallowed tools, with those of MCP servers. tools is nil where the agent
 // has every tool.
-func (e *export) claudeToolLists(a *oaf.Agent) (tools, disallowed []string) {
-	if a.Tools != nil {
-		tools = append([]string{}, a.Tools...)
-	} else if a.Config.Allowed != nil {
-		tools, _ = claudeTools(a.Config.Allowed)
-		tools = append([]string{}, tools...)
-	}
-	disallowed, _ = claudeTools(a.Config.Denied)
+func (e *export) claudeToolLists(a *oaf.Agent) (tools, out []string) {
+	out, _ = disallowed(a)
+	tools = permitted(a, out)
 	for _, s := range a.Servers {
 		for _, tool := range denied(s.Selection) {
 			if !strings.Contains(tool, "*") {
-				disallowed = append(disallowed, mcpTool(serverName(s), tool))
-			}
-		}
-		if tools != nil && s.Selection.Present && s.Selection.Strategy == oaf.StrategySubset {
-			for _, tool := range allowed(s.Selection) {
-				tools = append(tools, mcpTool(serverName(s), tool))
+				out = append(out, mcpTool(serverName(s), tool))
 			}
 		}
 		e.lose(!isPlainSelection(s.Selection, tools != nil), a, "mcp-configs.selection",
 			"%s: Claude Code takes names of tools, without patterns, descriptions, required and settings; "+
 				"a selection needs tools in the frontmatter", s.Name)
 	}
-	return tools, disallowed
+	return tools, distinct(out)
 }
 
 // isPlainSelection reports whether an import makes the same selection of the lists of tools.
@@ -231,13 +247,17 @@ func isPlainSelection(s oaf.Selection, hasTools bool) bool {
 		len(slices.Compact(slices.Clone(s.Excluded))) == len(s.Excluded)
 }
 
+// inherit is Claude Code's word for the model of the caller.
+const inherit = "inherit"
+
 // claudeModel returns the model as Claude Code names it, "" for none.
 func (e *export) claudeModel(a *oaf.Agent) string {
 	m := a.Model
 	switch {
 	case m.Alias == "" && m.Name == "" && m.Provider == "":
 		return ""
-	case slices.Contains([]string{"sonnet", "opus", "haiku", "inherit"}, m.Alias):
+	case slices.Contains([]string{"sonnet", "opus", "haiku", inherit}, m.Alias):
+		e.lose(m.Alias == inherit, a, "model", "an import reads it as no model: it is that of the caller")
 		return m.Alias
 	case m.Alias == "" && m.Provider == "anthropic" && strings.HasPrefix(m.Name, "claude-"):
 		return m.Name
@@ -316,13 +336,38 @@ func (e *export) serverLosses(a *oaf.Agent, s oaf.Server) {
 	e.lose(len(p.AllowPaths)+len(p.DenyPaths)+len(p.ReadPaths)+len(p.WritePaths)+len(p.Extra) > 0 || p.ReadOnly ||
 		p.MaxFileSize > 0 ||
 		p.AllowPaths != nil || p.DenyPaths != nil || p.ReadPaths != nil || p.WritePaths != nil,
-		a, "mcp-configs.permissions", "%s: the server enforces them itself", s.Name)
+		a, "mcp-configs.permissions", "%s: lost: %s", s.Name, lostLimits(p))
 	e.lose(s.RateLimit != (oaf.RateLimit{}), a, "mcp-configs.rate_limit", "%s: there is no such limit", s.Name)
 	e.lose(s.Vendor != "" || s.Version != "", a, "mcp-configs.identity", "%s: vendor and version are not carried", s.Name)
 	rest := remainder(s)
 	e.lose(len(rest) > 0, a, "mcp-configs.extra", "%s: there is no place for %s", s.Name, strings.Join(rest, ", "))
 	e.lose(s.Dir != "mcp-configs/"+s.Name || serverName(s) != s.Name, a, "mcp-configs.identity",
 		"%s: name and directory are written as %s", s.Name, serverName(s))
+}
+
+// lostLimits says what a server may do where nothing enforces its permissions.
+func lostLimits(p oaf.Permissions) string {
+	var limits []string
+	if paths := distinct(slices.Concat(p.AllowPaths, p.ReadPaths, p.WritePaths)); len(paths) > 0 {
+		limits = append(limits, "to "+strings.Join(paths, ", "))
+	}
+	if p.ReadOnly {
+		limits = append(limits, "to reading")
+	}
+	if p.MaxFileSize > 0 {
+		limits = append(limits, fmt.Sprintf("to files of %d bytes", p.MaxFileSize))
+	}
+	if len(p.Extra) > 0 {
+		limits = append(limits, "by "+strings.Join(slices.Sorted(maps.Keys(p.Extra)), ", "))
+	}
+	var out []string
+	if len(limits) > 0 {
+		out = append(out, "nothing limits it "+strings.Join(limits, " or "))
+	}
+	if len(p.DenyPaths) > 0 {
+		out = append(out, "nothing keeps it from "+strings.Join(p.DenyPaths, ", "))
+	}
+	return cmp.Or(strings.Join(out, ", "), "nothing limits it")
 }
 
 // remainder names the members and files of a server that only its directory has, in order.
@@ -343,14 +388,15 @@ func (e *export) lostTimeout(a *oaf.Agent, s oaf.Server) {
 // entry returns the connection of a server. A secret in the open is never carried on.
 func (e *export) entry(a *oaf.Agent, s oaf.Server) (mcpEntry, bool) {
 	c := s.Connection
-	entry := mcpEntry{Type: c.Type, URL: c.URL, Headers: maps.Clone(c.Headers), Command: c.Command, Args: c.Args,
-		Env: c.Env}
+	entry, parts := withhold(mcpEntry{Type: c.Type, URL: c.URL, Headers: c.Headers, Command: c.Command, Args: c.Args,
+		Env: c.Env})
+	e.lose(len(parts) > 0, a, "mcp-configs.connection", "%s", withheld(s.Name, parts))
 	switch {
 	case c.Type == oaf.TransportStdio && c.Command != "":
 		e.lose(c.URL != "" || c.Headers != nil, a, "mcp-configs.connection", "%s: url and headers are not those of stdio",
 			s.Name)
 		entry.URL, entry.Headers = "", nil
-	case (c.Type == oaf.TransportSSE || c.Type == oaf.TransportHTTP) && c.URL != "":
+	case (c.Type == oaf.TransportSSE || c.Type == oaf.TransportHTTP) && entry.URL != "":
 		e.lose(c.Command != "" || c.Args != nil || c.Env != nil, a, "mcp-configs.connection",
 			"%s: command, args and env are those of stdio", s.Name)
 		entry.Command, entry.Args, entry.Env = "", nil, nil

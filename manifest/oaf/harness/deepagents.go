@@ -1,6 +1,8 @@
 package harness
 
 import (
+	"slices"
+
 	"repute/manifest/oaf"
 	"repute/manifest/oaf/frontmatter"
 )
@@ -27,6 +29,7 @@ func (e *export) deepAgents(a *oaf.Agent) error {
 			return err
 		}
 		if i > 0 {
+			e.lose(true, agent, "identity", "name, version, slug, author, license and tags have no place")
 			if err := e.deepSubAgent(agent, root); err != nil {
 				return err
 			}
@@ -37,6 +40,7 @@ func (e *export) deepAgents(a *oaf.Agent) error {
 			e.add(root+"/AGENTS.md", text)
 		}
 		e.add(root+"/agent.md", text)
+		e.lose(e.options.Layout == LayoutText, agent, "body", "Deep Agents loads AGENTS.md, and agent.md in older versions only")
 		e.lose(agent.Model.Alias != "" || agent.Model.Name != "", agent, "model",
 			"the model of the main agent is chosen at its start")
 		e.lose(true, agent, "identity", "name, version, slug, description, author, license and tags have no place")
@@ -52,6 +56,9 @@ func (e *export) deepLosses(a *oaf.Agent) {
 	e.lose(a.Tools != nil, a, "tools", "all built-in tools are given")
 	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "all built-in tools are given")
 	e.lose(len(a.Config.Denied) > 0, a, "config.tools.denied", "they are denied in words only")
+	e.lose(len(a.Agents) > 0 && (!isPlainAgents(a) || slices.ContainsFunc(a.Agents, func(r oaf.AgentRef) bool {
+		return r.Version != ""
+	})), a, "agents", "version, role, delegations, required and unknown members are not carried")
 	for _, ref := range a.Agents {
 		e.lose(ref.Local == nil, a, "agents", "%s has no directory", ref.ID())
 	}

@@ -41,6 +41,10 @@ func (e *export) goose(a *oaf.Agent) error {
 func (e *export) gooseText(a *oaf.Agent) {
 	dir := ".config/goose/extensions/" + kebab(a.VendorKey) + "/" + kebab(a.AgentKey)
 	e.add(dir+"/AGENTS.md", []byte(prompt(a)+"\n"))
+	e.lose(true, a, "identity", "the layout of the text has the instructions alone, and Goose loads no such file")
+	e.lose(describe(a.Model) != describe(oaf.Model{}), a, "model", "the layout of the text has no model")
+	e.lose(a.Config.Temperature != nil, a, "config.temperature", "the layout of the text has no settings")
+	e.lose(len(a.Agents) > 0, a, "agents", "the layout of the text has no sub-agents")
 	e.lose(len(a.LocalSkills) > 0, a, "skills", "the layout of the text has no skills")
 	e.lose(len(a.Servers) > 0, a, "mcp-configs", "the layout of the text has no MCP servers")
 }
@@ -53,6 +57,7 @@ func (e *export) gooseLosses(a *oaf.Agent) {
 		"Goose gives the tools of extensions: builtin developer stands for files and shell")
 	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "Goose gives the tools of extensions")
 	e.lose(len(a.Config.Denied) > 0, a, "config.tools.denied", "they are denied in words only")
+	e.lose(!isPlainAgents(a), a, "agents", "role, delegations, required and unknown members are not carried")
 	for _, ref := range a.Agents {
 		e.lose(ref.Local == nil, a, "agents", "%s has no directory, so that it has no recipe", ref.ID())
 	}

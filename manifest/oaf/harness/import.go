@@ -47,6 +47,9 @@ func distinguish(all []Import) {
 			a.Slug = a.VendorKey + "/" + key
 		}
 		a.AgentKey = key
+		for j := range all[i].Notes {
+			all[i].Notes[j].Agent = cmp.Or(a.ID(), key)
+		}
 	}
 }
 

@@ -34,6 +34,9 @@ func FromClaudeCode(fsys fs.FS) ([]Import, error) {
 	c := &claudeProject{files: map[string]tree.File{}, servers: map[string]json.RawMessage{}, used: map[string]bool{}}
 	list := &problem.List{}
 	for _, f := range tree.Within(claudeDir, tree.Read(fsys, claudeDir, tree.NewBudget(), list)) {
+		if path.Ext(f.Path) == ".md" {
+			f.Data = mended(f.Data)
+		}
 		c.files[f.Path] = f
 	}
 	if err := c.readServers(fsys); err != nil {
@@ -122,8 +125,19 @@ func (c *claudeProject) skillFiles(name string) []tree.File {
 
 // skill reads one skill of the project. ok is false where the project has none of the name.
 func (c *claudeProject) skill(name string, l *problem.List) (s skill.Skill, ok bool) {
-	files := c.skillFiles(name)
-	if s, ok = skill.Parse(name, claudeSkills+name, files, l); ok {
+	files, own := c.skillFiles(name), &problem.List{}
+	s, ok = skill.Parse(name, claudeSkills+name, files, own)
+	for _, p := range own.Problems() {
+		if p.Code != problem.CodeSkillMember {
+			l.Append([]problem.Problem{p})
+			continue
+		}
+		member := claudeSkills + name + p.Path
+		c.project.drop(!c.used[member], "skills", "%s: %s is kept in metadata, where it has no effect", claudeSkills+name,
+			strings.TrimPrefix(p.Path, "/"))
+		c.used[member] = true
+	}
+	if ok {
 		for _, f := range files {
 			c.used[claudeSkills+name+"/"+f.Path] = true
 		}
@@ -158,6 +172,10 @@ func (c *claudeProject) agent(file string) Import {
 	}
 	a.Name, a.Description = head.Text("name"), head.Text("description")
 	a.Model = claudeModelOf(head.Text("model"))
+	if a.Model.Alias == inherit {
+		a.Model = oaf.Model{}
+		n.drop(true, "model", "inherit is the model of the caller, which the Open Agent Format does not name")
+	}
 	c.tools(a, head, n)
 	for _, name := range head.Texts("skills") {
 		if _, exists := c.files[claudeSkills+name+"/"+skill.FileName]; !exists {
@@ -216,10 +234,17 @@ func (c *claudeProject) tools(a *oaf.Agent, head *frontmatter.Object, n *notes) 
 		a.Tools = []string{}
 	}
 	for _, tool := range toolList(head, "tools") {
+		if selections[strings.TrimPrefix(tool, mcpPrefix)] != nil && strings.HasPrefix(tool, mcpPrefix) {
+			continue // all tools of the server, which it has without a selection
+		}
 		if server, name, ok := parseMCPTool(tool); ok && selections[server] != nil {
 			sel := selections[server]
 			sel.Present, sel.Strategy = true, oaf.StrategySubset
 			sel.Tools = append(sel.Tools, oaf.SelectedTool{Name: name, Enabled: true})
+			continue
+		}
+		if strings.HasPrefix(tool, mcpPrefix) {
+			n.drop(true, "tools", "%.120s: mcpServers does not name its server", tool)
 			continue
 		}
 		a.Tools = append(a.Tools, tool)
@@ -255,6 +280,8 @@ func (c *claudeProject) entry(name string, n *notes) (entry mcpEntry) {
 	for _, key := range unused(raw, "type", "url", "headers", "command", "args", "env") {
 		n.drop(true, "mcp-configs."+key, "%.80s: the Open Agent Format has no place for it", name)
 	}
+	entry, parts := withhold(entry)
+	n.drop(len(parts) > 0, "mcp-configs.connection", "%s", withheld(name, parts))
 	return entry
 }
 

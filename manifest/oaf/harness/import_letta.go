@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,11 +48,30 @@ func FromLetta(b []byte) ([]Import, error) {
 	distinguish(out)
 	file.subAgents(out)
 	var n notes
-	for _, name := range unused(b, "agents", "blocks", "groups", "mcp_servers", "skills", "metadata", "created_at") {
+	file.rest(&n)
+	for _, name := range unused(b, "agents", "blocks", "groups", "mcp_servers", "skills", "metadata", "tools") {
 		n.drop(true, name, "the Open Agent Format has no place for it")
 	}
 	out[0].Notes = append(n.of(""), out[0].Notes...)
 	return out, nil
+}
+
+// rest notes what the file says beside its agents and the format has no place for.
+func (f *lettaInput) rest(n *notes) {
+	var tools []string
+	for _, t := range f.Tools {
+		tools = append(tools, fmt.Sprintf("%.80s", t.Name))
+	}
+	n.drop(len(tools) > 0, "tools", "%s: the Open Agent Format has no place for their code", strings.Join(tools, ", "))
+	for _, name := range slices.Sorted(maps.Keys(f.Metadata)) {
+		n.drop(name != generatedBy, "metadata."+name, "the Open Agent Format has no place for it")
+	}
+	for _, g := range f.Groups {
+		n.drop(g.Manager.Type != "" && g.Manager.Type != supervisor, "groups.manager_type",
+			"%s: %.80s is how Letta manages the group", g.ID, g.Manager.Type)
+		n.drop(g.Description != "" && !strings.HasPrefix(g.Description, groupText), "groups.description", "%s: %.200s", g.ID,
+			g.Description)
+	}
 }
 
 // lettaInput is the part of an agent file that is read.
@@ -61,6 +81,10 @@ type lettaInput struct {
 	Blocks  []lettaBlock      `json:"blocks"`
 	Servers []json.RawMessage `json:"mcp_servers"`
 	Skills  []lettaSkill      `json:"skills"`
+	Tools   []struct {
+		Name string `json:"name"`
+	} `json:"tools"`
+	Metadata map[string]json.RawMessage `json:"metadata"`
 
 	ids []string // of the agents, in their order
 }
@@ -76,6 +100,8 @@ type lettaAgentInput struct {
 	BlockIDs    []string        `json:"block_ids"`
 	Tags        []string        `json:"tags"`
 	Metadata    json.RawMessage `json:"metadata"`
+	Type        string          `json:"agent_type"`
+	BaseTools   bool            `json:"include_base_tools"`
 }
 
 // agent returns an agent of the file. One that repute exported has its identity in the metadata; of any other one all
@@ -98,7 +124,9 @@ func (f *lettaInput) agent(in lettaAgentInput, list *problem.List, n *notes) *oa
 		Tags: in.Tags, Agents: parseAgents(id.Agents)}
 	n.guess(id.Name == "" && in.Name != "" && id.Slug != "", "name", "%.80s is the name in Letta", in.Name)
 	a.Body, a.Config.Denied = divide(frontmatter.TrimBody(in.System))
-	lettaModelOf(a, in, n)
+	lettaModelOf(a, in, meta.OAF != nil, n)
+	n.drop(in.Type != "" && in.Type != lettaType, "agent_type", "%.80s is a kind of Letta's own", in.Type)
+	n.drop(in.BaseTools && meta.OAF == nil, "include_base_tools", "tools of Letta are not those of the Open Agent Format")
 	a.Memory = f.memory(in.BlockIDs, n)
 	a.LocalSkills = f.skills(id.Skills, list, n)
 	a.Servers = f.servers(id.Servers, n)
@@ -107,8 +135,8 @@ func (f *lettaInput) agent(in lettaAgentInput, list *problem.List, n *notes) *oa
 	return a
 }
 
-// lettaModelOf reads the model and its settings. An embedding that Letta gives every agent says nothing.
-func lettaModelOf(a *oaf.Agent, in lettaAgentInput, n *notes) {
+// lettaModelOf reads the model and its settings. isOurs says that an export of this package wrote the agent.
+func lettaModelOf(a *oaf.Agent, in lettaAgentInput, isOurs bool, n *notes) {
 	if llm := in.LLM; llm != nil {
 		a.Model = oaf.Model{Provider: llm.EndpointType, Name: llm.Model}
 		a.Config.Temperature, a.Config.MaxTokens = llm.Temperature, llm.MaxTokens
@@ -119,8 +147,10 @@ func lettaModelOf(a *oaf.Agent, in lettaAgentInput, n *notes) {
 	} else if provider, name, ok := strings.Cut(in.Model, "/"); ok {
 		a.Model = oaf.Model{Provider: provider, Name: name}
 	}
-	if e := in.Embedding; e != nil && e.Model != defaultEmbedding().Model {
+	// The embedding that an export writes for every agent says nothing.
+	if e := in.Embedding; e != nil && (!isOurs || e.Model != defaultEmbedding().Model) {
 		a.Model.Embedding = e.Model
+		n.drop(*e != lettaEmbedding{Model: e.Model}, "embedding_config", "only the name of the model %.80s is carried", e.Model)
 	}
 }
 
@@ -256,6 +286,8 @@ func (f *lettaInput) servers(names []string, n *notes) []oaf.Server {
 			n.drop(len(in.Stdio.Env) > 0, "mcp-configs.connection.env",
 				"%.80s: variables are not carried, as they may have secrets", name)
 		}
+		entry, parts := withhold(entry)
+		n.drop(len(parts) > 0, "mcp-configs.connection", "%s", withheld(name, parts))
 		out = append(out, serverOf(name, entry, oaf.Selection{}))
 	}
 	return out

@@ -104,7 +104,7 @@ func TestClaudeCodeNotes(t *testing.T) {
 		"dropped deploy-bot mcp-configs.connection: gone: ", "dropped deploy-bot mcp-configs.cwd: kube: ",
 		"dropped  mcpServers: unused of .mcp.json", "dropped  files: .claude/skills/other is part of no agent (files: 1)",
 		"dropped  files: .claude/commands/a.md", "dropped  files: .claude/commands/b")
-	has(t, in[1].Notes, "guessed deploy-bot agentKey: another agent has the key: this one becomes deploy-bot-2")
+	has(t, in[1].Notes, "guessed deploy-bot-2 agentKey: another agent has the key: this one becomes deploy-bot-2")
 	if len(in[0].Problems) != 0 {
 		t.Errorf("what is noted is a problem as well: %+v", in[0].Problems)
 	}
@@ -186,7 +186,8 @@ func TestLettaNotes(t *testing.T) {
 	want := []string{"dropped  tools: ", "dropped main tool_ids: ", "dropped main messages: ", "dropped main metadata.team: ", `dropped main memory: the file has no "block-9"`,
 		"dropped main memory.type: a is read-only", "dropped main llm_config: enable_reasoner are", "dropped main llm_config.model_endpoint: ",
 		"dropped main llm_config.context_window: ", "dropped main mcp-configs.token: s: ", "dropped main mcp-configs.connection.env: s: ",
-		`dropped main skills: "../x"`, `dropped main skills: "y" has files`, "guessed main agentKey: main"}
+		`dropped main skills: "../x"`, `dropped main skills: "y" has files`, "guessed main agentKey: main",
+		"dropped  created_at: ", "dropped main include_base_tools: "}
 	has(t, in[0].Notes, want...)
 	if len(in[0].Notes) != len(want) {
 		t.Errorf("%d notes, want %d:\n%s", len(in[0].Notes), len(want), strings.Join(noted(in[0].Notes), "\n"))

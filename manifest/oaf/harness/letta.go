@@ -129,6 +129,14 @@ type lettaSkill struct {
 	Files map[string]string `json:"files"`
 }
 
+// Texts that an export writes, which say nothing when it is imported.
+const (
+	lettaType   = "letta_v1_agent"
+	generatedBy = "generated_by"
+	supervisor  = "supervisor"
+	groupText   = "Sub-agents of "
+)
+
 // Values of Letta where the agent has none of its own.
 const (
 	blockLimit    = 20_000
@@ -140,7 +148,7 @@ func (e *export) letta(a *oaf.Agent) error {
 	all := a.Graph()
 	file := agentFile{Agents: []lettaAgent{}, Groups: []lettaGroup{}, Blocks: []lettaBlock{}, Files: []struct{}{},
 		Sources: []struct{}{}, Tools: []struct{}{}, MCPServers: []lettaServer{}, Skills: []lettaSkill{},
-		Metadata: map[string]string{"generated_by": "repute"}}
+		Metadata: map[string]string{generatedBy: "repute"}}
 	for _, agent := range all {
 		e.name(agent)
 	}
@@ -188,7 +196,7 @@ func (e *export) lettaLosses(a *oaf.Agent) {
 // empty ones are written. Its metadata carries the identity that Letta has no fields for.
 func (e *export) lettaAgent(a *oaf.Agent, number int) lettaAgent {
 	return lettaAgent{
-		ID: fmt.Sprintf("agent-%d", number), Name: e.name(a), Description: a.Description, AgentType: "letta_v1_agent",
+		ID: fmt.Sprintf("agent-%d", number), Name: e.name(a), Description: a.Description, AgentType: lettaType,
 		System: prompt(a), LLM: e.lettaModel(a), Embedding: defaultEmbedding(),
 		MemoryBlocks: []struct{}{}, Tools: []struct{}{}, ToolIDs: []string{}, SourceIDs: []string{}, ToolRules: []struct{}{},
 		Tags: orEmpty(a.Tags), IncludeBaseTools: true, InContext: []string{}, Messages: []struct{}{},
@@ -263,6 +271,9 @@ func (e *export) lettaServers(a *oaf.Agent, file *agentFile) []string {
 		e.serverLosses(a, s)
 		e.lostTimeout(a, s)
 		c := s.Connection
+		entry, parts := withhold(mcpEntry{URL: c.URL, Args: c.Args})
+		e.lose(len(parts) > 0, a, "mcp-configs.connection", "%s", withheld(s.Name, parts))
+		c.URL, c.Args = entry.URL, entry.Args
 		out := lettaServer{ID: fmt.Sprintf("mcp_server-%d", len(file.MCPServers)), Type: c.Type, Name: serverName(s)}
 		switch {
 		case c.Type == oaf.TransportStdio && c.Command != "":
@@ -325,8 +336,8 @@ func (e *export) lettaGroup(a *oaf.Agent, all []*oaf.Agent, out *lettaAgent, fil
 		return
 	}
 	id := fmt.Sprintf("group-%d", len(file.Groups))
-	file.Groups = append(file.Groups, lettaGroup{ID: id, AgentIDs: ids, Description: "Sub-agents of " + out.Name,
-		Manager: lettaManager{Type: "supervisor", AgentID: out.ID}})
+	file.Groups = append(file.Groups, lettaGroup{ID: id, AgentIDs: ids, Description: groupText + out.Name,
+		Manager: lettaManager{Type: supervisor, AgentID: out.ID}})
 	out.GroupIDs = []string{id}
 }
 

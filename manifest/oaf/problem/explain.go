@@ -71,8 +71,8 @@ func aboutText() []explanation {
 		{CodeReserved, true, "a text that begins with @ or a backtick without quotes, which is no YAML; it is read",
 			"put it into quotes"},
 		{CodeJSON, true, "not JSON", "check it with a JSON parser"},
-		{CodeRestriction, true, "another type than the format's in a member that restricts the agent: it would restrict nothing",
-			"use the type that the message names"},
+		{CodeRestriction, true, "a member that restricts the agent is misspelled or has another type than the format's: it would restrict nothing",
+			"use the name and the type of the format"},
 	}
 }
 
@@ -158,7 +158,7 @@ func aboutServers() []explanation {
 		{CodeNoConnection, true, "an MCP server without a connection; it cannot be reached",
 			"add connection with type and url or command"},
 		{CodeNoAddress, true, "a connection without url, or of stdio without command", "add it"},
-		{CodeSecret, true, "a secret in the file itself; runtimes do not use it", "write ${NAME} and set the variable"},
+		{CodeSecret, true, "a secret in the file itself, by its name or form; runtimes do not use it", "write ${NAME} and set the variable"},
 		{CodeServerFile, false, "one file for a server instead of a directory; it is read",
 			"use mcp-configs/{name}/config.yaml"},
 		{CodeDialect, false, "a file in the other form that published agents use; it is read",

@@ -77,7 +77,7 @@ func write(dir string, files []tree.File, replace bool) error {
 	}
 	err := tree.Write(dir, files, replace)
 	if errors.Is(err, repute.ErrConflict) {
-		return fmt.Errorf("%w: choose another directory, or remove it", err)
+		return fmt.Errorf("%s: %w: choose another directory, or remove it", dir, err)
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package oaf
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 	"repute"
 	"repute/cmd/repute/internal/cli"
 	"repute/manifest/oaf/harness"
-	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
 )
 
@@ -19,6 +17,8 @@ import (
 type Carried struct {
 	Files []string `json:"files"`
 	Notes []Note   `json:"notes"`
+	// Problems are those of the agents of an import. An agent with an error is left out.
+	Problems []Problem `json:"problems,omitempty"`
 }
 
 // Note is a part of an agent that is not carried as it is.
@@ -43,6 +43,10 @@ func notes(list []harness.Note) []Note {
 func report(p *cli.Program, c Carried, asJSON bool) error {
 	if asJSON {
 		return p.PrintJSON(c)
+	}
+	for _, bad := range c.Problems {
+		fmt.Fprintf(p.Stderr, "%s %s: %s (%s)\n", bad.Code, cli.Visible(bad.place()), cli.Visible(bad.Message),
+			cli.Visible(bad.Hint))
 	}
 	for _, n := range c.Notes {
 		label := "not carried"
@@ -118,7 +122,9 @@ func importCommand(p *cli.Program) *cobra.Command {
 		Long: `Write agents of Claude Code (a project's directory with .claude) or of Letta (an .af file) as
 agents of the Open Agent Format, each in a directory of its key. What is not carried, and
 what is guessed, such as a key that is made of a name, is listed on standard error. What the
-source does not say, such as version and license, is left out: repute oaf check names it.`,
+source does not say, such as version and license, is left out: repute oaf check names it. An
+agent with errors is left out as well, and the exit code is 1; name the publisher of agents
+whose source has none with --vendor.`,
 		Example: "  repute oaf import ./project --from claude-code --vendor acme --output ./agents",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -134,19 +140,28 @@ source does not say, such as version and license, is left out: repute oaf check 
 			}
 			c := Carried{Notes: []Note{}}
 			var files []tree.File
+			broken := 0
 			for _, in := range agents {
-				own, err := imported(p, in, vendor)
+				c.Problems = append(c.Problems, newReport(args[0], nil, in.Problems).Problems...)
+				c.Notes = append(c.Notes, notes(in.Notes)...)
+				if _, has := repute.FirstError(in.Problems); has {
+					broken++
+					continue
+				}
+				own, err := imported(in, vendor)
 				if err != nil {
 					return err
 				}
 				files = append(files, own...)
-				c.Notes = append(c.Notes, notes(in.Notes)...)
 			}
 			if err := write(output, files, false); err != nil {
 				return err
 			}
 			c.Files = names(output, files)
-			return report(p, c, asJSON)
+			if err := report(p, c, asJSON); err != nil || broken == 0 {
+				return err
+			}
+			return cli.ExitError{Code: codeDefective, Text: cli.Count(broken, "agent") + " with errors left out"}
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "claude-code or letta (required)")
@@ -178,13 +193,7 @@ func imports(source, from string) ([]harness.Import, error) {
 
 // imported returns the files of an imported agent below a directory of its key. A key that is no directory is refused:
 // the source is foreign, and could leave the directory that is written below.
-func imported(p *cli.Program, in harness.Import, vendor string) ([]tree.File, error) {
-	for _, bad := range in.Problems {
-		fmt.Fprintf(p.Stderr, "%s %s: %s\n", bad.Code, cli.Visible(bad.File), cli.Visible(bad.Message))
-	}
-	if slices.ContainsFunc(in.Problems, func(b problem.Problem) bool { return b.Severity == repute.SeverityError }) {
-		return nil, repute.Invalid("source", "an agent has errors", "mend them first")
-	}
+func imported(in harness.Import, vendor string) ([]tree.File, error) {
 	a := in.Agent
 	if a.VendorKey == "" && vendor != "" {
 		a.VendorKey, a.Slug = vendor, vendor+"/"+a.AgentKey

@@ -439,3 +439,35 @@ func TestOutputIsVisible(t *testing.T) {
 		}
 	}
 }
+
+// An agent that cannot be read keeps no other one from being imported, and its error has a place and a fix.
+func TestImportLeavesOutBrokenAgents(t *testing.T) {
+	source := t.TempDir()
+	agents := filepath.Join(source, ".claude", "agents")
+	if err := errors.Join(os.MkdirAll(agents, 0o755),
+		os.WriteFile(filepath.Join(agents, "a.md"), []byte("---\nname: a\ndescription: Writes tests: all of them\n---\n\nWork.\n"), 0o600),
+		os.WriteFile(filepath.Join(agents, "b.md"), []byte("---\nname: b\nskills: [\n---\n\nWork.\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	output := filepath.Join(t.TempDir(), "out")
+	out, err := run("import", source, "--from", "claude-code", "--vendor", "acme", "--output", output, "--json")
+	var c oaf.Carried
+	if json.Unmarshal([]byte(out), &c) != nil || err == nil || !strings.Contains(err.Error(), "1 agent with errors left out") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if len(c.Problems) != 1 || c.Problems[0].Line == 0 || c.Problems[0].Hint == "" {
+		t.Errorf("problems %+v", c.Problems)
+	}
+	if text := read(t, filepath.Join(output, "a", "AGENTS.md")); !strings.Contains(text, "Writes tests: all of them") {
+		t.Errorf("the other agent: %s", text)
+	}
+}
+
+// A conflict names the directory, which the caller may not have typed.
+func TestConflictNamesTheDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "reader")
+	must(t, "new", dir, "--vendor", "acme")
+	if _, err := run("new", dir, "--vendor", "acme"); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("%v", err)
+	}
+}
