@@ -359,13 +359,11 @@ func TestStatementsPerPage(t *testing.T) {
 			f: feedback(first: 3) { nodes { id agent { id } } } v: validations(first: 3) { nodes { id } } domainProofs { domain }
 			reputation { score summary { count } tags { tag count } tagsTotal scored { reason gates { id } } independence {
 				raters } } } } }`, first)
-		data[any](t, ask(t, s, q, nil)) // warm: connections and type lookups
-		before := proxy.statements.Load()
 		d := data[struct{ Agents struct{ Nodes []any } }](t, ask(t, s, q, nil))
 		if len(d.Agents.Nodes) != first {
 			t.Fatalf("%d agents, want %d", len(d.Agents.Nodes), first)
 		}
-		return proxy.statements.Load() - before
+		return statementsOf(t, s, proxy, q)
 	}
 	few, many := count(3), count(50)
 	t.Logf("%d statements for 3 agents, %d for 50", few, many)

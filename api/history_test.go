@@ -174,10 +174,7 @@ func TestTimeInLists(t *testing.T) {
 	count := func(first int) int64 {
 		q := fmt.Sprintf(`{ agents(first: %d, sort: feedback) { nodes {%s} }
 			leaderboard(by: reviewers, first: %d) { nodes { rank agent {%s} } } }`, first, below, first, below)
-		data[any](t, ask(t, s, q, nil)) // warm: connections and type lookups
-		before := proxy.statements.Load()
-		data[any](t, ask(t, s, q, nil))
-		return proxy.statements.Load() - before
+		return statementsOf(t, s, proxy, q)
 	}
 	if few, many := count(2), count(40); few != many || many == 0 || many > 40 {
 		t.Errorf("%d statements for 2 agents, %d for 40", few, many)
