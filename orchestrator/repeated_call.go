@@ -10,12 +10,14 @@ import (
 	"repute/store/rundb"
 )
 
-// repeatedCall is the journaled error of a call whose end is unknown, and which a person had made again.
+// repeatedCall is the journaled error of a call whose end is unknown, and which a person had made again. It is compared
+// with stored errors, so the text MUST NOT change.
 const repeatedCall = "it is unknown whether the call happened; it was made again because a person said so"
 
-// begin journals a call and charges it, or returns the one that was journaled before. A call of once that was begun
-// before, and whose end is unknown, ends here unless a person says that it is made again: then as a call of its
-// own, so that it is asked about again if that one is cut off, too.
+// begin journals a call and charges it, or returns the one that was journaled before under its key. Where a call with
+// once was begun before and its end is unknown, a person is asked. After an approval a new call is journaled under
+// the key KEY/again-N, so that the person is asked again if that one is cut off, too. After a refusal the earlier
+// call is returned as failed.
 func (c *Context) begin(ctx context.Context, r *charged) (repute.Receipt, error) {
 	key := r.Key
 	for again := 1; ; again++ {

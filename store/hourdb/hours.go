@@ -61,8 +61,9 @@ type row struct {
 	sum, net     decimal
 }
 
-// Of returns empty Hours for events in blocks, which must hold all blocks with a time. No event is stored that is after the
-// hour of the block last; where last has no time, stored events may be of any hour.
+// Of returns empty Hours for events in blocks. blocks MUST contain every block with a time; events of others count in
+// hour 0. last is the newest stored block: Write inserts hours after it with COPY, which fails if a row is there.
+// Where last has no time, Write adds all rows with an upsert.
 func Of(blocks []repute.Block, last repute.Block) *Hours {
 	h := newHours(len(blocks))
 	if !last.Time.IsZero() {
@@ -107,8 +108,8 @@ type Event struct {
 	Log    uint32
 	// Ended says that it is a revocation or an answer.
 	Ended bool
-	// Value is what a rating, a revoked rating or an answer says, in units of 10 to the power of minus Decimals; nil for
-	// other events.
+	// Value is what a rating, a revoked rating or an answer says, in units of 10 to the power of minus Decimals; nil
+	// for other events.
 	Value    *big.Int
 	Decimals uint8
 }

@@ -38,7 +38,8 @@ type offered struct {
 	Tool        string          `json:"tool"`
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema"`
-	// ReadOnlyHint is the server's own word. It only narrows what read_only permits.
+	// ReadOnlyHint is the server's own claim, which nobody verifies. With it a tool is offered under
+	// permissions.read_only and may use the paths of permissions.read. It never skips a confirmation.
 	ReadOnlyHint bool `json:"readOnlyHint,omitempty"`
 }
 

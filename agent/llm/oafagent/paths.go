@@ -35,9 +35,10 @@ func (s *server) limitsPaths() bool {
 	return len(p.AllowPaths)+len(p.DenyPaths)+len(p.ReadPaths)+len(p.WritePaths) > 0
 }
 
-// permits refuses paths that the agent's file does not permit. A path is each text in a member that names files,
-// and each other text that has the form of one. What a tool makes of other texts, such as a command, is left to the
-// server.
+// permits returns repute.ErrInvalid for an input with a path that the agent's file does not permit. reads says that
+// the tool only reads. A text is a path if its member names files or if it looks like a path. Texts in members with
+// content are not checked. Any other text, such as a command, and each absolute path in it are checked against the
+// denied places only. Without configured paths nothing is checked.
 func (s *server) permits(input json.RawMessage, reads bool) error {
 	if !s.limitsPaths() {
 		return nil
@@ -132,10 +133,13 @@ func absoluteParts(text string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, "/") || len(w) > maxPath })
 }
 
-// hint says which paths are allowed.
+// hint returns the paths that are allowed, for an error.
 func (l *pathLimits) hint() string {
-	if !l.limited {
+	switch {
+	case !l.limited:
 		return "another path"
+	case len(l.allow) == 0:
+		return "give no path: the agent's file allows paths only to tools that read"
 	}
 	return "an absolute path below one of " + strings.Join(l.allow, ", ")
 }

@@ -21,11 +21,11 @@ import (
 // separator is between the server and the tool in the names that the model sees.
 const separator = "__"
 
-// Bounds of MCP servers.
+// Bounds of MCP servers. maxAnswer is of servers over HTTP alone, and MCPEndpoint reads up to twice its MaxAnswer.
 const (
 	callTime    = 30 * time.Second // of one call where the server's configuration does not say
-	connectTime = 15 * time.Second
-	maxAnswer   = 8 << 20 // bytes on the wire
+	connectTime = 15 * time.Second // of listing the tools, with the connection
+	maxAnswer   = 8 << 20          // bytes of one answer
 )
 
 // server is an MCP server of an agent.

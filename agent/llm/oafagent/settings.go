@@ -22,8 +22,8 @@ type Settings struct {
 	MaxTokens  int64           `json:"maxTokens"`
 	MaxCostUSD json.RawMessage `json:"maxCostUsd"` // dollars, as a number or a text
 	MaxTurns   int             `json:"maxTurns"`
-	// ReadOnlyTools are tools of MCP servers that change nothing, by the names that config.tools takes: they are
-	// not confirmed. What a server says of its own tools does not count.
+	// ReadOnlyTools are tools of MCP servers that change nothing, by the names that config.tools takes. Their calls
+	// need no confirmation. A server's readOnlyHint does not have this effect.
 	ReadOnlyTools []string `json:"readOnlyTools"`
 	// IdempotentTools are tools of MCP servers that have no further effect when a call is repeated.
 	IdempotentTools []string `json:"idempotentTools"`
@@ -40,8 +40,11 @@ func SettingsOf(def *oaf.Agent) (s Settings, err error) {
 	if err := document.Decode(raw, &s); err != nil {
 		return s, err
 	}
-	if s.MaxTokens < 0 || s.MaxTurns < 0 {
-		return s, repute.Invalid("harnessConfig.repute", "has a negative bound", "1 or more")
+	if s.MaxTokens < 0 {
+		return s, repute.Invalid("harnessConfig.repute.maxTokens", "is negative", "a positive number, or 0 for no limit")
+	}
+	if s.MaxTurns < 0 {
+		return s, repute.Invalid("harnessConfig.repute.maxTurns", "is negative", "a positive number, or 0 for no limit")
 	}
 	if _, err = s.Budget(); err != nil {
 		return s, err
@@ -90,12 +93,12 @@ func identity(field string, token json.RawMessage, chain uint64, registry string
 	switch {
 	case text == "" || text == "null":
 		if chain != 0 || registry != "" {
-			return "", repute.Invalid(field+".agentId", "is missing beside chain or registry",
-				"the token id, or neither of them")
+			return "", repute.Invalid(field+".agentId", "is missing, but chain or registry is set",
+				"set agentId, or remove chain and registry")
 		}
 		return "", nil
 	case registry != "" && chain == 0:
-		return "", repute.Invalid(field+".chain", "is missing beside registry", "the id of the registry's chain")
+		return "", repute.Invalid(field+".chain", "is missing, but registry is set", "set the id of its chain")
 	case registry != "":
 		text = fmt.Sprintf("eip155:%d:%s:%s", chain, registry, text)
 	case chain != 0:

@@ -22,7 +22,7 @@ const chainID = 8_004_454
 const (
 	perBlock  = 5       // events of a block
 	tags      = 50      // different tags
-	documents = 40_000  // at most; other agents have no document
+	documents = 40_000  // at most; agents beyond this number share them
 	genesis   = 1.769e9 // seconds of the first block
 )
 
@@ -42,9 +42,9 @@ func chain() repute.Chain {
 		Reputation: common.HexToAddress("0x8004BAa17C55a88189AE136b182e5fdA19dE9b63")}
 }
 
-// fill writes an index: agents that are registered one after the other, then ratings. Agent 0 has the heavy part of the
-// ratings, three by each client, and of the others most have one. The database makes all rows, which takes a fraction of
-// the time of indexing the same events and gives the same tables.
+// fill writes an index: agents that are registered one after the other, then ratings. Agent 0 gets the first s.heavy
+// ratings, three by each client. Each other rating is from a client of its own. The database makes all rows, which
+// takes a fraction of the time of indexing the same events and gives the same tables.
 func fill(ctx context.Context, d *harness.Database, db *store.DB, s size) error {
 	if err := chaindb.AddChain(ctx, db, chain()); err != nil {
 		return err

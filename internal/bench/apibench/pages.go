@@ -99,8 +99,8 @@ func (b *bench) clientAt(n int) string {
 	return "0x" + hex.EncodeToString(sum[:20])
 }
 
-// views are all pages of the dashboard, but for the score of an agent: fill writes scores, and no epoch that one could be
-// explained from.
+// views are the pages of the dashboard but for two: the score of an agent, because fill writes no epoch that explains a
+// score, and a single run, because fill writes no runs.
 func (b *bench) views() []view {
 	fixed := func(path string) view { return view{path, func(int) string { return path }} }
 	of := func(name string, path func(n int) string) view { return view{name, path} }

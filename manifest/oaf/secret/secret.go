@@ -1,5 +1,5 @@
-// Package secret recognizes secrets that stand in the open in the files of an agent, where only references such as
-// ${NAME} belong. It judges by names and forms: a short secret under a harmless name is not recognized.
+// Package secret recognizes secrets that are written as plain text in the files of an agent, where a reference such as
+// ${NAME} belongs. It judges by names and formats: a short secret under a harmless name is not recognized.
 package secret
 
 import (
@@ -53,8 +53,9 @@ func isPlain(value string) bool {
 	return regexp.MustCompile(`^(?i)(true|false|yes|no|on|off|none|[0-9]{1,6})$`).MatchString(value)
 }
 
-// Form reports whether a text has the form of keys of known providers, or is a long random word. The digest of an
-// image, a commit and the id of an account in a path are none.
+// Form reports whether a text contains a key in the format of a known provider, or a word of 32 or more characters
+// that looks random. Lower-case hex of 32, 40 or 64 digits after "@", ":" or "/" does not count: it is the digest of
+// an image, a commit or the id of an account in a path.
 func Form(text string) bool {
 	if regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_|rk_live_|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|` +
 		`ya29\.|hf_|npm_|eyJ)[A-Za-z0-9_.-]{12}|-----BEGIN`).MatchString(text) {

@@ -13,13 +13,14 @@ import (
 	"repute"
 )
 
-// Install writes the files of an archive of agents below a directory, which it makes. The directory MUST be absent or
-// empty: repute.ErrConflict otherwise, and nothing is written, because files of two archives would be one agent.
+// Install writes the files of an archive of agents below a directory, which it creates. Without replace, a directory
+// that is not empty is repute.ErrConflict, and nothing is written, because files of two archives would mix.
 //
-// With replace, every directory at the top of the archive takes the place of the one of its name as a whole, and so
-// does the manifest of the archive; all else in the directory stays. What is replaced MUST be such a manifest, or the
-// same agent without data of version control, else it is repute.ErrConflict, and nothing is changed. agentOf returns
-// the id of the agent in a directory, empty for none. The new files are complete before the old ones go.
+// With replace, every top-level directory of the archive replaces the directory of its name, and the archive's
+// manifest file, whose name is manifest, replaces the old one. Other entries stay. A replaced directory MUST contain
+// the same agent and no data of version control: repute.ErrConflict otherwise, and nothing is changed. agentOf
+// returns the id of the agent in a directory, "" for none. All new files are written before the first old entry is
+// moved. Where a later move fails, entries that were replaced before stay so.
 func Install(dir string, files []File, replace bool, manifest string,
 	agentOf func(fsys fs.FS, dir string) string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -88,11 +89,11 @@ func replaceable(root *os.Root, top, manifest string, isSame func() bool) error 
 	}
 	agent, err := root.Lstat(path.Join(top, "AGENTS.md"))
 	if err != nil || !agent.Mode().IsRegular() || !isSame() {
-		return repute.Conflict("it has not the agent of the archive")
+		return repute.Conflict("it does not contain the same agent as the archive")
 	}
 	return fs.WalkDir(root.FS(), top, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && isIgnored(d.Name()) && d.Name() != ".DS_Store" {
-			err = repute.Conflict("it has %s, which the archive has not", name)
+			err = repute.Conflict("it contains %s, which the archive does not have and which would be lost", name)
 		}
 		return err
 	})
@@ -107,7 +108,7 @@ func swap(root *os.Root, dir string, tops []string, files []File) error {
 	lost := false
 	defer func() {
 		if !lost {
-			_ = root.RemoveAll(work) // what cannot be removed is in nobody's way
+			_ = root.RemoveAll(work) // best effort: later installs use another name
 		}
 	}()
 	if err := root.Mkdir(work+"/new", 0o755); err != nil {
