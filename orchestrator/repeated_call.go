@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"repute"
 	"repute/orchestrator/transaction"
@@ -44,7 +45,7 @@ func (c *Context) begin(ctx context.Context, r *charged) (repute.Receipt, error)
 func (c *Context) settleOpen(ctx context.Context, r *charged, open repute.Receipt) (repute.Receipt, error) {
 	shown := string(r.Request)
 	if len(shown) > 2000 {
-		shown = shown[:2000] + "…"
+		shown = strings.ToValidUTF8(shown[:2000], "") + "…"
 	}
 	err := c.Confirm(ctx, "again/"+open.Key, fmt.Sprintf("make the call %s with %s again: it had begun when its process "+
 		"ended, so that it is unknown whether it happened", r.Ref, shown))

@@ -72,7 +72,7 @@ func OfAttempt(attempt int, key string) bool {
 // Shorten bounds a text that is stored with a phase, in bytes.
 func Shorten(s string) string {
 	if len(s) > 4000 {
-		return s[:4000] + "…"
+		return strings.ToValidUTF8(s[:4000], "") + "…"
 	}
 	return s
 }

@@ -14,7 +14,7 @@ import (
 func AgentsOfDomains(ctx context.Context, tx pgx.Tx, shared, domains []string, limit int) (map[string][]Link, error) {
 	rows, err := tx.Query(ctx, `
 		select a.chain_id, c.identity, a.token_id, k.domain, a.owner, a.wallet, m.payout, x.named, x.confirmed,
-			coalesce(m.declared, 0), coalesce(m.verified, 0), 0::bigint, null::text
+			coalesce(m.declared, 0), coalesce(m.verified, 0), 0::bigint
 		from unnest($1::text[]) as k(domain)
 		left join manifests m on m.domain = k.domain and m.state = 'ok' and `+denied+` is null
 		cross join lateral (

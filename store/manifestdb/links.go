@@ -65,12 +65,11 @@ type linkRow struct {
 	declared         int
 	verified         int
 	intents          int64
-	price            *string
 }
 
 func (l *linkRow) into() []any {
 	return []any{&l.chain, &l.registry, &l.token, &l.domain, &l.owner, &l.wallet, &l.payout, &l.named, &l.confirmed,
-		&l.declared, &l.verified, &l.intents, &l.price}
+		&l.declared, &l.verified, &l.intents}
 }
 
 func (l *linkRow) id() repute.AgentID {
@@ -99,8 +98,8 @@ func (l *linkRow) links(shared []string) (out []Link) {
 // pairColumns are the columns of linkRow, of manifest m, agent a and its chain c.
 const pairColumns = `a.chain_id, c.identity, a.token_id, m.domain, a.owner, a.wallet, m.payout, `
 
-// endColumns are the last columns of linkRow but its price.
-const endColumns = `, m.declared, m.verified, (select count(*) from manifest_intents i where i.domain = m.domain), `
+// endColumns are the last columns of linkRow.
+const endColumns = `, m.declared, m.verified, (select count(*) from manifest_intents i where i.domain = m.domain)`
 
 // lowestPrice is the SQL of the lowest known price of the manifests m that are read of agent a.
 const lowestPrice = `(min((select min(i.price) from manifest_intents i where i.domain = m.domain))
@@ -126,7 +125,7 @@ func linksOf(ctx context.Context, tx pgx.Tx, shared []string, domain string) ([]
 				order by 1, 2 limit $2)
 			union (select a.chain_id, a.token_id from m cross join chains c
 				join agents a on a.chain_id = c.chain_id and a.owner = m.payout order by 1, 2 limit $2))
-		select `+pairColumns+`n.chain_id is not null, coalesce(n.confirmed, false)`+endColumns+`null::text
+		select `+pairColumns+`n.chain_id is not null, coalesce(n.confirmed, false)`+endColumns+`
 		from m cross join (select chain_id, token_id from named union select chain_id, token_id from paid) k
 		join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id)
 		join chains c on c.chain_id = a.chain_id
@@ -162,7 +161,7 @@ func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.
 		with k as materialized (
 			select a.* from unnest($1::bigint[], $2::numeric[]) as x(chain_id, token_id)
 			join agents a on (a.chain_id, a.token_id) = (x.chain_id, x.token_id))
-		select `+pairColumns+`true, `+docdb.ProvenDomain("p", "m.domain")+endColumns+lowestPrice+`
+		select `+pairColumns+`true, `+docdb.ProvenDomain("p", "m.domain")+endColumns+`, `+lowestPrice+`
 		from k a
 		join chains c on c.chain_id = a.chain_id
 		join uris u on u.id = a.uri_id
@@ -171,7 +170,7 @@ func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.
 		left join uris p on p.id = w.uri_id
 		where `+docdb.DeniedDocument("u", "a")+` is null
 		union all
-		select `+pairColumns+`false, false`+endColumns+`null::text
+		select `+pairColumns+`false, false`+endColumns+`, null::text
 		from k a
 		join chains c on c.chain_id = a.chain_id
 		join manifests m on m.payout = a.wallet and m.state = 'ok' and m.verified > 0 and `+denied+` is null
@@ -183,10 +182,11 @@ func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.
 	}
 	out := map[repute.AgentID]Summary{}
 	var l linkRow
-	_, err = pgx.ForEachRow(rows, l.into(), func() error {
+	var price *string
+	_, err = pgx.ForEachRow(rows, append(l.into(), &price), func() error {
 		if links := l.links(shared); len(links) > 0 {
 			keepBest(out, l.id(), Summary{Domain: l.domain, Declared: l.declared, Verified: l.verified,
-				Intents: l.intents, Price: l.price, How: links[0].How, Proven: links[0].Proven, Named: l.named})
+				Intents: l.intents, Price: price, How: links[0].How, Proven: links[0].Proven, Named: l.named})
 		}
 		return nil
 	})
