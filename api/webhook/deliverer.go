@@ -36,7 +36,10 @@ type Clock interface {
 // systemClock is the Clock of the machine.
 type systemClock struct{}
 
-func (systemClock) Now() time.Time                             { return time.Now() }
+// Now returns the time of the machine.
+func (systemClock) Now() time.Time { return time.Now() }
+
+// Pause waits as repute.Pause.
 func (systemClock) Pause(ctx context.Context, d time.Duration) { repute.Pause(ctx, d) }
 
 // Options configure a Deliverer. Feed and Client are required.

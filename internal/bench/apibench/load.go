@@ -31,6 +31,7 @@ type conn struct {
 // refusal is an answer with another status than 200.
 type refusal struct{ text string }
 
+// Error returns what the server said.
 func (r *refusal) Error() string { return r.text }
 
 // answers are how requests were answered.
