@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"repute"
 	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
 )
@@ -15,6 +16,19 @@ const (
 	licenseName = "LICENSE"
 	readmeName  = "README.md"
 )
+
+// CheckIdentity refuses an agent that cannot be generated or packed, because it has no vendor, key or version: agents with
+// a direct prompt may leave them out.
+func (a *Agent) CheckIdentity() error {
+	for _, field := range []struct{ name, value, example string }{{"vendorKey", a.VendorKey, "acme"},
+		{"agentKey", a.AgentKey, "code-reviewer"}, {"version", a.Version, `"1.0.0"`}} {
+		if field.value == "" {
+			return repute.Invalid(field.name, "is missing in "+ManifestName,
+				"add a line such as "+field.name+": "+field.example)
+		}
+	}
+	return nil
+}
 
 // Generate returns README.md and LICENSE where they are missing, and where they were generated of an earlier AGENTS.md
 // and nobody has edited them. They are derived from the agent alone, so that equal agents get equal files. edited names

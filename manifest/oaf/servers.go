@@ -40,7 +40,18 @@ func parseServer(name string, files []tree.File, list *problem.List) Server {
 			s.Files = append(s.Files, f)
 		}
 	}
-	if !configured {
+	if other := tree.Misspelled(files, SelectionName); other != "" {
+		s.Selection = Selection{Present: true, Strategy: StrategySubset} // of no tool: it was meant to restrict them
+		list.Suggest(problem.CodeRestriction, problem.Place{File: path.Join(s.Dir, other)}, "rename it to "+SelectionName,
+			"is not %s, and names have an upper and a lower case", SelectionName)
+	}
+	if list.HasError(path.Join(s.Dir, SelectionName)) {
+		s.Selection = Selection{Present: true, Strategy: StrategySubset} // of no tool: it cannot be read
+	}
+	if other := tree.Misspelled(files, "config.yaml"); !configured && other != "" {
+		list.Suggest(problem.CodeNoConfig, problem.Place{File: path.Join(s.Dir, other)}, "rename it to config.yaml",
+			"is not config.yaml, and names have an upper and a lower case")
+	} else if !configured && !list.HasError(path.Join(s.Dir, "config.yaml")) {
 		list.Add(problem.CodeNoConfig, problem.Place{File: s.Dir}, "has no config.yaml")
 	}
 	if !s.Selection.Present {

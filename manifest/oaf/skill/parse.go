@@ -32,7 +32,12 @@ func Parse(dir, where string, files []tree.File, l *problem.List) (s Skill, ok b
 	file := path.Join(where, FileName)
 	at := slices.IndexFunc(files, func(f tree.File) bool { return f.Path == FileName })
 	if at < 0 {
-		l.Add(problem.CodeNoSkillFile, problem.Place{File: where}, "has no %s", FileName)
+		if other := tree.Misspelled(files, FileName); other != "" {
+			l.Suggest(problem.CodeNoSkillFile, problem.Place{File: path.Join(where, other)}, "rename it to "+FileName,
+				"there is no %s, and names have an upper and a lower case", FileName)
+		} else if !l.HasError(file) {
+			l.Add(problem.CodeNoSkillFile, problem.Place{File: where}, "has no %s", FileName)
+		}
 		return s, false
 	}
 	for i, f := range files {
@@ -165,6 +170,7 @@ func (s *Skill) check(o *frontmatter.Object) {
 	if n := utf8.RuneCountInString(s.Compatibility); n > MaxCompatibility {
 		o.Report(problem.CodeSkillCompat, "compatibility", "has %d characters, at most %d are allowed", n, MaxCompatibility)
 	}
+	o.CheckComment("name", "description")
 	o.Unknown(problem.CodeSkillMember, frontmatter.Members{"": {Names: members()}})
 	for _, key := range o.Keys() {
 		if slices.Contains(members(), key) && key != ToolsMember && o.IsFlow(key) {
