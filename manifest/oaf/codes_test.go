@@ -227,6 +227,7 @@ func yields() map[string]struct {
 		problem.CodeSecret:       {server(http + "auth: {type: bearer, token: abc}\n"), "mcp-configs/s/config.yaml:2 /auth/token"},
 		problem.CodeServerFile:   {next("mcp-configs/s.yaml", http), "mcp-configs/s.yaml:0 "},
 		problem.CodeDialect:      {server(http + "rate_limiting: {requests_per_second: 1}\n"), "mcp-configs/s/config.yaml:2 /rate_limiting"},
+		problem.CodeBraces:       {server(http + "permissions: {deny_paths: [\"*.{pem,key}\"]}\n"), "mcp-configs/s/config.yaml:2 /permissions/deny_paths"},
 		problem.CodeNoConfig:     {next("mcp-configs/s/ActiveMCP.json", "{}"), "mcp-configs/s:0 "},
 		problem.CodeNoSelection:  {next("mcp-configs/s/config.yaml", http), "mcp-configs/s:0 "},
 		problem.CodeVersionName:  {next("versions/1.0.0/AGENTS.md", manifestOf()), "versions/1.0.0:0 "},

@@ -100,6 +100,7 @@ const (
 	CodeDialect      = "IO804"
 	CodeNoConfig     = "WO805"
 	CodeNoSelection  = "IO806"
+	CodeBraces       = "WO807"
 	CodeVersionName  = "WO810"
 	CodeVersionOther = "WO811"
 )

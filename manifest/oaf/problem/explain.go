@@ -178,6 +178,8 @@ func aboutServers() []explanation {
 		{CodeNoConfig, true, "a directory of mcp-configs/ without config.yaml", "add config.yaml"},
 		{CodeNoSelection, false, "no ActiveMCP.json: every tool of the server is given to the model",
 			"select the tools that are needed"},
+		{CodeBraces, true, "a path of permissions with braces, which are no part of patterns; runtimes refuse the server",
+			"write one path for each alternative"},
 		{CodeVersionName, true, "a directory of versions/ that is no v and a version", "name it like v1.0.0"},
 		{CodeVersionOther, true, "an AGENTS.md of versions/ with another version than its directory's",
 			"rename the directory"},
