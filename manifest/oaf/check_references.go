@@ -126,7 +126,8 @@ func (a *Agent) checkDenied(o *frontmatter.Object, list *problem.List) {
 	for _, s := range a.LocalSkills {
 		for _, tool := range s.AllowedTools {
 			if a.Denies(tool) {
-				at := problem.Place{File: path.Join(skillsDir, s.Dir, skill.FileName), Path: "/" + skill.ToolsMember}
+				at := problem.Place{File: path.Join(skillsDir, s.Dir, skill.FileName), Path: "/" + skill.ToolsMember,
+					Line: s.ToolsLine}
 				list.Add(problem.CodeDenied, at, "the skill asks for %.80q, which the agent denies", tool)
 			}
 		}

@@ -192,7 +192,7 @@ func yields() map[string]struct {
 		problem.CodeConflict: {having("packs: [{pack: b, version: 1.0.0}, {pack: b, version: 2.0.0}]"), "AGENTS.md:11 /packs/1/version"},
 		problem.CodeSelf:     {having("agents: [{vendor: acme, agent: helper}]"), "AGENTS.md:11 /agents/0"},
 		problem.CodeDenied: {of("AGENTS.md", manifestOf("config: {tools: {denied: [bash]}}"), "skills/x/SKILL.md",
-			"---\nname: x\ndescription: d\nallowed-tools: Bash(git:*)\n---\n\nDo it.\n"), "skills/x/SKILL.md:0 /allowed-tools"},
+			"---\nname: x\ndescription: d\nallowed-tools: Bash(git:*)\n---\n\nDo it.\n"), "skills/x/SKILL.md:4 /allowed-tools"},
 		problem.CodeToolRequired: {asking([]string{"a"}, SelectedTool{Name: "b", Enabled: true, Required: true,
 			at: problem.Place{File: "mcp-configs/s/ActiveMCP.json", Line: 3}}), "mcp-configs/s/ActiveMCP.json:3 "},
 		problem.CodeToolUnknown: {asking([]string{"a"}, SelectedTool{Name: "b*", Enabled: true,

@@ -86,7 +86,9 @@ func (s *Skill) read(o *frontmatter.Object) {
 	} else if o.Has("metadata") {
 		o.Report(problem.CodeType, "metadata", "is no object")
 	}
-	s.AllowedTools = tools(o)
+	if s.AllowedTools = tools(o); o.Has(ToolsMember) {
+		s.ToolsLine = o.At(ToolsMember).Line
+	}
 	s.keepUnknown(o)
 	s.check(o)
 }
