@@ -48,7 +48,7 @@ func (a *Agent) regenerate() (files []tree.File, edited []string) {
 	for _, f := range a.generated() {
 		switch have := a.file(f.Path); {
 		case have == nil || string(have.Data) == string(f.Data):
-		case a.isGenerated(have):
+		case have.Path == f.Path && a.isGenerated(have):
 			files = append(files, f)
 		default:
 			edited = append(edited, f.Path)
@@ -64,9 +64,10 @@ func (a *Agent) generated() []tree.File {
 		{Path: readmeName, Data: []byte(readme + generatedMark(readme))}}
 }
 
-// file returns a file of the agent's directory, nil where there is none.
+// file returns a file of the agent's directory, nil where there is none. Names that differ in letter case alone are one
+// file on some systems.
 func (a *Agent) file(name string) *tree.File {
-	at := slices.IndexFunc(a.Files, func(f tree.File) bool { return f.Path == name })
+	at := slices.IndexFunc(a.Files, func(f tree.File) bool { return strings.EqualFold(f.Path, name) })
 	if at < 0 {
 		return nil
 	}

@@ -73,7 +73,7 @@ func (a *Agent) checkLicenseFile(list *problem.List) {
 	ids := slices.DeleteFunc(strings.FieldsFunc(a.License, func(r rune) bool { return strings.ContainsRune(" ()", r) }),
 		func(word string) bool { return word == "AND" || word == "OR" })
 	if has != "" && !slices.ContainsFunc(ids, func(id string) bool { return !isOther(id) }) {
-		list.Add(problem.CodeLicenseFile, problem.Place{File: a.Files[at].Path}, "is of the family %s, and license is %.80q",
+		list.Add(problem.CodeLicenseFile, problem.Place{File: a.Files[at].Path}, "has the text of %s, and license is %.80q",
 			has, a.License)
 	}
 }

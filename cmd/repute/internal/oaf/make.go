@@ -142,10 +142,14 @@ directory.`,
 			if err != nil {
 				return err
 			}
-			return p.WriteFile(output, func(w io.Writer) error {
+			err = p.WriteFile(output, func(w io.Writer) error {
 				_, err := w.Write(data)
 				return err
 			})
+			if err == nil && output != "-" {
+				fmt.Fprintln(p.Stdout, cli.Visible(output))
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&output, "output", "", "name of the archive, or - for standard output (required)")

@@ -293,11 +293,19 @@ func TestArchiveIsNotPacked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "helper")
 	must(t, "new", dir, "--vendor", "acme")
 	archive := filepath.Join(dir, "helper.oaf")
-	must(t, "pack", dir, "--output", archive)
+	if out := must(t, "pack", dir, "--output", archive); out != archive+"\n" {
+		t.Errorf("pack says %q", out)
+	}
 	first := read(t, archive)
 	must(t, "pack", dir, "--output", archive)
 	if read(t, archive) != first {
 		t.Error("the second archive differs")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "license"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run("pack", dir, "--output", archive); !errors.Is(err, repute.ErrInvalid) || read(t, archive) != first {
+		t.Errorf("an archive that nobody could unpack: %v", err)
 	}
 }
 
