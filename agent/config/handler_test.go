@@ -56,7 +56,8 @@ func TestPathsFollowTheFile(t *testing.T) {
 	dir := t.TempDir()
 	const text = `agent: {id: "1", key: "file:key", rpc: "http://a"}
 policy: {uri: policy.json}
-models: {default: m, table: {m: {provider: openai, model: x, key: "file:secrets/m"}, n: {provider: openai, model: x, key: "env:K"}}}
+models:
+  table: {m: {provider: openai, model: x, key: "file:secrets/m"}, n: {provider: openai, model: x, key: "env:K"}}
 profile: {name: a}
 validation: {answerer: treasury}
 capabilities:
@@ -72,7 +73,8 @@ capabilities:
 		t.Fatal(err)
 	}
 	t.Chdir(filepath.Dir(dir)) // a relative name of the file has the same effect
-	c, err := config.Load(filepath.Join(filepath.Base(dir), "agent.yaml"), env(map[string]string{"AGENT_POLICY_URI": "p.json"}))
+	c, err := config.Load(filepath.Join(filepath.Base(dir), "agent.yaml"),
+		env(map[string]string{"AGENT_POLICY_URI": "p.json"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,8 @@ capabilities:
 		}
 		got = append(got, line)
 	}
-	want := []string{"file:" + dir + "/key", "p.json", "file:" + dir + "/secrets/m", "env:K", dir + "/sub|" + dir + "/work ./arg",
+	want := []string{"file:" + dir + "/key", "p.json", "file:" + dir + "/secrets/m", "env:K", dir + "/sub|" + dir +
+		"/work ./arg",
 		dir + "|/bin/work", dir + "|" + dir + "/bin/server", "/srv|npx server", "|" + filepath.Join(dir, "../b"), "|" + dir, "|"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)

@@ -17,8 +17,8 @@ const (
 	readmeName  = "README.md"
 )
 
-// CheckIdentity refuses an agent that cannot be generated or packed, because it has no vendor, key or version: agents with
-// a direct prompt may leave them out.
+// CheckIdentity refuses an agent whose files cannot be generated or packed, because it has no vendor, key or version.
+// Agents with a direct prompt may leave them out.
 func (a *Agent) CheckIdentity() error {
 	for _, field := range []struct{ name, value, example string }{{"vendorKey", a.VendorKey, "acme"},
 		{"agentKey", a.AgentKey, "code-reviewer"}, {"version", a.Version, `"1.0.0"`}} {

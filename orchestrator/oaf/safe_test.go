@@ -181,6 +181,21 @@ func TestFallbackEndsWithTheWall(t *testing.T) {
 	}
 }
 
+// The summary of a run says that it has a part of a long answer alone, and is cut at a whole character.
+func TestLongSummarySaysThatItIsCut(t *testing.T) {
+	h := newHouse(t, modeltest.New(modeltest.Turn{Text: "x" + strings.Repeat("é", 10<<10)}))
+	h.start("", agent("writer", nil))
+	run := h.ended(h.submit("acme-writer", policy.Bounds{}))
+	phases, err := rundb.Phases(t.Context(), h.db, run.ID)
+	ok(t, err)
+	var s standard.Summary
+	ok(t, json.Unmarshal(phases[repute.PhaseSummarize-1].Result, &s))
+	if run.Status != repute.RunCompleted || s.Text != "x"+strings.Repeat("é", 8<<10-1) || len(s.Warnings) != 1 ||
+		!strings.Contains(s.Warnings[0], "20481 bytes, of which 16384 are shown") {
+		t.Errorf("%s: %s, %d bytes, %q", run.Status, run.Error, len(s.Text), s.Warnings)
+	}
+}
+
 // What an agent remembers belongs to the caller who gave the task: another caller who names the same session, or
 // searches, finds nothing of it.
 func TestMemoryOfCallers(t *testing.T) {
