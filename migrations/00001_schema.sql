@@ -1426,7 +1426,7 @@ comment on table run_calls is 'Calls that the runtime made for an agent: the rec
 comment on column run_calls.key is 'Idempotency key of the call; empty without one.';
 comment on column run_calls.ref is 'What was called.';
 comment on column run_calls.done is 'Whether its outcome is stored.';
-comment on column run_calls.uncertain is 'Whether the call may have had an effect that nobody confirmed, and a repetition would have another one: a retry of the task keeps it.';
+comment on column run_calls.uncertain is 'Whether the call had an effect, or may have had one, that a repetition would have again: a retry of the task keeps the call, and none makes another plan.';
 
 create table run_events (
     root_id text        references runs on delete cascade,

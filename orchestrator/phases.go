@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"repute"
@@ -431,8 +432,10 @@ func (w *work) summarize(ctx context.Context) outcome {
 	s, err := with(ctx, w, repute.PhaseSummarize, func(ctx context.Context, c *Context) (standard.Summary, error) {
 		return w.agent.Summarize(ctx, w.asked(), w.done, w.checked, c)
 	})
-	if len(s.Text) > standard.MaxStepText*4 {
-		s.Text = s.Text[:standard.MaxStepText*4]
+	if most := standard.MaxStepText * 4; len(s.Text) > most {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the text has %d bytes, of which %d are shown: the result of its step "+
+			"has more of it", len(s.Text), most))
+		s.Text = strings.ToValidUTF8(s.Text[:most], "")
 	}
 	w.summary = s
 	if err == nil {

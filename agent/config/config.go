@@ -135,8 +135,8 @@ type Capability struct {
 
 // Handler is the work behind a capability: exactly one of Exec, HTTP, MCP, Task and OAF.
 type Handler struct {
-	Exec   []string          `json:"exec" doc:"program and arguments; input on standard input, output on standard output"`
-	Dir    string            `json:"dir" doc:"where the program of exec or mcp.command runs"`
+	Exec   []string          `json:"exec" doc:"path of a program and its arguments; input on standard input, output on standard output"`
+	Dir    string            `json:"dir" doc:"where the program of exec or mcp.command runs; the directory of this file"`
 	Env    map[string]string `json:"env" doc:"its environment, which is empty otherwise"`
 	Memory int64             `json:"memory" doc:"exec: MiB of address space of each process" default:"512"`
 	CPU    Seconds           `json:"cpu" doc:"exec: seconds of CPU time of each process" default:"10"`
@@ -148,7 +148,7 @@ type Handler struct {
 
 // OAF is an agent of the Open Agent Format, which a model of Models drives.
 type OAF struct {
-	Dir        string `json:"dir" doc:"directory with the agent's AGENTS.md, relative to this file"`
+	Dir        string `json:"dir" doc:"directory with the agent's AGENTS.md"`
 	Programs   bool   `json:"programs" doc:"run programs that the agent brings: MCP servers on standard input and output, without limits, and scripts of skills, with limits"`
 	Env        List   `json:"env" doc:"variables of the environment that the agent's files may name as ${NAME}; no others are read"`
 	MaxTokens  int64  `json:"max_tokens" doc:"tokens that the model may read and write in one call; 0: no bound"`

@@ -2,8 +2,11 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,24 +51,53 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-// The directory of an OAF agent is relative to the file, wherever the process was started.
-func TestOAFDirectory(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "agent.yaml")
-	for dir, want := range map[string]string{"./a": filepath.Join(filepath.Dir(file), "a"), "../b": filepath.Join(filepath.Dir(file), "../b"),
-		".": filepath.Dir(file), "/srv/c": "/srv/c"} {
-		text := withHandler("{oaf: {dir: " + dir + "}}\n    validates: {oaf: {dir: " + dir + "}}")
-		text = append(text, "\nvalidation: {answerer: treasury}\n"...)
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
+// Every relative path of the file follows its directory, wherever the process was started; others stay as they are.
+func TestPathsFollowTheFile(t *testing.T) {
+	dir := t.TempDir()
+	const text = `agent: {id: "1", key: "file:key", rpc: "http://a"}
+policy: {uri: policy.json}
+models:
+  table: {m: {provider: openai, model: x, key: "file:secrets/m"}, n: {provider: openai, model: x, key: "env:K"}}
+profile: {name: a}
+validation: {answerer: treasury}
+capabilities:
+`
+	const capability = "  - {name: c%d, version: 1.0.0, inputSchema: {}, outputSchema: {}, handler: %s, validates: %[2]s}\n"
+	file1 := text
+	handlers := []string{"{exec: [./work, ./arg], dir: sub}", "{exec: [/bin/work]}", "{mcp: {command: [bin/server], tool: t}}",
+		"{mcp: {command: [npx, server], tool: t}, dir: /srv}", "{oaf: {dir: ../b}}", "{oaf: {dir: .}}", "{http: \"http://a\"}"}
+	for i, h := range handlers {
+		file1 += fmt.Sprintf(capability, i, h)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "agent.yaml"), []byte(file1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(dir)) // a relative name of the file has the same effect
+	c, err := config.Load(filepath.Join(filepath.Base(dir), "agent.yaml"),
+		env(map[string]string{"AGENT_POLICY_URI": "p.json"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{c.Agent.Key, c.Policy.URI, c.Models.Table["m"].Key, c.Models.Table["n"].Key}
+	for i := range c.Capabilities {
+		own, judge := c.Capabilities[i].Handler, *c.Capabilities[i].Validates
+		if !reflect.DeepEqual(own, judge) {
+			t.Errorf("%s: validates differs: %+v, %+v", handlers[i], own, judge)
 		}
-		c, err := config.Load(file, env(nil))
-		if err != nil {
-			t.Fatal(err)
+		line := own.Dir + "|" + strings.Join(own.Exec, " ")
+		if own.MCP != nil {
+			line += strings.Join(own.MCP.Command, " ")
 		}
-		if h := c.Capabilities[0]; h.Handler.OAF.Dir != want || h.Validates.OAF.Dir != want {
-			t.Errorf("%s: %s, %s, want %s", dir, h.Handler.OAF.Dir, h.Validates.OAF.Dir, want)
+		if own.OAF != nil {
+			line += own.OAF.Dir
 		}
+		got = append(got, line)
+	}
+	want := []string{"file:" + dir + "/key", "p.json", "file:" + dir + "/secrets/m", "env:K", dir + "/sub|" + dir +
+		"/work ./arg",
+		dir + "|/bin/work", dir + "|" + dir + "/bin/server", "/srv|npx server", "|" + filepath.Join(dir, "../b"), "|" + dir, "|"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
 	}
 }
 

@@ -31,27 +31,22 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 			return nil, err
 		}
 	}
-	c, err := Parse(text, getenv)
+	if path == "" {
+		return Parse(text, getenv)
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
-		return c, err
+		return nil, fmt.Errorf("config: the directory of %s: %w", path, err)
 	}
-	c.locate(filepath.Dir(path))
-	return c, nil
+	return parse(text, dir, getenv)
 }
 
-// locate makes the directories of OAF agents relative to that of the file which names them.
-func (c *Config) locate(dir string) {
-	for i := range c.Capabilities {
-		for _, h := range []*Handler{&c.Capabilities[i].Handler, c.Capabilities[i].Validates} {
-			if h != nil && h.OAF != nil && !filepath.IsAbs(h.OAF.Dir) {
-				h.OAF.Dir = filepath.Join(dir, h.OAF.Dir)
-			}
-		}
-	}
-}
+// Parse is Load of a text in no file: its relative paths stay as they are.
+func Parse(text []byte, getenv func(string) string) (*Config, error) { return parse(text, "", getenv) }
 
-// Parse is Load of a text.
-func Parse(text []byte, getenv func(string) string) (*Config, error) {
+// parse reads a text whose relative paths follow a directory, an absolute one or "" for none. Those of the environment
+// follow the working directory.
+func parse(text []byte, dir string, getenv func(string) string) (*Config, error) {
 	c := &Config{}
 	if len(strings.TrimSpace(string(text))) > 0 {
 		raw, err := strictjson.FromYAML("config", text, "see docs/reference/agent.md")
@@ -62,6 +57,7 @@ func Parse(text []byte, getenv func(string) string) (*Config, error) {
 			return nil, err
 		}
 	}
+	c.locate(dir)
 	if err := c.environment(getenv); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type Bounds struct {
 	ToolCalls int           // calls of tools, 50 when 0
 	ToolBytes int           // bytes of one result that the model sees, 64 KiB when 0
 	AllBytes  int           // bytes of all results, 1 MiB when 0
-	Wall      time.Duration // of the whole conversation, 5 minutes when 0
+	Wall      time.Duration // of the whole conversation with what precedes and follows it, 5 minutes when 0; see Within
 }
 
 // Defaults of Bounds.
@@ -95,25 +95,8 @@ type conversation struct {
 }
 
 // Run has the conversation that begins with a message of the user. repute.ErrLimited: a bound or a budget
-// is used up. The Answer has the turns, calls and tokens also on an error.
+// is used up. The Answer has the turns, calls and tokens also on an error. The caller bounds the time by Within.
 func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
-	return Within(ctx, l.Bounds.Wall, func(ctx context.Context) (Answer, error) { return l.converse(ctx, user) })
-}
-
-// Within does the work of a conversation in the time that Bounds.Wall gives the whole of it. repute.ErrLimited: the
-// time is used up.
-func Within(ctx context.Context, wall time.Duration, do func(context.Context) (Answer, error)) (Answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(wall, DefaultWall), errWall)
-	defer cancel()
-	answer, err := do(ctx)
-	if err != nil && errors.Is(context.Cause(ctx), errWall) {
-		err = errWall
-	}
-	return answer, err
-}
-
-// converse is Run without its bound of time.
-func (l *Loop) converse(ctx context.Context, user string) (Answer, error) {
 	c := &conversation{Loop: l, tools: make(map[string]*Tool, len(l.Tools)),
 		messages: []Message{{Role: RoleUser, Text: user}}}
 	for i := range l.Tools {
@@ -129,6 +112,18 @@ func (l *Loop) converse(ctx context.Context, user string) (Answer, error) {
 	}
 }
 
+// Within does the work of a conversation in the time that Bounds.Wall gives the whole of it. repute.ErrLimited: the
+// time is used up.
+func Within(ctx context.Context, wall time.Duration, do func(context.Context) (Answer, error)) (Answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(wall, DefaultWall), errWall)
+	defer cancel()
+	answer, err := do(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errWall) {
+		err = errWall
+	}
+	return answer, err
+}
+
 // errWall is returned when the time of a conversation is used up.
 var errWall = fmt.Errorf("wall time: the conversation took too long: %w", repute.ErrLimited)
 
@@ -142,7 +137,7 @@ func (c *conversation) turn(ctx context.Context, n int) (done bool, err error) {
 		return false, fmt.Errorf("model %s, turn %d: %w", c.ModelName, n, err)
 	}
 	if reply.Stop == StopRefused || reply.Stop == StopLength || len(reply.Calls) == 0 {
-		c.answer.Text = bounded(reply.Text, maxText)
+		c.answer.Text = shortened(reply.Text, maxText, "answer")
 		return true, c.stopped(reply.Stop)
 	}
 	results := make([]ToolResult, 0, len(reply.Calls))
@@ -157,7 +152,7 @@ func (c *conversation) turn(ctx context.Context, n int) (done bool, err error) {
 		}
 		results = append(results, result)
 	}
-	c.messages = append(c.messages, Message{Role: RoleAssistant, Text: bounded(reply.Text, maxText),
+	c.messages = append(c.messages, Message{Role: RoleAssistant, Text: shortened(reply.Text, maxText, "message"),
 		Calls: sendable(reply.Calls)},
 		Message{Role: RoleTool, Results: results})
 	return false, nil
@@ -260,11 +255,15 @@ func (c *conversation) run(ctx context.Context, call ToolCall) (string, error) {
 
 // cut shortens a result that is too long for the model.
 func (c *conversation) cut(text string) string {
-	most := cmp.Or(c.Bounds.ToolBytes, DefaultToolBytes)
+	return shortened(text, cmp.Or(c.Bounds.ToolBytes, DefaultToolBytes), "result")
+}
+
+// shortened returns the beginning of a text, as UTF-8 without NUL; one that is cut says so at its end.
+func shortened(text string, most int, what string) string {
 	if len(text) <= most {
 		return bounded(text, most)
 	}
-	return bounded(text, most) + fmt.Sprintf("\n[cut: the result has %d bytes, %d are shown]", len(text), most)
+	return bounded(text, most) + fmt.Sprintf("\n[cut: the %s has %d bytes, %d are shown]", what, len(text), most)
 }
 
 // object returns the input of a call as a JSON object. Missing input is an empty one. A repeated member is refused,

@@ -40,7 +40,9 @@ func ask(t *testing.T, provider string, s *modeltest.Server, change func(*llm.Lo
 	if change != nil {
 		change(l)
 	}
-	return l.Run(t.Context(), "What is the sum?")
+	return llm.Within(t.Context(), l.Bounds.Wall, func(ctx context.Context) (llm.Answer, error) {
+		return l.Run(ctx, "What is the sum?")
+	})
 }
 
 // isObject reports whether a text is a JSON object.
@@ -175,6 +177,17 @@ func TestLargeResults(t *testing.T) {
 	for _, text := range seen[2].Texts {
 		if len(text) > 1200 {
 			t.Errorf("a text has %d bytes", len(text))
+		}
+	}
+}
+
+// An answer that is too long is cut, and says so with its whole size.
+func TestLongAnswerSaysThatItIsCut(t *testing.T) {
+	const most = 128 << 10
+	for size, note := range map[int]string{most: "", most + 5: "\n[cut: the answer has 131077 bytes, 131072 are shown]"} {
+		a, err := ask(t, "anthropic", modeltest.New(modeltest.Turn{Text: strings.Repeat("x", size)}), nil)
+		if err != nil || len(a.Text) != most+len(note) || !strings.HasSuffix(a.Text, note) {
+			t.Errorf("%d bytes: %d bytes, %v", size, len(a.Text), err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package oaf
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ func checkManifest(a *Agent, o *frontmatter.Object, list *problem.List) {
 	checkRequired(a, o)
 	checkIdentity(a, o)
 	checkLengths(a, o)
+	o.CheckComment("name", "description", "author")
 	checkValues(a, o)
 	checkBody(a, list)
 }
@@ -68,6 +70,9 @@ func checkIdentity(a *Agent, o *frontmatter.Object) {
 		o.Report(problem.CodeSlug, "slug", "%.80q is not vendorKey/agentKey", a.Slug)
 	case a.VendorKey != "" && a.AgentKey != "" && a.Slug != a.VendorKey+"/"+a.AgentKey:
 		o.Report(problem.CodeSlugOther, "slug", "%.80q is not %.80q", a.Slug, a.VendorKey+"/"+a.AgentKey)
+	}
+	if dir := path.Base(a.Dir); a.AgentKey != "" && dir != "." && dir != a.AgentKey {
+		o.Report(problem.CodeDirectory, "agentKey", "%.80q is in the directory %.80q", a.AgentKey, dir)
 	}
 	if a.License != "" && !isLicense(a.License) {
 		o.Report(problem.CodeSPDX, "license", "%.80q is no SPDX expression", a.License)

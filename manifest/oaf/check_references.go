@@ -18,6 +18,8 @@ func checkReferences(a *Agent, o *frontmatter.Object, list *problem.List) {
 	a.checkServers(list)
 	checkVersions(o)
 	a.checkDenied(o, list)
+	a.checkToolNames(o)
+	a.checkLicenseFile(list)
 	a.checkOrchestration(o)
 }
 
@@ -35,6 +37,7 @@ func (a *Agent) checkSkills(list *problem.List) {
 		switch {
 		case !isElement(ref.Name):
 			list.Add(problem.CodePath, at, "%.120q cannot be the name of a directory", ref.Name)
+		case s == nil && list.HasError(path.Join(skillsDir, ref.Name, skill.FileName)):
 		case s == nil:
 			list.Add(problem.CodeSkillAbsent, at, "there is no skills/%s/SKILL.md", ref.Name)
 		case !satisfies(ref.Version, s.Metadata["version"]):
@@ -123,7 +126,8 @@ func (a *Agent) checkDenied(o *frontmatter.Object, list *problem.List) {
 	for _, s := range a.LocalSkills {
 		for _, tool := range s.AllowedTools {
 			if a.Denies(tool) {
-				at := problem.Place{File: path.Join(skillsDir, s.Dir, skill.FileName), Path: "/" + skill.ToolsMember}
+				at := problem.Place{File: path.Join(skillsDir, s.Dir, skill.FileName), Path: "/" + skill.ToolsMember,
+					Line: s.ToolsLine}
 				list.Add(problem.CodeDenied, at, "the skill asks for %.80q, which the agent denies", tool)
 			}
 		}

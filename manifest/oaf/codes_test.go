@@ -43,6 +43,14 @@ func loaded(files fs.FS) judged {
 // of judges a directory of paths and texts.
 func of(files ...string) judged { return loaded(dir(files...)) }
 
+// in judges a directory below the root of paths and texts.
+func in(name string, files ...string) judged {
+	return func(_ *testing.T, profile problem.Profile) []problem.Problem {
+		_, problems := Load(dir(files...), name, profile)
+		return problems
+	}
+}
+
 // having judges an AGENTS.md with lines that replace or follow the usual ones.
 func having(lines ...string) judged { return of("AGENTS.md", manifestOf(lines...)) }
 
@@ -149,6 +157,9 @@ func yields() map[string]struct {
 		problem.CodeRestriction:   {having("config:\n  tools:\n    denied: [{name: Bash}]"), "AGENTS.md:13 /config/tools/denied"},
 		problem.CodeReserved:      {having("author: @acme"), "AGENTS.md:8 /author"},
 
+		problem.CodeComment: {having("description: Answers what #1 of the list asks about all of its members, today."),
+			"AGENTS.md:7 /description"},
+
 		problem.CodeMissing:       {having("-license"), "AGENTS.md:2 /license"},
 		problem.CodeMissingPrompt: {of("AGENTS.md", "---\nname: r\ndescription: d\n---\n\nYou review code.\n"), "AGENTS.md:2 /vendorKey"},
 		problem.CodeKebab:         {having("vendorKey: Acme Inc", "slug: acme/helper"), "AGENTS.md:3 /vendorKey"},
@@ -158,6 +169,7 @@ func yields() map[string]struct {
 		problem.CodeDescription:   {having("description: " + strings.Repeat("é", 501)), "AGENTS.md:7 /description"},
 		problem.CodeName:          {having("name: " + strings.Repeat("é", 101)), "AGENTS.md:2 /name"},
 		problem.CodeSPDX:          {having("license: Mine"), "AGENTS.md:9 /license"},
+		problem.CodeLicenseFile:   {next("LICENSE", "Apache License\nVersion 2.0\n"), "LICENSE:0 "},
 		problem.CodeNoHeading:     {of("AGENTS.md", strings.Replace(manifestOf(), "## Tasks", "```\n## Tasks\n```", 1)), "AGENTS.md:0 "},
 		problem.CodeNoBody:        {of("AGENTS.md", strings.Replace(manifestOf(), body, "", 1)), "AGENTS.md:0 "},
 		problem.CodeBareEntry:     {having("entrypoint: structured"), "AGENTS.md:11 /entrypoint"},
@@ -175,15 +187,12 @@ func yields() map[string]struct {
 		problem.CodeServerUnlisted:  {server(http), "mcp-configs/s:0 "},
 		problem.CodeAgentAbsent:     {having("agents:\n  - agent: x\n    required: true"), "AGENTS.md:12 /agents/0"},
 		problem.CodeAgentOptional:   {having("agents: [{agent: x}]"), "AGENTS.md:11 /agents/0"},
-		problem.CodeCycle: {func(_ *testing.T, profile problem.Profile) []problem.Problem {
-			_, problems := Load(dir("a/AGENTS.md", manifestOf("agentKey: a", "slug: acme/a", "agents: [{agent: b}]"),
-				"b/AGENTS.md", manifestOf("agentKey: b", "slug: acme/b", "agents: [{agent: a}]")), "a", profile)
-			return problems
-		}, "../b/AGENTS.md:11 /agents/0"},
+		problem.CodeCycle: {in("a", "a/AGENTS.md", manifestOf("agentKey: a", "slug: acme/a", "agents: [{agent: b}]"),
+			"b/AGENTS.md", manifestOf("agentKey: b", "slug: acme/b", "agents: [{agent: a}]")), "../b/AGENTS.md:11 /agents/0"},
 		problem.CodeConflict: {having("packs: [{pack: b, version: 1.0.0}, {pack: b, version: 2.0.0}]"), "AGENTS.md:11 /packs/1/version"},
 		problem.CodeSelf:     {having("agents: [{vendor: acme, agent: helper}]"), "AGENTS.md:11 /agents/0"},
 		problem.CodeDenied: {of("AGENTS.md", manifestOf("config: {tools: {denied: [bash]}}"), "skills/x/SKILL.md",
-			"---\nname: x\ndescription: d\nallowed-tools: Bash(git:*)\n---\n\nDo it.\n"), "skills/x/SKILL.md:0 /allowed-tools"},
+			"---\nname: x\ndescription: d\nallowed-tools: Bash(git:*)\n---\n\nDo it.\n"), "skills/x/SKILL.md:4 /allowed-tools"},
 		problem.CodeToolRequired: {asking([]string{"a"}, SelectedTool{Name: "b", Enabled: true, Required: true,
 			at: problem.Place{File: "mcp-configs/s/ActiveMCP.json", Line: 3}}), "mcp-configs/s/ActiveMCP.json:3 "},
 		problem.CodeToolUnknown: {asking([]string{"a"}, SelectedTool{Name: "b*", Enabled: true,
@@ -192,7 +201,12 @@ func yields() map[string]struct {
 		problem.CodeNotAsked: {asking(nil, SelectedTool{Name: "a", Enabled: true}), "mcp-configs/s:0 "},
 		problem.CodeExcluded: {next("mcp-configs/s/ActiveMCP.json", `{"selectedTools":[{"name":"a"}],"excludedTools":["a"]}`),
 			"mcp-configs/s/ActiveMCP.json:1 /selectedTools/0"},
-		problem.CodeTooDeep: {chained(12), "../a7/AGENTS.md:11 /agents/0"},
+		problem.CodeTooDeep:    {chained(12), "../a7/AGENTS.md:11 /agents/0"},
+		problem.CodeToolName:   {having("tools: [Read, Bsah]"), "AGENTS.md:11 /tools"},
+		problem.CodeDeniedName: {having("config: {tools: {denied: [Bash, files__read]}}"), "AGENTS.md:11 /config/tools/denied"},
+		problem.CodeDirectory:  {in("other", "other/AGENTS.md", manifestOf()), "AGENTS.md:4 /agentKey"},
+		problem.CodeAgentOther: {in("helper", "helper/AGENTS.md", manifestOf("agents: [{agent: x}]"), "x/AGENTS.md",
+			manifestOf("agentKey: y", "slug: acme/y")), "AGENTS.md:11 /agents/0"},
 
 		problem.CodeNoSkillFile:      {next("skills/x/notes.txt", "y"), "skills/x:0 "},
 		problem.CodeSkillPlain:       {next("skills/x/SKILL.md", "Do it.\n"), "skills/x/SKILL.md:1 "},
@@ -213,6 +227,7 @@ func yields() map[string]struct {
 		problem.CodeSecret:       {server(http + "auth: {type: bearer, token: abc}\n"), "mcp-configs/s/config.yaml:2 /auth/token"},
 		problem.CodeServerFile:   {next("mcp-configs/s.yaml", http), "mcp-configs/s.yaml:0 "},
 		problem.CodeDialect:      {server(http + "rate_limiting: {requests_per_second: 1}\n"), "mcp-configs/s/config.yaml:2 /rate_limiting"},
+		problem.CodeBraces:       {server(http + "permissions: {deny_paths: [\"*.{pem,key}\"]}\n"), "mcp-configs/s/config.yaml:2 /permissions/deny_paths"},
 		problem.CodeNoConfig:     {next("mcp-configs/s/ActiveMCP.json", "{}"), "mcp-configs/s:0 "},
 		problem.CodeNoSelection:  {next("mcp-configs/s/config.yaml", http), "mcp-configs/s:0 "},
 		problem.CodeVersionName:  {next("versions/1.0.0/AGENTS.md", manifestOf()), "versions/1.0.0:0 "},

@@ -21,7 +21,7 @@ func TestExamplesOfTheText(t *testing.T) {
 		t.Skipf("test data absent: %v", err)
 	}
 	for name, want := range map[string]struct{ lenient, strict string }{
-		"minimal-agent": {"WO746", "EO746"},
+		"minimal-agent": {"IO778 WO746", "EO746 IO778"},
 		"code-reviewer": {"WO746 WO750", "EO746 EO750"},
 	} {
 		for profile, codesWanted := range map[problem.Profile]string{problem.Lenient: want.lenient,

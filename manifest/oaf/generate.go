@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"repute"
 	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
 )
@@ -15,6 +16,19 @@ const (
 	licenseName = "LICENSE"
 	readmeName  = "README.md"
 )
+
+// CheckIdentity refuses an agent whose files cannot be generated or packed, because it has no vendor, key or version.
+// Agents with a direct prompt may leave them out.
+func (a *Agent) CheckIdentity() error {
+	for _, field := range []struct{ name, value, example string }{{"vendorKey", a.VendorKey, "acme"},
+		{"agentKey", a.AgentKey, "code-reviewer"}, {"version", a.Version, `"1.0.0"`}} {
+		if field.value == "" {
+			return repute.Invalid(field.name, "is missing in "+ManifestName,
+				"add a line such as "+field.name+": "+field.example)
+		}
+	}
+	return nil
+}
 
 // Generate returns README.md and LICENSE where they are missing, and where they were generated of an earlier AGENTS.md
 // and nobody has edited them. They are derived from the agent alone, so that equal agents get equal files. edited names
@@ -34,7 +48,7 @@ func (a *Agent) regenerate() (files []tree.File, edited []string) {
 	for _, f := range a.generated() {
 		switch have := a.file(f.Path); {
 		case have == nil || string(have.Data) == string(f.Data):
-		case a.isGenerated(have):
+		case have.Path == f.Path && a.isGenerated(have):
 			files = append(files, f)
 		default:
 			edited = append(edited, f.Path)
@@ -50,9 +64,10 @@ func (a *Agent) generated() []tree.File {
 		{Path: readmeName, Data: []byte(readme + generatedMark(readme))}}
 }
 
-// file returns a file of the agent's directory, nil where there is none.
+// file returns a file of the agent's directory, nil where there is none. Names that differ in letter case alone are one
+// file on some systems.
 func (a *Agent) file(name string) *tree.File {
-	at := slices.IndexFunc(a.Files, func(f tree.File) bool { return f.Path == name })
+	at := slices.IndexFunc(a.Files, func(f tree.File) bool { return strings.EqualFold(f.Path, name) })
 	if at < 0 {
 		return nil
 	}

@@ -84,7 +84,7 @@ func (l *loader) agent(dir string, above []string, list *problem.List) *Agent {
 func parse(dir string, files []tree.File, list *problem.List) *Agent {
 	at := slices.IndexFunc(files, func(f tree.File) bool { return f.Path == ManifestName })
 	if at < 0 {
-		list.Add(problem.CodeNoManifest, problem.Place{}, "there is no %s", ManifestName)
+		noManifest(files, list)
 		return nil
 	}
 	a, head := parseManifest(files[at].Data, ManifestName, list)
@@ -96,6 +96,18 @@ func parse(dir string, files []tree.File, list *problem.List) *Agent {
 	checkManifest(a, head, list)
 	checkReferences(a, head, list)
 	return a
+}
+
+// noManifest reports a directory without a readable AGENTS.md. One that could not be read has its own problem.
+func noManifest(files []tree.File, list *problem.List) {
+	switch other := tree.Misspelled(files, ManifestName); {
+	case list.HasError(ManifestName):
+	case other != "":
+		list.Suggest(problem.CodeNoManifest, problem.Place{File: other}, "rename it to "+ManifestName,
+			"there is no %s, and names have an upper and a lower case", ManifestName)
+	default:
+		list.Add(problem.CodeNoManifest, problem.Place{}, "there is no %s", ManifestName)
+	}
 }
 
 // ParseManifest reads one AGENTS.md without its directory. It is nil where the frontmatter cannot be read.
@@ -223,22 +235,29 @@ func (l *loader) resolve(a *Agent, above []string, list *problem.List) {
 			list.Add(problem.CodePath, at, "%.120q cannot be the name of a directory", ref.ID())
 			continue
 		}
-		dir := l.lookup.find(a, *ref)
+		dir, other := l.lookup.find(a, *ref)
 		if dir == "" && l.lookup.full {
 			list.Add(problem.CodeTooManyFiles, at, "%.120q was not looked for: too many other directories were", ref.ID())
 			continue
 		}
 		if dir == "" {
-			absent(*ref, list, at)
+			l.absent(a, *ref, other, list, at)
 			continue
 		}
 		l.attach(a, ref, dir, above, list, at)
 	}
 }
 
-// absent reports a sub-agent without a directory. One that names an agent of the registry needs none.
-func absent(ref AgentRef, list *problem.List, at problem.Place) {
+// absent reports a sub-agent without a directory; other is one where it would be and another agent is, "" for none. A
+// reference that names an agent of the registry needs no directory.
+func (l *loader) absent(a *Agent, ref AgentRef, other string, list *problem.List, at problem.Place) {
 	if ref.Extra["agentId"] != nil {
+		return
+	}
+	if other != "" {
+		h := l.lookup.heads[other]
+		list.Add(problem.CodeAgentOther, at, "%.120q is wanted, and %.200s/%s names %.120q", ref.ID(),
+			relative(a.Dir, other), ManifestName, joined(h.vendor, h.agent))
 		return
 	}
 	code := problem.CodeAgentOptional

@@ -24,18 +24,24 @@ type head struct {
 	vendor, agent string // "" where the file does not say, or has no readable frontmatter
 }
 
-// find returns the directory of a sub-agent, "" if there is none.
-func (l *lookup) find(a *Agent, ref AgentRef) string {
+// find returns the directory of a sub-agent, "" if there is none. other is the first directory where it would be
+// whose AGENTS.md names another agent.
+func (l *lookup) find(a *Agent, ref AgentRef) (found, other string) {
 	for _, dir := range []string{
 		path.Join(a.Dir, agentsDir, ref.Agent), path.Join(a.Dir, agentsDir, ref.Vendor, ref.Agent),
 		path.Join(a.Dir, "..", ref.Agent), path.Join(a.Dir, "..", ref.Vendor, ref.Agent),
 		path.Join(a.Dir, "..", "..", ref.Vendor, ref.Agent),
 	} {
-		if dir != a.Dir && fs.ValidPath(dir) && l.head(dir).isOf(ref) {
-			return dir
+		if dir == a.Dir || !fs.ValidPath(dir) {
+			continue
+		}
+		if h := l.head(dir); h.isOf(ref) {
+			return dir, ""
+		} else if h.exists && other == "" {
+			other = dir
 		}
 	}
-	return ""
+	return "", other
 }
 
 // isOf reports whether the agent of a directory is the one that a reference names: another vendor's agent may have a

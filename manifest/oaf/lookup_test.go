@@ -43,7 +43,7 @@ func TestNamesAreReadOnce(t *testing.T) {
 		"b/AGENTS.md": text(manifestOf("agentKey: other", "slug: acme/other")),
 	}, map[string]int{}}
 	a, problems := Load(c, "a", problem.Lenient)
-	if a == nil || a.Agents[0].Local != nil || !slices.Contains(codes(problems), problem.CodeAgentOptional) || c.opened["b/AGENTS.md"] != 1 {
+	if a == nil || a.Agents[0].Local != nil || !slices.Contains(codes(problems), problem.CodeAgentOther) || c.opened["b/AGENTS.md"] != 1 {
 		t.Errorf("b is opened %d times, codes %v", c.opened["b/AGENTS.md"], codes(problems))
 	}
 }

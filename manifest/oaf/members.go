@@ -21,17 +21,18 @@ func manifestMembers() frontmatter.Members {
 		"/mcpServers/*": {Names: []string{"vendor", "server", "version", "configDir", "required"}},
 		// The last three name a registered agent, which needs no directory.
 		"/agents/*": {Names: []string{"vendor", "agent", "version", "role", "delegations", "required", "agentId", "chain",
-			"registry"}},
+			"registry"}, Restricts: []string{"agentId", "chain", "registry"}},
 		"/orchestration":            {Names: []string{"entrypoint", "fallback", "triggers"}},
 		"/orchestration/triggers/*": {Names: []string{"event", "action"}},
 		"/config": {Names: []string{"temperature", "max_tokens", "require_confirmation", "tools"},
 			Restricts: []string{"require_confirmation", "tools"}},
 		"/config/tools":    {Names: []string{"allowed", "denied"}, Restricts: []string{"allowed", "denied"}},
-		"/memory":          {Names: []string{"type", "blocks"}},
+		"/memory":          {Names: []string{"type", "blocks"}, Restricts: []string{"type"}},
 		"/memory/blocks/*": {Names: []string{"value", "description", "limit"}},
 		"/model":           {Names: []string{"provider", "name", "embedding"}},
 		harnessRepute: {Names: []string{"agentId", "chain", "registry", "maxTokens", "maxCostUsd", "maxTurns", "readOnlyTools",
-			"idempotentTools"}},
+			"idempotentTools"},
+			Restricts: []string{"agentId", "chain", "registry", "maxTokens", "maxCostUsd", "maxTurns"}},
 	}
 }
 
@@ -41,11 +42,12 @@ func identityMembers() []string { return []string{"vendor", "server", "version",
 
 // selectionMembers returns the members of ActiveMCP.json, in both dialects. The settings of tools are open.
 func selectionMembers() frontmatter.Members {
+	restricting := []string{"selectedTools", "excludedTools", "contextStrategy", "enabled_tools", "disabled_tools"}
 	return frontmatter.Members{
-		"": {Names: slices.Concat(identityMembers(), []string{"selectedTools", "excludedTools", "contextStrategy",
-			"enabled_tools", "disabled_tools", "tool_config"})},
-		"/server":           {Names: identityMembers()},
-		"/selectedTools/*":  {Names: []string{"name", "enabled", "description", "required"}},
+		"":        {Names: slices.Concat(identityMembers(), restricting, []string{"tool_config"}), Restricts: restricting},
+		"/server": {Names: identityMembers()},
+		"/selectedTools/*": {Names: []string{"name", "enabled", "description", "required"},
+			Restricts: []string{"enabled"}},
 		"/excludedTools/*":  {Names: []string{"name"}},
 		"/disabled_tools/*": {Names: []string{"name"}},
 	}
@@ -55,11 +57,12 @@ func selectionMembers() frontmatter.Members {
 // to servers.
 func configMembers() frontmatter.Members {
 	connection := []string{"type", "url", "command", "args", "env", "headers", "timeout", "transport"}
-	limits := frontmatter.Known{Open: true, Names: []string{"requests_per_minute", "burst", "requests_per_second",
-		"requests_per_hour", "burst_size"}}
+	names := []string{"requests_per_minute", "burst", "requests_per_second", "requests_per_hour", "burst_size"}
+	limits := frontmatter.Known{Open: true, Names: names, Restricts: names}
 	return frontmatter.Members{
 		"": {Names: slices.Concat(identityMembers(), []string{"connection", "auth", "permissions", "rate_limit",
-			"description", "authentication", "rate_limiting", "retry", "health_check"})},
+			"description", "authentication", "rate_limiting", "retry", "health_check"}),
+			Restricts: []string{"permissions", "rate_limit", "rate_limiting"}},
 		"/server":         {Names: slices.Concat(identityMembers(), connection)},
 		"/connection":     {Names: connection},
 		"/auth":           {Names: []string{"type", "token", "header"}},

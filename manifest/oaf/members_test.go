@@ -19,7 +19,9 @@ func TestUnknownMembers(t *testing.T) {
 		return next("mcp-configs/s/config.yaml", http, "mcp-configs/s/ActiveMCP.json", text)
 	}
 	restricting := []string{"AGENTS.md:11 /tool", "AGENTS.md:13 /config/tools/deny",
-		"mcp-configs/s/config.yaml:2 /permissions/readonly", "mcp-configs/s/config.yaml:3 /permissions/deny-path"}
+		"mcp-configs/s/config.yaml:2 /permissions/readonly", "mcp-configs/s/config.yaml:3 /permissions/deny-path",
+		"AGENTS.md:11 /harnessConfig/repute/maxtokens", "mcp-configs/s/ActiveMCP.json:1 /excludeTools",
+		"mcp-configs/s/ActiveMCP.json:2 /selectedTool", "mcp-configs/s/config.yaml:2 /rate_limit/request_per_minute"}
 	for at, from := range map[string]struct {
 		judged
 		hint string

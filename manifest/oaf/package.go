@@ -216,6 +216,9 @@ func Pack(agents []*Agent, files map[string][]tree.File) ([]byte, error) {
 	var all []tree.File
 	var entries []*frontmatter.Map
 	for _, a := range agents {
+		if err := a.CheckIdentity(); err != nil {
+			return nil, err
+		}
 		if !isKebab(a.AgentKey) {
 			return nil, repute.Invalid("agentKey", fmt.Sprintf("%.80q is not kebab-case", a.AgentKey),
 				"lower-case letters and digits with single hyphens between them")

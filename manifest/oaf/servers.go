@@ -40,7 +40,18 @@ func parseServer(name string, files []tree.File, list *problem.List) Server {
 			s.Files = append(s.Files, f)
 		}
 	}
-	if !configured {
+	if other := tree.Misspelled(files, SelectionName); other != "" {
+		s.Selection = Selection{Present: true, Strategy: StrategySubset} // of no tool: it was meant to restrict them
+		list.Suggest(problem.CodeRestriction, problem.Place{File: path.Join(s.Dir, other)}, "rename it to "+SelectionName,
+			"is not %s, and names have an upper and a lower case", SelectionName)
+	}
+	if list.HasError(path.Join(s.Dir, SelectionName)) {
+		s.Selection = Selection{Present: true, Strategy: StrategySubset} // of no tool: it cannot be read
+	}
+	if other := tree.Misspelled(files, "config.yaml"); !configured && other != "" {
+		list.Suggest(problem.CodeNoConfig, problem.Place{File: path.Join(s.Dir, other)}, "rename it to config.yaml",
+			"is not config.yaml, and names have an upper and a lower case")
+	} else if !configured && !list.HasError(path.Join(s.Dir, "config.yaml")) {
 		list.Add(problem.CodeNoConfig, problem.Place{File: s.Dir}, "has no config.yaml")
 	}
 	if !s.Selection.Present {
@@ -263,6 +274,22 @@ func readPermissions(o *frontmatter.Object) Permissions {
 	}
 }
 
+// Braces returns the first path with braces, and its member; empty texts where there is none. A pattern such as
+// *.{pem,key}, which other programs expand, would match no file of either name.
+func (p *Permissions) Braces() (member, path string) {
+	for _, list := range []struct {
+		member string
+		paths  []string
+	}{{"allow_paths", p.AllowPaths}, {"deny_paths", p.DenyPaths}, {"read", p.ReadPaths}, {"write", p.WritePaths}} {
+		for _, path := range list.paths {
+			if strings.ContainsAny(path, "{}") {
+				return list.member, path
+			}
+		}
+	}
+	return "", ""
+}
+
 // paths reads a list of the other form; a bool there is no list and is kept as unknown.
 func paths(o *frontmatter.Object, key string) []string {
 	if o.IsBool(key) {
@@ -346,6 +373,9 @@ func (s *Server) checkConfig(o *frontmatter.Object) {
 	}
 	if _, isVariable := s.Auth.TokenVar(); s.Auth.Token != "" && !isVariable {
 		auth.Report(problem.CodeSecret, "token", "is not ${NAME}")
+	}
+	if member, path := s.Permissions.Braces(); member != "" {
+		o.Object("permissions").Report(problem.CodeBraces, member, "%.120q has braces", path)
 	}
 	s.checkSecrets(in)
 }

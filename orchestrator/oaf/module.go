@@ -184,22 +184,25 @@ func (m *Module) work(ctx context.Context, t standard.Task, inputs map[string]js
 	led := &ledger{c: c, price: m.agent.Price, own: llm.Meter{Budget: budget, Price: m.agent.Price}}
 	stream := &stream{c: c}
 	scope, session := sessionOf(t, c)
-	answer, err := m.agent.Run(ctx, oafagent.Session{ID: session, Scope: scope, Ledger: led, Delegates: m.delegates(c),
-		Confirm: c.Confirm, Text: func(turn int, text string) { stream.add(ctx, turn, text) }}, prompt(t, inputs))
-	stream.flush(ctx)
-	if err == nil {
-		return json.Marshal(answer)
+	s := oafagent.Session{ID: session, Scope: scope, Ledger: led, Delegates: m.delegates(c), Confirm: c.Confirm,
+		Text: func(turn int, text string) { stream.add(ctx, turn, text) }}
+	if fallback, ok := m.find(m.agent.Definition().Orchestration.Fallback); ok {
+		s.Fallback = func(ctx context.Context, sofar llm.Answer, err error) (llm.Answer, error) {
+			stream.flush(ctx)
+			result, failed := c.Delegate(ctx, fallback.slug, standard.StepText(t.Goal), t.Input)
+			if failed != nil {
+				return sofar, fmt.Errorf("%w; the fallback: %w", err, failed)
+			}
+			sofar.Text = delegated(result)
+			return sofar, nil
+		}
 	}
-	fallback, ok := m.find(m.agent.Definition().Orchestration.Fallback)
-	if !ok || led.Ends(ctx, err) {
+	answer, err := m.agent.Run(ctx, s, prompt(t, inputs))
+	stream.flush(ctx)
+	if err != nil {
 		return nil, err
 	}
-	result, failed := c.Delegate(ctx, fallback.slug, standard.StepText(t.Goal), t.Input)
-	if failed != nil {
-		return nil, fmt.Errorf("%w; the fallback: %w", err, failed)
-	}
-	return json.Marshal(llm.Answer{Text: delegated(result), Turns: answer.Turns, ToolCalls: answer.ToolCalls,
-		Usage: answer.Usage})
+	return json.Marshal(answer)
 }
 
 // sessionOf returns the sessions of the caller who gave the task, and the one of the task: nobody reads what others

@@ -1,6 +1,7 @@
 package oaf_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -69,5 +70,41 @@ func TestRetryKeepsUncertainCalls(t *testing.T) {
 				t.Errorf("told %q", last.Texts)
 			}
 		})
+	}
+}
+
+// A call that has an effect each time is made once in a task, also by a sub-agent, whose run another plan would begin
+// anew: such a retry is refused, and one of the same plan finds the call.
+func TestRetryRepeatsNoCall(t *testing.T) {
+	var called atomic.Int64
+	broken := true
+	s := &modeltest.Server{Script: func(_ int, r *modeltest.Request) modeltest.Turn {
+		switch {
+		case r.Contains("You buy.") && r.Contains("bought"), r.Contains("I have it.") && !broken:
+			return modeltest.Turn{Text: "I have it."}
+		case r.Contains("You buy."):
+			return call("shop__buy", `{}`)
+		case r.Contains("I have it."):
+			broken = false
+			return modeltest.Turn{Status: http.StatusBadRequest}
+		}
+		return call("agent_acme_buyer", `{"task":"buy it"}`)
+	}}
+	h := newHouse(t, s)
+	h.start("", agent("main", func(a *format.Agent) { a.Agents = []format.AgentRef{{Vendor: "acme", Agent: "buyer"}} }),
+		agent("buyer", func(a *format.Agent) {
+			a.Body, a.Servers = "You buy.", []format.Server{shop(t, &called, 0)}
+		}))
+	task := h.submit("acme-main", policy.Bounds{})
+	if run := h.ended(task); run.Status != repute.RunFailed || called.Load() != 1 {
+		t.Fatalf("the first attempt is %s, after %d calls: %s", run.Status, called.Load(), run.Error)
+	}
+	err := h.client.Retry(t.Context(), task.ID, repute.PhasePlan, "alice")
+	if !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "retry from execute") {
+		t.Fatalf("another plan: %v", err)
+	}
+	ok(t, h.client.Retry(t.Context(), task.ID, repute.PhaseExecute, "alice"))
+	if run := h.ended(task); run.Status != repute.RunCompleted || called.Load() != 1 {
+		t.Fatalf("%s: %s, after %d calls", run.Status, run.Error, called.Load())
 	}
 }

@@ -149,6 +149,53 @@ func TestNoFallbackAfterWall(t *testing.T) {
 	}
 }
 
+// The fallback has the time that the conversation left.
+func TestFallbackEndsWithTheWall(t *testing.T) {
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	s := &modeltest.Server{Script: func(_ int, r *modeltest.Request) modeltest.Turn {
+		if r.Contains("You help.") {
+			return modeltest.Turn{Text: "late", Wait: never}
+		}
+		return modeltest.Turn{Status: http.StatusBadRequest}
+	}}
+	h := newHouse(t, s)
+	main := agent("main", func(a *format.Agent) {
+		a.Agents = []format.AgentRef{{Agent: "helper", Vendor: "acme"}}
+		a.Orchestration = format.Orchestration{Fallback: "helper"}
+	})
+	var modules []orchestrator.Module
+	for def, wall := range map[*format.Agent]time.Duration{main: 6 * time.Second,
+		agent("helper", func(a *format.Agent) { a.Body = "You help." }): time.Hour} {
+		a, err := oafagent.New(t.Context(), def, oafagent.Options{Models: h.models, Bounds: llm.Bounds{Wall: wall},
+			Getenv: func(string) string { return "" }})
+		ok(t, err)
+		m, err := oaf.New(a, nil, "")
+		ok(t, err)
+		modules = append(modules, m)
+	}
+	h.run("", modules...)
+	if run := h.ended(h.submit("acme-main", policy.Bounds{})); run.Status != repute.RunFailed ||
+		!strings.Contains(run.Error, "wall time") || len(s.Seen()) != 2 {
+		t.Errorf("%s: %s, %d requests", run.Status, run.Error, len(s.Seen()))
+	}
+}
+
+// The summary of a run says that it has a part of a long answer alone, and is cut at a whole character.
+func TestLongSummarySaysThatItIsCut(t *testing.T) {
+	h := newHouse(t, modeltest.New(modeltest.Turn{Text: "x" + strings.Repeat("é", 10<<10)}))
+	h.start("", agent("writer", nil))
+	run := h.ended(h.submit("acme-writer", policy.Bounds{}))
+	phases, err := rundb.Phases(t.Context(), h.db, run.ID)
+	ok(t, err)
+	var s standard.Summary
+	ok(t, json.Unmarshal(phases[repute.PhaseSummarize-1].Result, &s))
+	if run.Status != repute.RunCompleted || s.Text != "x"+strings.Repeat("é", 8<<10-1) || len(s.Warnings) != 1 ||
+		!strings.Contains(s.Warnings[0], "20481 bytes, of which 16384 are shown") {
+		t.Errorf("%s: %s, %d bytes, %q", run.Status, run.Error, len(s.Text), s.Warnings)
+	}
+}
+
 // What an agent remembers belongs to the caller who gave the task: another caller who names the same session, or
 // searches, finds nothing of it.
 func TestMemoryOfCallers(t *testing.T) {

@@ -23,7 +23,8 @@ type Charge struct {
 	Cost   repute.Micros
 	// MostOfRun is how many transactions, or calls that are none, the run itself may make.
 	MostOfRun int
-	// Once says that the call has an effect each time that it is made. It is uncertain until it has ended.
+	// Once says that the call has an effect each time that it is made. It is uncertain unless it failed and surely had
+	// none.
 	Once bool
 }
 
@@ -200,7 +201,7 @@ func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) e
 	b.Queue(`
 		update run_calls set done = true, ref = case when $2 = '' then ref else $2 end, summary = case when $3 = '' then
 			summary else $3 end,
-			error = $4, result = $5, uncertain = $6, ended_at = now() where id = $1`, id, store.CleanText(o.Ref),
+			error = $4, result = $5, uncertain = $6 or uncertain and $4 = '', ended_at = now() where id = $1`, id, store.CleanText(o.Ref),
 		store.CleanText(o.Summary), store.CleanText(o.Error), store.OrNull(o.Result), o.Uncertain)
 	if o.Tokens != 0 || o.Cost != 0 {
 		b.Queue(`update runs set tokens = greatest(0, tokens + $2), cost = greatest(0, cost + $3) where id = $1`, l.Root,

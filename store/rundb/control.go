@@ -293,20 +293,21 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 }
 
 // dropPlan deletes steps and sub-runs of the current plan, so that another one can be made.
-// repute.ErrConflict when a transaction or a payment of the plan was sent, because another plan might
-// send it again.
+// repute.ErrConflict when a transaction or a payment of the plan was sent, or a call was made that has an effect each
+// time: another plan has sub-runs of other ids, which do not find it, and would make it again.
 func dropPlan(ctx context.Context, tx pgx.Tx, task, root string, attempt int) error {
 	var sent int
 	if err := tx.QueryRow(ctx, `
-		select count(*) from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = any($2) and (not
-			c.done or c.error = ''
+		select count(*) from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and (c.uncertain or
+			c.kind = any($2) and (not c.done or c.error = ''
 			or exists (select from intents i where i.id = c.run_id || '/' || c.step_id || '/' || c.key and i.state not in
-				('reverted', 'failed')))`,
+				('reverted', 'failed'))))`,
 		task, []string{string(repute.CallTransaction), string(repute.CallPayment)}).Scan(&sent); err != nil {
 		return err
 	}
 	if sent > 0 {
-		return repute.Conflict("task %s has sent %d transactions and payments, and another plan might send them again: retry from execute, or ask for another task", task, sent)
+		return repute.Conflict("task %s has made %d transactions, payments and calls that have an effect each time, and another plan might make them "+
+			"again: retry from execute, or ask for another task", task, sent)
 	}
 	b := &pgx.Batch{}
 	b.Queue(`delete from run_steps where run_id = $1`, root)

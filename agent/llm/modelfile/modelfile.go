@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -145,6 +146,23 @@ func (e *Entry) Secret(getenv func(string) string) (string, error) {
 		return strings.TrimSpace(string(raw)), err
 	}
 	return "", nil
+}
+
+// Locate makes the relative paths of secrets follow the directory of the file that has the table.
+func (t *Table) Locate(dir string) {
+	for name, e := range t.Table {
+		e.Key = Located(e.Key, dir)
+		t.Table[name] = e
+	}
+}
+
+// Located returns a reference to a secret with a relative path of file:PATH below a directory.
+func Located(reference, dir string) string {
+	kind, path, _ := strings.Cut(reference, ":")
+	if kind != "file" || path == "" || filepath.IsAbs(path) {
+		return reference
+	}
+	return "file:" + filepath.Join(dir, path)
 }
 
 // Cost is what tokens cost, rounded up. It never decreases with more tokens.

@@ -154,29 +154,41 @@ type Session struct {
 	Delegates []llm.Tool
 	// Text receives parts of the model's text as they arrive; nil: nobody does.
 	Text func(turn int, text string)
+	// Fallback answers in the time that is left where the conversation failed with an error that the ledger does not end
+	// the run for; nil: nobody does.
+	Fallback func(ctx context.Context, sofar llm.Answer, failed error) (llm.Answer, error)
 }
 
-// Run has a conversation. Its bound of time includes what is asked before the model is: the servers and the memory.
+// Run has a conversation. Its bound of time includes what is asked before the model is, the servers and the memory, and
+// the fallback.
 func (a *Agent) Run(ctx context.Context, s Session, user string) (llm.Answer, error) {
 	return llm.Within(ctx, a.o.Bounds.Wall, func(ctx context.Context) (llm.Answer, error) {
-		r := &run{Agent: a, s: s}
-		tools, err := r.tools(ctx)
-		if err != nil {
-			return llm.Answer{}, err
+		answer, err := (&run{Agent: a, s: s}).converse(ctx, user)
+		if err == nil || s.Fallback == nil || ctx.Err() != nil || s.Ledger.Ends(ctx, err) {
+			return answer, err
 		}
-		memory, err := r.remembered(ctx)
-		if err != nil {
-			return llm.Answer{}, err
-		}
-		bounds := a.o.Bounds
-		if a.settings.MaxTurns > 0 && (bounds.Turns == 0 || a.settings.MaxTurns < bounds.Turns) {
-			bounds.Turns = a.settings.MaxTurns
-		}
-		l := &llm.Loop{Model: a.model, ModelName: a.entry.Model, System: a.system(memory),
-			Temperature: a.def.Config.Temperature, MaxTokens: int64(a.def.Config.MaxTokens), Tools: tools, Bounds: bounds,
-			Ledger: s.Ledger, Text: s.Text}
-		return l.Run(ctx, user)
+		return s.Fallback(ctx, answer, err)
 	})
+}
+
+// converse has the conversation of a run.
+func (r *run) converse(ctx context.Context, user string) (llm.Answer, error) {
+	tools, err := r.tools(ctx)
+	if err != nil {
+		return llm.Answer{}, err
+	}
+	memory, err := r.remembered(ctx)
+	if err != nil {
+		return llm.Answer{}, err
+	}
+	bounds := r.o.Bounds
+	if most := r.settings.MaxTurns; most > 0 && (bounds.Turns == 0 || most < bounds.Turns) {
+		bounds.Turns = most
+	}
+	l := &llm.Loop{Model: r.model, ModelName: r.entry.Model, System: r.system(memory),
+		Temperature: r.def.Config.Temperature, MaxTokens: int64(r.def.Config.MaxTokens), Tools: tools, Bounds: bounds,
+		Ledger: r.s.Ledger, Text: r.s.Text}
+	return l.Run(ctx, user)
 }
 
 // run is one conversation.

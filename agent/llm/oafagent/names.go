@@ -60,11 +60,9 @@ func (a *Agent) granted(s *server, tool string) []string {
 
 // isBuiltin reports whether a name is that of a tool of this runtime or of Claude Code.
 func isBuiltin(name string) bool {
-	name = strings.ToLower(name)
-	return strings.HasPrefix(name, "agent_") || slices.Contains([]string{"skill", "skill_file", scriptTool, "memory_edit",
-		"memory_search", "task", "agent", "bash", "bashoutput", "killshell", "killbash", "read", "write", "edit", "multiedit",
-		"notebookread", "notebookedit", "glob", "grep", "ls", "webfetch", "websearch", "todoread", "todowrite",
-		"exitplanmode", "enterplanmode", "askuserquestion", "slashcommand", "toolsearch", "lsp", "mcp"}, name)
+	return strings.HasPrefix(strings.ToLower(name), "agent_") || strings.EqualFold(name, "mcp") ||
+		slices.ContainsFunc(slices.Concat(oaf.BuiltinTools(), oaf.RuntimeTools()),
+			func(known string) bool { return strings.EqualFold(known, name) })
 }
 
 // listed reports whether a list names one of the names, by the rules of config.tools.denied.

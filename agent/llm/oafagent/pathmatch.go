@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -66,7 +67,7 @@ func unescape(text string) string {
 func oddity(readings []string) string {
 	for _, r := range readings {
 		switch {
-		case ("/" + r + "/") != strings.ReplaceAll("/"+r+"/", "/../", "/"):
+		case regexp.MustCompile(`(^|[/{,])\.\.([/},]|$)`).MatchString(r):
 			return "it has a segment .."
 		case regexp.MustCompile(`^~[A-Za-z0-9._-]*(/|$)`).MatchString(r):
 			return "it begins with ~"
@@ -139,6 +140,9 @@ func (l *pathLimits) limitForms(limit string, anchored bool) []string {
 // every directory, and a relative path can be in every directory. Case is ignored, because some file systems do.
 func (l *pathLimits) denies(limit, file string) bool {
 	f := segments(strings.ToLower(file))
+	if at := slices.IndexFunc(f, func(s string) bool { return strings.ContainsAny(s, "{}") }); at >= 0 {
+		f = append(f[:at:at], "**") // an alternative can have slashes, so that any path may follow
+	}
 	for _, form := range l.limitForms(limit, false) {
 		p := segments(strings.ToLower(form))
 		switch {
@@ -189,17 +193,17 @@ func isPattern(segment string) bool { return strings.ContainsAny(segment, "*?[{"
 
 // overlaps reports whether a path f may be the place p, or below it.
 func overlaps(p, f []string) bool {
-	reached := map[[2]int]bool{} // pairs of lengths that led to nothing
+	failed := map[[2]int]bool{} // pairs of lengths that led to nothing
 	var at func(p, f []string) bool
 	at = func(p, f []string) bool {
 		key := [2]int{len(p), len(f)}
 		switch {
 		case len(p) == 0:
 			return true
-		case len(f) == 0 || reached[key]:
+		case len(f) == 0 || failed[key]:
 			return false
 		}
-		reached[key] = true
+		failed[key] = true
 		switch {
 		case p[0] == "**":
 			return at(p[1:], f) || at(p, f[1:])
@@ -215,7 +219,7 @@ func overlaps(p, f []string) bool {
 func mayMeet(p, f string) bool {
 	pattern, name := p, f
 	switch {
-	case p == f, strings.Contains(p+f, "{"):
+	case p == f:
 		return true
 	case isPattern(p) && isPattern(f):
 		return edgesMeet(p, f)

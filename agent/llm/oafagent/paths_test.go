@@ -13,6 +13,29 @@ import (
 	"repute/manifest/oaf"
 )
 
+// A server whose limits have braces is refused: they are no part of patterns, so that nothing would be denied.
+func TestBracesInLimits(t *testing.T) {
+	for member, p := range map[string]oaf.Permissions{"deny_paths": {DenyPaths: []string{"*.{pem,key}"}},
+		"allow_paths": {AllowPaths: []string{"/data/{a,b}"}}, "": {DenyPaths: []string{"*.pem"}}} {
+		_, err := newServer(&oaf.Server{Name: "s", Connection: oaf.Connection{Type: oaf.TransportHTTP, URL: "http://a"},
+			Permissions: p}, &Options{})
+		if want := "permissions." + member + ": "; (err == nil) != (member == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", member, err)
+		}
+	}
+}
+
+// An alternative .. of a path of a call may lead out of what is allowed.
+func TestBracesOfCalls(t *testing.T) {
+	s := &server{def: &oaf.Server{Permissions: oaf.Permissions{AllowPaths: []string{"/data"}}}}
+	for path, good := range map[string]bool{"/data/{x,..}/etc": false, "/data/{..}/etc": false, "/data/{a,b}..c": true,
+		"/data/{a,b}/..": false} {
+		if err := s.permits(mustJSON(map[string]string{"path": path}), true); (err == nil) != good {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 // Paths are judged by where they may lead, whatever form and member they have: what is denied wins, and what is not
 // surely allowed is refused.
 func TestPaths(t *testing.T) {
@@ -46,6 +69,8 @@ func TestPaths(t *testing.T) {
 		`{"path":"/data/k*/x"}`:                                                "is denied",
 		`{"path":"/data/**/x"}`:                                                "is denied",
 		`{"path":"/data/{keys,other}/x"}`:                                      "is denied",
+		`{"path":"/data/{a/b,.git/x}/config"}`:                                 "is denied",
+		`{"path":"/other/{a,b}"}`:                                              "is denied",
 		`{"path":"/data/sub/a.pem"}`:                                           "is denied",
 		`{"path":"/data/sub/.env"}`:                                            "is denied",
 		`{"path":"file:///data/keys/x"}`:                                       "is denied",

@@ -46,6 +46,10 @@ func newServer(def *oaf.Server, o *Options) (*server, error) {
 	if def.Connection.Timeout > 0 {
 		s.timeout = min(time.Duration(def.Connection.Timeout*float64(time.Second)), MaxCallTime)
 	}
+	if member, path := def.Permissions.Braces(); member != "" {
+		return nil, repute.Invalid("permissions."+member, fmt.Sprintf("%.120q has braces", path),
+			"one path for each alternative")
+	}
 	v := &variables{o: o, taken: map[string]string{}}
 	var err error
 	switch def.Connection.Type {

@@ -44,7 +44,7 @@ func toolSchema(from any) (json.RawMessage, error) {
 			}
 		}
 	}
-	if err := compiles(top); err != nil {
+	if err := checkSchema(top); err != nil {
 		return nil, wrong(fmt.Sprintf("is no JSON Schema: %.300s", err.Error()))
 	}
 	return mustJSON(top), nil
@@ -59,8 +59,8 @@ func (anyPattern) MatchString(string) bool { return true }
 // String implements jsonschema.Regexp.
 func (p anyPattern) String() string { return string(p) }
 
-// compiles reports why a schema is none.
-func compiles(schema map[string]any) error {
+// checkSchema returns why a document is no JSON Schema.
+func checkSchema(schema map[string]any) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(mustJSON(schema)))
 	if err != nil {
 		return err

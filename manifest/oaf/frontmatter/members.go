@@ -139,6 +139,11 @@ func nearest(name string, known Known) (near string) {
 	return near
 }
 
+// Nearest returns the name of a list that another name is most likely meant to be; "" where none is like it.
+func Nearest(name string, names []string) string {
+	return nearest(name, Known{Names: names, Open: true})
+}
+
 // folded returns a name without what spellings of one name differ in.
 func folded(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))

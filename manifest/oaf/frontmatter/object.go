@@ -152,6 +152,15 @@ func (o *Object) Text(key string) string {
 	return n.Value
 }
 
+// CheckComment reports a text without quotes that ends at a comment, because # after a space begins one.
+func (o *Object) CheckComment(keys ...string) {
+	for _, key := range keys {
+		if n := o.peek(key); n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && n.LineComment != "" {
+			o.Report(problem.CodeComment, key, "ends before %.80q", n.LineComment)
+		}
+	}
+}
+
 // IsNumber reports whether a member is a number without quotes.
 func (o *Object) IsNumber(key string) bool {
 	n := o.peek(key)

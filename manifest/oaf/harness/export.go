@@ -219,7 +219,7 @@ func (e *export) common(a *oaf.Agent, to Target) {
 		e.lose(true, a, member, "the format does not know this member")
 	}
 	e.lose(a.Config.RequireConfirmation, a, "config.require_confirmation", "the harness asks by its own settings")
-	e.lose(a.Model.Embedding != "", a, "model", "the embedding model is not carried")
+	e.lose(a.Model.Embedding != "" && to != Letta, a, "model", "the embedding model is not carried")
 	e.lose(!isPlainSkills(a), a, "skills",
 		"references say more than that local skills exist: source, vendor, version, required")
 	e.lose(!isPlainServers(a), a, "mcpServers",

@@ -43,6 +43,7 @@ func (e *export) gooseText(a *oaf.Agent) {
 	e.add(dir+"/AGENTS.md", []byte(prompt(a)+"\n"))
 	e.lose(true, a, "identity", "the layout of the text has the instructions alone, and Goose loads no such file")
 	e.lose(describe(a.Model) != describe(oaf.Model{}), a, "model", "the layout of the text has no model")
+	e.lose(a.Tools != nil, a, "tools", "the layout of the text has no tools: Goose gives what its user enabled")
 	e.lose(a.Config.Temperature != nil, a, "config.temperature", "the layout of the text has no settings")
 	e.lose(len(a.Agents) > 0, a, "agents", "the layout of the text has no sub-agents")
 	e.lose(len(a.LocalSkills) > 0, a, "skills", "the layout of the text has no skills")
@@ -53,7 +54,7 @@ func (e *export) gooseText(a *oaf.Agent) {
 func (e *export) gooseLosses(a *oaf.Agent) {
 	e.lose(a.Config.MaxTokens != 0, a, "config.max_tokens", "a recipe has no such setting")
 	e.lose(a.Memory != nil, a, "memory", "Goose has no memory blocks")
-	e.lose(len(a.Tools) > 0, a, "tools",
+	e.lose(len(a.Tools) > 0 && e.options.Layout != LayoutText, a, "tools",
 		"Goose gives the tools of extensions: builtin developer stands for files and shell")
 	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "Goose gives the tools of extensions")
 	e.lose(len(a.Config.Denied) > 0, a, "config.tools.denied", "they are denied in words only")

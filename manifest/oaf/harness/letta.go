@@ -197,7 +197,7 @@ func (e *export) lettaLosses(a *oaf.Agent) {
 func (e *export) lettaAgent(a *oaf.Agent, number int) lettaAgent {
 	return lettaAgent{
 		ID: fmt.Sprintf("agent-%d", number), Name: e.name(a), Description: a.Description, AgentType: lettaType,
-		System: prompt(a), LLM: e.lettaModel(a), Embedding: defaultEmbedding(),
+		System: prompt(a), LLM: e.lettaModel(a), Embedding: e.lettaEmbedding(a),
 		MemoryBlocks: []struct{}{}, Tools: []struct{}{}, ToolIDs: []string{}, SourceIDs: []string{}, ToolRules: []struct{}{},
 		Tags: orEmpty(a.Tags), IncludeBaseTools: true, InContext: []string{}, Messages: []struct{}{},
 		FilesAgents: []struct{}{},
@@ -239,6 +239,24 @@ func endpoint(provider string) string {
 func defaultEmbedding() *lettaEmbedding {
 	return &lettaEmbedding{EndpointType: "openai", Endpoint: "https://api.openai.com/v1", Model: "text-embedding-3-small",
 		Dimensions: 1536, ChunkSize: 300, Handle: "openai/text-embedding-3-small"}
+}
+
+// lettaEmbedding returns the embedding of an agent. Letta wants the number of its dimensions, which the format does not
+// have: a model whose number is not known is lost.
+func (e *export) lettaEmbedding(a *oaf.Agent) *lettaEmbedding {
+	out := defaultEmbedding()
+	name := strings.TrimPrefix(a.Model.Embedding, "openai/")
+	dimensions := map[string]int{"": out.Dimensions, out.Model: out.Dimensions, "text-embedding-3-large": 3072,
+		"text-embedding-ada-002": 1536}[name]
+	switch {
+	case dimensions == 0:
+		e.lose(true, a, "model", "Letta wants the number of dimensions of the embedding %.80q, which is not known: %s is written",
+			a.Model.Embedding, out.Model)
+	case name != "":
+		e.lose(name != a.Model.Embedding || name == out.Model, a, "model", "the embedding is written as %s", name)
+		out.Model, out.Dimensions, out.Handle = name, dimensions, "openai/"+name
+	}
+	return out
 }
 
 // lettaBlocks adds the memory blocks, and returns their ids.

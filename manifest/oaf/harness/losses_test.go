@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,40 @@ func TestLostRolesAndIdentities(t *testing.T) {
 	has(t, exported(t, main, Goose, Options{Layout: LayoutText}).Notes, "dropped acme/a identity: the layout of the text")
 	has(t, exported(t, main, ClaudeCode, Options{Layout: LayoutText}).Notes, "dropped acme/a skills: Claude Code does not look")
 	has(t, exported(t, main, DeepAgents, Options{Layout: LayoutText}).Notes, "dropped acme/a body: Deep Agents loads AGENTS.md")
+}
+
+// An embedding whose dimensions are known reaches Letta, and another one is named as lost.
+func TestExportedEmbedding(t *testing.T) {
+	for embedding, want := range map[string]struct {
+		model      string
+		dimensions int
+		note       string
+	}{"": {"text-embedding-3-small", 1536, ""}, "text-embedding-3-large": {"text-embedding-3-large", 3072, ""},
+		"openai/text-embedding-ada-002": {"text-embedding-ada-002", 1536, "dropped acme/a model: the embedding is written as"},
+		"nomic-embed-text":              {"text-embedding-3-small", 1536, "dropped acme/a model: Letta wants the number of dimensions"}} {
+		a := restricted(nil, nil, nil)
+		a.Model = oaf.Model{Provider: "openai", Name: "gpt-5", Embedding: embedding}
+		out := exported(t, a, Letta, Options{})
+		var file agentFile
+		if err := json.Unmarshal(out.Files[0].Data, &file); err != nil {
+			t.Fatal(err)
+		}
+		if e := file.Agents[0].Embedding; e.Model != want.model || e.Dimensions != want.dimensions {
+			t.Errorf("%s: %+v", embedding, e)
+		}
+		if all := strings.Join(noted(out.Notes), "\n"); !strings.Contains(all, want.note) || want.note == "" &&
+			strings.Contains(all, "embedding") {
+			t.Errorf("%s: %s", embedding, all)
+		}
+	}
+}
+
+// The layout of the format's text for Goose has no tools, also where the agent has none.
+func TestGooseTextNamesLostTools(t *testing.T) {
+	for _, tools := range [][]string{{}, {"Read"}} {
+		has(t, exported(t, restricted(tools, nil, nil), Goose, Options{Layout: LayoutText}).Notes,
+			"dropped acme/a tools: the layout of the text has no tools")
+	}
 }
 
 func TestLettaEmbeddingAndGroup(t *testing.T) {

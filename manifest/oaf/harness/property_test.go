@@ -178,6 +178,10 @@ func neutral(a *oaf.Agent, lost []Note) *oaf.Agent {
 	out.Dir, out.Unknown = "", nil
 	out.Skills = slices.Clone(a.Skills)
 	out.Servers = slices.Clone(a.Servers)
+	out.LocalSkills = slices.Clone(a.LocalSkills)
+	for i := range out.LocalSkills {
+		out.LocalSkills[i].ToolsLine = 0
+	}
 	for i := range out.Servers {
 		out.Servers[i].Unknown = nil
 		out.Servers[i].Selection.Tools = slices.Clone(out.Servers[i].Selection.Tools)

@@ -35,6 +35,7 @@ const (
 	CodeJSON          = "EO732"
 	CodeReserved      = "WO733"
 	CodeRestriction   = "EO734"
+	CodeComment       = "IO735"
 
 	// The manifest.
 	CodeMissing       = "EO740"
@@ -46,6 +47,7 @@ const (
 	CodeDescription   = "WO746"
 	CodeName          = "WO747"
 	CodeSPDX          = "WO748"
+	CodeLicenseFile   = "WO749"
 	CodeNoHeading     = "WO750"
 	CodeNoBody        = "EO751"
 	CodeBareEntry     = "WO752"
@@ -72,6 +74,10 @@ const (
 	CodeNotAsked        = "IO773"
 	CodeExcluded        = "WO774"
 	CodeTooDeep         = "EO775"
+	CodeToolName        = "IO776"
+	CodeDeniedName      = "WO777"
+	CodeDirectory       = "IO778"
+	CodeAgentOther      = "WO779"
 
 	// Skills.
 	CodeNoSkillFile      = "WO780"
@@ -94,6 +100,7 @@ const (
 	CodeDialect      = "IO804"
 	CodeNoConfig     = "WO805"
 	CodeNoSelection  = "IO806"
+	CodeBraces       = "WO807"
 	CodeVersionName  = "WO810"
 	CodeVersionOther = "WO811"
 )

@@ -73,6 +73,8 @@ func aboutText() []explanation {
 		{CodeJSON, true, "not JSON", "check it with a JSON parser"},
 		{CodeRestriction, true, "a member that restricts the agent is misspelled or has another type than the format's: it would restrict nothing",
 			"use the name and the type of the format"},
+		{CodeComment, false, "a text without quotes that ends at a comment: what follows \" #\" is no part of it",
+			"put the text into quotes, or remove the comment"},
 	}
 }
 
@@ -91,6 +93,8 @@ func aboutManifest() []explanation {
 		{CodeDescription, true, "a description outside 50 to 500 characters", "say what the agent does and when to use it"},
 		{CodeName, true, "a name of more than 100 characters", "shorten it"},
 		{CodeSPDX, true, "a license that is no SPDX expression", "use an identifier of the SPDX list, such as MIT"},
+		{CodeLicenseFile, true, "a file LICENSE with the text of another license than the field license",
+			"correct the field, or remove the file and run repute oaf generate"},
 		{CodeNoHeading, true, "no ## heading in the body", "divide the instructions by ## headings"},
 		{CodeNoBody, true, "no instructions after the frontmatter", "write the prompt of the agent"},
 		{CodeBareEntry, true, "entrypoint outside orchestration", "move it into orchestration"},
@@ -130,6 +134,14 @@ func aboutReferences() []explanation {
 		{CodeNotAsked, false, "an MCP server that could not be asked for its tools", "start the server and check again"},
 		{CodeExcluded, true, "a tool that is selected and excluded; it is excluded", "remove it from one of the lists"},
 		{CodeTooDeep, true, "sub-agents nested too deep, or too many of them", "keep to 8 levels, 64 agents and 256 references of each"},
+		{CodeToolName, false, "a name in tools or config.tools.allowed that no known tool has",
+			"check the spelling; a tool of a server is server__tool"},
+		{CodeDeniedName, false, "a name in config.tools.denied that no known tool has: it denies nothing",
+			"check the spelling; a tool of a server is server__tool"},
+		{CodeDirectory, false, "a directory of another name than agentKey, by which other agents look for it",
+			"give both one name"},
+		{CodeAgentOther, true, "a sub-agent whose directory has an AGENTS.md of another agent; it is not used",
+			"write the vendorKey and the agentKey of that AGENTS.md, or correct them there"},
 	}
 }
 
@@ -166,6 +178,8 @@ func aboutServers() []explanation {
 		{CodeNoConfig, true, "a directory of mcp-configs/ without config.yaml", "add config.yaml"},
 		{CodeNoSelection, false, "no ActiveMCP.json: every tool of the server is given to the model",
 			"select the tools that are needed"},
+		{CodeBraces, true, "a path of permissions with braces, which are no part of patterns; runtimes refuse the server",
+			"write one path for each alternative"},
 		{CodeVersionName, true, "a directory of versions/ that is no v and a version", "name it like v1.0.0"},
 		{CodeVersionOther, true, "an AGENTS.md of versions/ with another version than its directory's",
 			"rename the directory"},

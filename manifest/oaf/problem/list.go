@@ -92,6 +92,13 @@ func escaped(text string) string {
 // Append adds the problems of another list as they are.
 func (l *List) Append(problems []Problem) { l.problems = append(l.problems, problems...) }
 
+// HasError reports whether a file has an error already, so that its absence is not reported as well.
+func (l *List) HasError(file string) bool {
+	return slices.ContainsFunc(l.problems, func(p Problem) bool {
+		return p.File == file && p.Severity == repute.SeverityError
+	})
+}
+
 // Len returns the number of problems so far.
 func (l *List) Len() int { return len(l.problems) }
 

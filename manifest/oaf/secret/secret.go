@@ -19,25 +19,25 @@ func Member(name, value string) bool {
 	for _, scheme := range []string{"Bearer", "Basic", "Token"} {
 		rest = strings.TrimSpace(strings.TrimPrefix(rest, scheme))
 	}
-	return rest != "" && (isName(name) && !isPlain(rest) || isOftenName(name) && isRandom(rest) ||
+	return rest != "" && (usuallySecret(name) && !isPlain(rest) || sometimesSecret(name) && isRandom(rest) ||
 		Form(rest))
 }
 
-// isName reports whether members of a name usually are secrets.
-func isName(name string) bool {
+// usuallySecret reports whether members of a name usually are secrets.
+func usuallySecret(name string) bool {
 	return regexp.MustCompile(`(?i)(authorization|token($|[^a-z])|secret($|[^s])|passw(or)?d|passphrase|credential|`+
 		`cookie|bearer|(api|private|access|auth|signing)[-_]?key|^key$|[-_]auth$|^auth$|^pat$|^pwd$)`).
-		MatchString(name) && !isPlace(name)
+		MatchString(name) && !describesSecret(name)
 }
 
-// isOftenName reports whether members of a name are secrets or something else: a number of tokens, the key of a
+// sometimesSecret reports whether members of a name are secrets or something else: a number of tokens, the key of a
 // partition, the region of a store of secrets.
-func isOftenName(name string) bool {
-	return regexp.MustCompile(`(?i)(tokens($|[^a-z])|secrets|[-_]key$)`).MatchString(name) && !isPlace(name)
+func sometimesSecret(name string) bool {
+	return regexp.MustCompile(`(?i)(tokens($|[^a-z])|secrets|[-_]key$)`).MatchString(name) && !describesSecret(name)
 }
 
-// isPlace reports whether members of a name say where or what a secret is.
-func isPlace(name string) bool {
+// describesSecret reports whether members of a name say where or what a secret is.
+func describesSecret(name string) bool {
 	return regexp.MustCompile(`(?i)[-_](file|path|dir|url|type|name|id)$`).MatchString(name)
 }
 

@@ -32,7 +32,12 @@ func Parse(dir, where string, files []tree.File, l *problem.List) (s Skill, ok b
 	file := path.Join(where, FileName)
 	at := slices.IndexFunc(files, func(f tree.File) bool { return f.Path == FileName })
 	if at < 0 {
-		l.Add(problem.CodeNoSkillFile, problem.Place{File: where}, "has no %s", FileName)
+		if other := tree.Misspelled(files, FileName); other != "" {
+			l.Suggest(problem.CodeNoSkillFile, problem.Place{File: path.Join(where, other)}, "rename it to "+FileName,
+				"there is no %s, and names have an upper and a lower case", FileName)
+		} else if !l.HasError(file) {
+			l.Add(problem.CodeNoSkillFile, problem.Place{File: where}, "has no %s", FileName)
+		}
 		return s, false
 	}
 	for i, f := range files {
@@ -81,7 +86,9 @@ func (s *Skill) read(o *frontmatter.Object) {
 	} else if o.Has("metadata") {
 		o.Report(problem.CodeType, "metadata", "is no object")
 	}
-	s.AllowedTools = tools(o)
+	if s.AllowedTools = tools(o); o.Has(ToolsMember) {
+		s.ToolsLine = o.At(ToolsMember).Line
+	}
 	s.keepUnknown(o)
 	s.check(o)
 }
@@ -165,6 +172,7 @@ func (s *Skill) check(o *frontmatter.Object) {
 	if n := utf8.RuneCountInString(s.Compatibility); n > MaxCompatibility {
 		o.Report(problem.CodeSkillCompat, "compatibility", "has %d characters, at most %d are allowed", n, MaxCompatibility)
 	}
+	o.CheckComment("name", "description")
 	o.Unknown(problem.CodeSkillMember, frontmatter.Members{"": {Names: members()}})
 	for _, key := range o.Keys() {
 		if slices.Contains(members(), key) && key != ToolsMember && o.IsFlow(key) {

@@ -19,6 +19,7 @@ type Skill struct {
 	Compatibility string            // environment that it needs, for people
 	Metadata      map[string]string // free data of its author, and members that the specification does not know
 	AllowedTools  []string          // tools that it may use without a question; empty for no statement
+	ToolsLine     int               // line of AllowedTools in SKILL.md, from 1; 0 where no file has it
 	Body          string            // the instructions, with LF line ends
 	Files         []tree.File       // all files but SKILL.md, ordered by path: scripts/, references/, assets/, resources/
 }

@@ -172,6 +172,15 @@ func IsSafe(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\\' || r == ':' || r == 0x7f })
 }
 
+// Misspelled returns the file among files that differs from a wanted name in letter case alone; "" for none.
+func Misspelled(files []File, name string) string {
+	at := slices.IndexFunc(files, func(f File) bool { return f.Path != name && strings.EqualFold(f.Path, name) })
+	if at < 0 {
+		return ""
+	}
+	return files[at].Path
+}
+
 // visible returns a path for a message.
 func visible(name string) string {
 	if len(name) > 120 {

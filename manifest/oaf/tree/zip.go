@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"repute"
 	"repute/manifest/oaf/problem"
 )
 
@@ -83,10 +84,17 @@ func Zip(w io.Writer, files []File) error {
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	out := zip.NewWriter(w)
+	seen := map[string]string{}
 	for _, f := range files {
+		folded := strings.ToLower(f.Path)
 		if !IsSafe(f.Path) {
 			return fmt.Errorf("pack %.120q: not a path below the directory", f.Path)
 		}
+		if other, twice := seen[folded]; twice {
+			return repute.Invalid(f.Path, fmt.Sprintf("%.120q is one file with it on some systems", other),
+				"names that differ in more than letter case")
+		}
+		seen[folded] = f.Path
 		header := &zip.FileHeader{Name: f.Path, Method: zip.Deflate, Modified: epoch()}
 		header.SetMode(f.mode())
 		entry, err := out.CreateHeader(header)

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,13 +27,18 @@ func (p *Program) WriteFile(name string, write func(io.Writer) error) (err error
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return writeInto(name, write)
 	}
-	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	dir := filepath.Dir(name)
+	file, err := os.CreateTemp(dir, "."+filepath.Base(name)+".*")
 	if err != nil {
+		if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+			err = fmt.Errorf("%s: %w", dir, failed.Err) // without the name of the temporary file
+		}
 		return repute.Invalid("output", err.Error(), "a file in a directory that can be written")
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, file.Close(), os.Remove(file.Name()))
+			_ = file.Close() // fails where it is closed already
+			err = errors.Join(renamed(err, file.Name(), name), os.Remove(file.Name()))
 		}
 	}()
 	if err := file.Chmod(0o644); err != nil {
@@ -44,6 +51,19 @@ func (p *Program) WriteFile(name string, write func(io.Writer) error) (err error
 		return err
 	}
 	return os.Rename(file.Name(), name)
+}
+
+// renamed returns an error of the temporary file with the name that the user gave.
+func renamed(err error, temporary, name string) error {
+	var failed *fs.PathError
+	var moved *os.LinkError
+	switch {
+	case errors.As(err, &failed) && failed.Path == temporary:
+		return fmt.Errorf("%s %s: %w", failed.Op, name, failed.Err)
+	case errors.As(err, &moved) && moved.Old == temporary:
+		return fmt.Errorf("write %s: %w", name, moved.Err)
+	}
+	return err
 }
 
 // writeInto writes to an existing device or pipe.

@@ -57,5 +57,6 @@ func (c *Config) OAF() (f OAFFile, err error) {
 			f.Agents[i].Dir = filepath.Join(filepath.Dir(path), f.Agents[i].Dir)
 		}
 	}
+	f.Models.Locate(filepath.Dir(path))
 	return f, f.Models.Check(field + ".models")
 }

@@ -12,7 +12,7 @@ import (
 
 // The file of models and agents is read strictly, with directories relative to it.
 func TestOAF(t *testing.T) {
-	const good = "models: {default: m, table: {m: {provider: openai, model: x, base_url: \"http://127.0.0.1:1/v1\"}}}\n"
+	const good = "models: {default: m, table: {m: {provider: openai, model: x, key: \"file:keys/m\"}}}\n"
 	for text, field := range map[string]string{
 		good + "agents: [{dir: a}, {dir: /b, programs: true, env: [X]}]":     "",
 		"agents: [{programs: true}]":                                         "orchestrator.oaf.agents.0.dir",
@@ -36,7 +36,7 @@ func TestOAF(t *testing.T) {
 			continue
 		}
 		if err != nil || f.Agents[0].Dir != filepath.Join(filepath.Dir(path),
-			"a") || f.Agents[1].Dir != "/b" || !f.Agents[1].Programs {
+			"a") || f.Models.Table["m"].Key != "file:"+filepath.Join(filepath.Dir(path), "keys/m") || f.Agents[1].Dir != "/b" || !f.Agents[1].Programs {
 			t.Errorf("%+v, %v", f, err)
 		}
 	}

@@ -144,10 +144,11 @@ func checkCommand(p *cli.Program) *cobra.Command {
 		Use:   "check DIR|ZIP",
 		Short: "list what is wrong with an agent of the Open Agent Format",
 		Long: `List what is wrong with an agent of the Open Agent Format (1.2.0 and the later 0.8.0):
-a directory with AGENTS.md, or an archive of agents. Every problem has a code, a file, a
-line and a fix. Without --strict, what published agents get wrong and readers understand is
-a warning. With --ask-servers its MCP servers are asked for the tools that it selects: those
-over HTTP, and with --programs also those that it starts on this computer.
+a directory with AGENTS.md, or an archive of agents. Every problem has a code, a file and a
+fix, and a line where a part of the file is at fault. Without --strict, what published
+agents get wrong and readers understand is a warning. With --ask-servers its MCP servers are
+asked for the tools that it selects: those over HTTP, and with --programs also those that it
+starts on this computer.
 
 Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be read.`,
 		Example: "  repute oaf check ./code-reviewer\n  repute oaf check team-1.0.0.oaf --strict --json",
@@ -245,6 +246,9 @@ func readFile(name, what string) ([]byte, error) {
 		return nil, repute.Invalid("file", err.Error(), what)
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return nil, repute.Invalid("file", name+" is a directory", what)
+	}
 	b, err := io.ReadAll(io.LimitReader(file, tree.MaxArchive+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)

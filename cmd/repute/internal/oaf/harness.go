@@ -175,9 +175,13 @@ whose source has none with --vendor.`,
 func imports(source, from string) ([]harness.Import, error) {
 	switch from {
 	case fromClaudeCode:
+		const hint = "the directory of a project of Claude Code, which has .claude"
 		root, err := os.OpenRoot(source)
+		if info, other := os.Stat(source); other == nil && !info.IsDir() {
+			return nil, repute.Invalid("source", source+" is a file", hint)
+		}
 		if err != nil {
-			return nil, repute.Invalid("directory", err.Error(), "the directory of a project of Claude Code")
+			return nil, repute.Invalid("source", err.Error(), hint)
 		}
 		defer root.Close()
 		return harness.FromClaudeCode(root.FS())

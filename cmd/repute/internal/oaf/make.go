@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -74,6 +75,9 @@ standard error says so.`,
 			if err != nil {
 				return err
 			}
+			if err := agent.CheckIdentity(); err != nil {
+				return err
+			}
 			files, edited := agent.Generate()
 			return renew(p, args[0], files, edited)
 		},
@@ -126,29 +130,34 @@ func packCommand(p *cli.Program) *cobra.Command {
 		Use:   "pack DIR...",
 		Short: "write agents into an archive",
 		Long: `Write one or more agents into an archive (.oaf, a zip file with PACKAGE.yaml). Equal
-directories make equal archives.`,
+directories make equal archives. The archive itself is never packed: it may be below a
+directory.`,
 		Example: "  repute oaf pack ./code-reviewer --output code-reviewer-1.0.0.oaf",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := given("output", output, "FILE"); err != nil {
 				return err
 			}
-			data, err := pack(args)
+			data, err := pack(args, output)
 			if err != nil {
 				return err
 			}
-			return p.WriteFile(output, func(w io.Writer) error {
+			err = p.WriteFile(output, func(w io.Writer) error {
 				_, err := w.Write(data)
 				return err
 			})
+			if err == nil && output != "-" {
+				fmt.Fprintln(p.Stdout, cli.Visible(output))
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&output, "output", "", "name of the archive, or - for standard output (required)")
 	return cmd
 }
 
-// pack returns the archive of the agents of directories.
-func pack(dirs []string) ([]byte, error) {
+// pack returns the archive of the agents of directories, without the file output.
+func pack(dirs []string, output string) ([]byte, error) {
 	var agents []*format.Agent
 	files := map[string][]tree.File{}
 	for _, dir := range dirs {
@@ -162,9 +171,22 @@ func pack(dirs []string) ([]byte, error) {
 		if files[agent.AgentKey], err = filesOf(dir); err != nil {
 			return nil, err
 		}
+		files[agent.AgentKey] = slices.DeleteFunc(files[agent.AgentKey], func(f tree.File) bool {
+			return isSameFile(filepath.Join(dir, filepath.FromSlash(f.Path)), output)
+		})
 		agents = append(agents, agent)
 	}
 	return format.Pack(agents, files)
+}
+
+// isSameFile reports whether two names are those of one file that exists.
+func isSameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 func unpackCommand(p *cli.Program) *cobra.Command {

@@ -288,6 +288,27 @@ func TestUnpackNeverMixesAgents(t *testing.T) {
 	}
 }
 
+// An archive below the packed directory is never part of itself: packing again makes the same bytes.
+func TestArchiveIsNotPacked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "helper")
+	must(t, "new", dir, "--vendor", "acme")
+	archive := filepath.Join(dir, "helper.oaf")
+	if out := must(t, "pack", dir, "--output", archive); out != archive+"\n" {
+		t.Errorf("pack says %q", out)
+	}
+	first := read(t, archive)
+	must(t, "pack", dir, "--output", archive)
+	if read(t, archive) != first {
+		t.Error("the second archive differs")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "license"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run("pack", dir, "--output", archive); !errors.Is(err, repute.ErrInvalid) || read(t, archive) != first {
+		t.Errorf("an archive that nobody could unpack: %v", err)
+	}
+}
+
 // Every wrong use of a command has the exit code of invalid input, as in the other commands.
 func TestWrongUse(t *testing.T) {
 	dir := t.TempDir()
@@ -368,12 +389,14 @@ func TestImportStaysBelowItsDirectory(t *testing.T) {
 // What cannot be done is refused with what to do instead, and writes nothing.
 func TestRefusedCommands(t *testing.T) {
 	dir := t.TempDir()
-	broken, out := filepath.Join(dir, "broken"), filepath.Join(dir, "out")
+	broken, out, prompt := filepath.Join(dir, "broken"), filepath.Join(dir, "out"), filepath.Join(dir, "prompt")
 	agent, twin := filepath.Join(dir, "a"), filepath.Join(dir, "b", "a")
 	must(t, "new", agent, "--vendor", "acme")
 	must(t, "new", twin, "--vendor", "other")
 	archive := filepath.Join(dir, "bad.oaf")
-	if err := errors.Join(os.MkdirAll(broken, 0o755), os.WriteFile(filepath.Join(broken, "AGENTS.md"), []byte("# Rules\n"), 0o600),
+	if err := errors.Join(os.MkdirAll(broken, 0o755), os.MkdirAll(prompt, 0o755), os.WriteFile(filepath.Join(prompt,
+		"AGENTS.md"), []byte("---\nname: r\ndescription: d\n---\n\nYou review code.\n"), 0o600),
+		os.WriteFile(filepath.Join(broken, "AGENTS.md"), []byte("# Rules\n"), 0o600),
 		os.WriteFile(archive, []byte("PK"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -394,6 +417,13 @@ func TestRefusedCommands(t *testing.T) {
 		{[]string{"export", agent, "--to", "goose", "--layout", "flat", "--output", out}, "layout"},
 		{[]string{"export", broken, "--to", "goose", "--output", out}, "oaf check"},
 		{[]string{"export", filepath.Join(agent, "AGENTS.md"), "--to", "goose", "--output", out}, "the directory that it is in: " + agent},
+		{[]string{"pack", prompt, "--output", out}, "vendorKey: is missing in AGENTS.md (add a line such as vendorKey: acme)"},
+		{[]string{"generate", prompt}, "vendorKey: is missing in AGENTS.md (add a line such as vendorKey: acme)"},
+		{[]string{"pack", archive, "--output", out}, "is a file"},
+		{[]string{"pack", agent, "--output", filepath.Join(dir, "none", "x.oaf")}, "none: no such file or directory ("},
+		{[]string{"unpack", agent, out}, "is a directory (an archive of agents)"},
+		{[]string{"import", archive, "--from", "claude-code", "--output", out}, "is a file (the directory of a project"},
+		{[]string{"import", agent, "--from", "letta", "--output", out}, "is a directory (an .af file of Letta)"},
 		{[]string{"import", agent, "--from", "emacs", "--output", out}, "\"emacs\" is unknown (claude-code or letta)"},
 		{[]string{"import", agent, "--from", "claude-code", "--output", out}, ".claude"},
 		{[]string{"import", archive, "--from", "letta", "--output", out}, ".af"},
@@ -401,7 +431,7 @@ func TestRefusedCommands(t *testing.T) {
 		{[]string{"unpack", filepath.Join(broken, "AGENTS.md"), out}, "is no archive (the directory that it is in"},
 	} {
 		text, err := run(c.args...)
-		if err == nil || !strings.Contains(err.Error(), c.part) {
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.part) {
 			t.Errorf("%q: %v, want %q: %s", c.args, err, c.part, text)
 		}
 		if _, err := os.Stat(out); err == nil {
