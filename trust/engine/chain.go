@@ -344,11 +344,15 @@ func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scor
 		return nil, err
 	}
 	k.freeWalk()
-	w, err := in.walk(ctx, k.rows, unnumbered, got != nil)
+	paid, err := k.paidOf(ctx, run, got)
 	if err != nil {
 		return nil, err
 	}
-	credits, err := k.settleSources(ctx, run, w, got)
+	w, err := in.walk(ctx, k.rows, unnumbered, paid)
+	if err != nil {
+		return nil, err
+	}
+	credits, err := k.settleSources(ctx, run, w, got, paid)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ type GraphOf struct {
 	Links       []graph.Link
 	Validations []common.Address // contracts whose answers count
 	Scales      []rating.FileScale
-	Anew        bool // everything is read again
-	Owners      bool // the reader is asked for OwnerOf
+	Anew        bool             // everything is read again
+	Owners      []repute.TokenID // agents for which the reader is asked by OwnerOf
 }
 
 // Graph makes the store that of a block and builds the graph of the chain through which trust flows. The reader has the
@@ -38,8 +38,9 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 	r := graph.NewReaderOf(known, of.Block, of.Roots, of.Links, p)
 	r.StateScales(of.Scales)
 	for i := range s.agents {
-		s.addAgent(r, &s.agents[i], of.Owners)
+		s.addAgent(r, &s.agents[i])
 	}
+	s.addOwners(r, of.Owners)
 	s.read = newReadings(&s.numbers, p)
 	r.Pack(s.read.packing)
 	s.scale(r)
@@ -69,15 +70,8 @@ func (s *Store) collect() {
 }
 
 // addAgent adds the owners of an agent to a graph.
-func (s *Store) addAgent(r *graph.Reader, a *agent, all bool) {
+func (s *Store) addAgent(r *graph.Reader, a *agent) {
 	if a.subject == nil {
-		if all {
-			owner, wallet := s.numbers.addresses.At(a.owner), common.Address{}
-			if a.isOwn {
-				wallet = owner
-			}
-			r.Agent(a.token, a.from, owner, wallet)
-		}
 		r.Owner(a.owner)
 		return
 	}
