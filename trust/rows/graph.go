@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -51,9 +52,25 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 	return g, r, ctx.Err()
 }
 
-// Collect frees memory that is not used any more when the store has very many ratings. Each step of an epoch then takes
-// some hundred megabytes, and the runtime by itself would free those of earlier steps only when the heap has doubled.
-// It does nothing while the store is being changed.
+// many is how many ratings make the memory of one step of an epoch matter: it is some hundred megabytes then.
+const many = 500_000
+
+// mostGarbage is how many percent of the memory in use may be garbage while a store has many ratings. The runtime's own
+// limit of 100 would double the peak. A lower one costs little: most of the memory has no pointers to follow.
+const mostGarbage = 25
+
+// boundGarbage sets mostGarbage for the process, unless a lower limit is set already.
+func boundGarbage(ratings int) {
+	if ratings < many {
+		return
+	}
+	if was := debug.SetGCPercent(mostGarbage); was >= 0 && was < mostGarbage {
+		debug.SetGCPercent(was)
+	}
+}
+
+// Collect frees memory that is not used any more when the store has very many ratings: that of an earlier step, before
+// the next one takes as much. It does nothing while the store is being changed.
 func (s *Store) Collect() {
 	if s.mu.TryRLock() {
 		defer s.mu.RUnlock()
@@ -63,7 +80,6 @@ func (s *Store) Collect() {
 
 // collect is Collect under the lock.
 func (s *Store) collect() {
-	const many = 500_000
 	if s.ratings >= many {
 		runtime.GC()
 	}
@@ -86,6 +102,15 @@ func (s *Store) addAgent(r *graph.Reader, a *agent) {
 	r.Agent(a.token, since, last.Owner, last.Wallet)
 	for tenures := tenuresOf(holders); len(tenures) > 1; tenures = tenures[1:] {
 		r.Former(a.token, tenures[0])
+	}
+}
+
+// addOwners adds the owners of agents that addAgent did not name: a million names would take some hundred megabytes.
+func (s *Store) addOwners(r *graph.Reader, tokens []repute.TokenID) {
+	for _, token := range tokens {
+		if a := s.find(token); a != nil && a.subject == nil {
+			r.Agent(token, a.from, s.numbers.addresses.At(a.owner), common.Address{})
+		}
 	}
 }
 
