@@ -131,8 +131,14 @@ func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, pa
 	if err != nil {
 		return nil, err
 	}
+	var paidAgents []repute.TokenID
+	for _, by := range paid {
+		for i := range by.ratings {
+			paidAgents = append(paidAgents, by.ratings[i].TokenID)
+		}
+	}
 	of := rows.GraphOf{Links: graph.LinksOf(links), Validations: validations, Scales: scales,
-		Owners: agentsOf(paid)}
+		Owners: paidAgents}
 	return WalkRun(ctx, from, run, params, roots, of)
 }
 

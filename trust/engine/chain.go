@@ -344,15 +344,11 @@ func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scor
 		return nil, err
 	}
 	k.freeWalk()
-	paid, err := k.paidOf(ctx, run, got)
+	w, err := in.walk(ctx, k.rows, unnumbered, got.paid)
 	if err != nil {
 		return nil, err
 	}
-	w, err := in.walk(ctx, k.rows, unnumbered, paid)
-	if err != nil {
-		return nil, err
-	}
-	credits, err := k.settleSources(ctx, run, w, got, paid)
+	credits, err := k.settleSources(ctx, run, w, got)
 	if err != nil {
 		return nil, err
 	}
@@ -376,11 +372,10 @@ func (k *keeper) takeOver(ctx context.Context, last, next scoredb.Run, bodies in
 	k.freeWalk()
 	b, err := BasisOf(read, k.db, k.rows, last)
 	if err == nil {
-		if err := k.build(read, b); err != nil {
-			return err
+		if err = k.build(read, b); err == nil {
+			k.use(b)
 		}
-		k.use(b)
-		return nil
+		return err
 	}
 	if !errors.Is(err, repute.ErrGone) || next.Run == 0 {
 		return err

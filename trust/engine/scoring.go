@@ -409,11 +409,7 @@ const penaltyStep trust.Points = 500
 
 // stepped rounds a score down to a multiple of penaltyStep.
 func stepped(p trust.Points) trust.Points {
-	if rest := p % penaltyStep; rest < 0 {
-		return p - rest - penaltyStep
-	} else {
-		return p - rest
-	}
+	return p - (p%penaltyStep+penaltyStep)%penaltyStep
 }
 
 // StoredScore converts a result to a stored score. The caller sets time of the block, run, scorer and evidence.

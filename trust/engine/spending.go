@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"repute"
 	"repute/store"
 	"repute/store/scoredb"
 	"repute/store/trustdb"
@@ -19,43 +18,21 @@ type paidBy struct {
 	ratings []trustdb.PaidRating
 }
 
-// readPaid reads the paid ratings of a source by payments as of a run.
-func readPaid(ctx context.Context, db *store.DB, run *scoredb.Run, s *source.Source) (paidBy, error) {
-	at := run.Block
-	if at.Time.IsZero() {
-		return paidBy{source: s}, nil
-	}
-	since := at.Time.Add(-time.Duration(s.AgeDays) * 24 * time.Hour)
-	list, err := trustdb.PaidRatings(ctx, db, run.ChainID, at, since, s.Read.Payments.Payees)
-	return paidBy{s, list}, err
-}
-
-// paidOf reads the paid ratings of all sources by payments of a run, none for a run without sources.
-func (k *keeper) paidOf(ctx context.Context, run *scoredb.Run, got *sourceReadings) (list []paidBy, err error) {
-	if got == nil {
-		return nil, nil
-	}
-	for _, s := range k.sourcesOn(got.policy, nil) {
+// readPaid reads the paid ratings of those sources that are by payments, as of a run.
+func readPaid(ctx context.Context, db *store.DB, run scoredb.Run, sources []*source.Source) (list []paidBy, err error) {
+	for _, s := range sources {
 		if s.Read.Payments == nil {
 			continue
 		}
-		one, err := readPaid(ctx, k.db, run, s)
-		if err != nil {
+		by, since := paidBy{source: s}, run.Block.Time.Add(-time.Duration(s.AgeDays)*24*time.Hour)
+		if !run.Block.Time.IsZero() {
+			by.ratings, err = trustdb.PaidRatings(ctx, db, run.ChainID, run.Block, since, s.Read.Payments.Payees)
+		}
+		if list = append(list, by); err != nil {
 			return nil, err
 		}
-		list = append(list, one)
 	}
 	return list, nil
-}
-
-// agentsOf returns the agents that were paid.
-func agentsOf(paid []paidBy) (list []repute.TokenID) {
-	for _, by := range paid {
-		for i := range by.ratings {
-			list = append(list, by.ratings[i].TokenID)
-		}
-	}
-	return list
 }
 
 // spent is what a source by payments says of the raters of a run, whose walk was told of these payments. Payees count
@@ -83,13 +60,13 @@ func Spent(ctx context.Context, db *store.DB, run scoredb.Run, s *source.Source)
 	if err != nil {
 		return source.Reading{}, err
 	}
-	paid, err := readPaid(ctx, db, &run, s)
+	paid, err := readPaid(ctx, db, run, []*source.Source{s})
 	if err != nil {
 		return source.Reading{}, err
 	}
-	w, err := in.walk(ctx, rows.New(db, run.ChainID), run, []paidBy{paid})
+	w, err := in.walk(ctx, rows.New(db, run.ChainID), run, paid)
 	if err != nil {
 		return source.Reading{}, err
 	}
-	return w.spent(paid), nil
+	return w.spent(paid[0]), nil
 }
