@@ -44,7 +44,7 @@ func BasisOf(ctx context.Context, db *store.DB, from *rows.Store, run scoredb.Ru
 	if err != nil {
 		return nil, err
 	}
-	w, err := bodies.walk(ctx, from, run, false)
+	w, err := bodies.walk(ctx, from, run, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +108,9 @@ func (in inputs) credits(run scoredb.Run) (*graph.Credits, error) {
 	return creditsOf(policy, held, run.Block.Time), nil
 }
 
-// walk decodes the stored inputs of a run and walks its graph by roots again. With owners the result can tell what
-// payments say of raters: see spent.
-func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, owners bool) (*Walked, error) {
+// walk decodes the stored inputs of a run and walks its graph by roots again. The result can tell what these payments
+// say of raters: see spent.
+func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, paid []paidBy) (*Walked, error) {
 	params, err := rating.ParseParams(in.params, in.tags)
 	if err != nil {
 		return nil, err
@@ -131,8 +131,14 @@ func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, ow
 	if err != nil {
 		return nil, err
 	}
+	var paidAgents []repute.TokenID
+	for _, by := range paid {
+		for i := range by.ratings {
+			paidAgents = append(paidAgents, by.ratings[i].TokenID)
+		}
+	}
 	of := rows.GraphOf{Links: graph.LinksOf(links), Validations: validations, Scales: scales,
-		Owners: owners}
+		Owners: paidAgents}
 	return WalkRun(ctx, from, run, params, roots, of)
 }
 

@@ -344,7 +344,7 @@ func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scor
 		return nil, err
 	}
 	k.freeWalk()
-	w, err := in.walk(ctx, k.rows, unnumbered, got != nil)
+	w, err := in.walk(ctx, k.rows, unnumbered, got.paid)
 	if err != nil {
 		return nil, err
 	}
@@ -372,11 +372,10 @@ func (k *keeper) takeOver(ctx context.Context, last, next scoredb.Run, bodies in
 	k.freeWalk()
 	b, err := BasisOf(read, k.db, k.rows, last)
 	if err == nil {
-		if err := k.build(read, b); err != nil {
-			return err
+		if err = k.build(read, b); err == nil {
+			k.use(b)
 		}
-		k.use(b)
-		return nil
+		return err
 	}
 	if !errors.Is(err, repute.ErrGone) || next.Run == 0 {
 		return err

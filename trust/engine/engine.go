@@ -137,10 +137,7 @@ func (e *Engine) tidy(ctx context.Context) {
 
 // measure sets the gauges.
 func (e *Engine) measure(ctx context.Context) {
-	states, err := scoredb.ReadStates(ctx, e.db)
-	if err != nil {
-		return // the loops log the same failure
-	}
+	states, _ := scoredb.ReadStates(ctx, e.db) // the loops log the same failure
 	for _, s := range states {
 		e.metrics.set(s)
 	}
@@ -195,11 +192,9 @@ func (k *keeper) loop(ctx context.Context, what string, every time.Duration, wok
 
 // pause waits for d, or until it is woken or ctx ends.
 func pause(ctx context.Context, d time.Duration, woken <-chan struct{}) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
-	case <-t.C:
+	case <-time.After(d):
 	case <-woken:
 	}
 }

@@ -32,7 +32,6 @@ type epoch struct {
 	// workers compute scores concurrently, one for each processor.
 	workers []*passWorker
 	stayed  int // agents with Stays
-	garbage int // scores that were computed in memory of their own since it was freed
 }
 
 // passAgents is the largest number of agents of a batch. maxRows also limits their ratings.
@@ -413,9 +412,6 @@ func (e *epoch) judge(ctx context.Context, worker *passWorker, w *work, i int) (
 	return out, nil
 }
 
-// mostGarbage is after how many scores the pass frees their memory, some ten kilobytes each.
-const mostGarbage = 4 * passAgents
-
 // save stores a batch and advances the pass to its last agent.
 func (e *epoch) save(ctx context.Context, b batch) error {
 	if err := e.db.Renew(ctx, e.lease, scoredb.PassLeaseTTL); err != nil {
@@ -435,15 +431,6 @@ func (e *epoch) save(ctx context.Context, b batch) error {
 	}
 	if err != nil {
 		return err
-	}
-	for i := range b.out {
-		if !b.out[i].Stays {
-			e.garbage++
-		}
-	}
-	if e.garbage >= mostGarbage {
-		e.garbage = 0
-		e.rows.Collect()
 	}
 	e.effects.Saved(b.out, func(i int) bool { return b.work.now[i] != nil && b.work.now[i].remembered }, b.last)
 	for i, s := range b.work.now {

@@ -92,14 +92,15 @@ type sourceReadings struct {
 	held     []source.Credential // by the last run
 	before   []source.State
 	readings []source.Reading // of the sources that are read on chains
+	paid     []paidBy         // of the other ones
 }
 
-// askSources reads the sources of a run that ask contracts, nil when no source counts. begin calls it once per run.
+// askSources reads the sources of a run, without a policy when no source counts. begin calls it once per run.
 // errSourcesWait means that the run must be made later.
 func (k *keeper) askSources(ctx context.Context, run *scoredb.Run, last scoredb.Run) (*sourceReadings, error) {
 	policy, err := k.policyOf(ctx, run.Sources)
 	if err != nil || policy == nil {
-		return nil, err
+		return &sourceReadings{}, err
 	}
 	read, err := statesOf(&last)
 	if err != nil {
@@ -117,26 +118,20 @@ func (k *keeper) askSources(ctx context.Context, run *scoredb.Run, last scoredb.
 	if mayWait(*run, last) && slices.ContainsFunc(readings, func(r source.Reading) bool { return failsAnew(r, before) }) {
 		return nil, errSourcesWait
 	}
-	return &sourceReadings{policy, held, before, readings}, nil
+	paid, err := readPaid(ctx, k.db, *run, k.sourcesOn(policy, nil))
+	return &sourceReadings{policy, held, before, readings, paid}, err
 }
 
 // settleSources adds the readings of payments to those of sources, stores the credentials and sets Credentials and
 // Readings of the run. Raters without an answer keep the credentials of the last run for as long as the policy allows.
 func (k *keeper) settleSources(ctx context.Context, run *scoredb.Run, w *Walked, got *sourceReadings) (*graph.Credits,
 	error) {
-	if got == nil {
+	if got.policy == nil {
 		return nil, nil
 	}
 	readings := got.readings
-	for _, s := range k.sourcesOn(got.policy, nil) {
-		if s.Read.Payments == nil {
-			continue
-		}
-		spent, err := w.spent(ctx, k.db, s)
-		if err != nil {
-			return nil, err
-		}
-		readings = append(readings, spent)
+	for _, p := range got.paid {
+		readings = append(readings, w.spent(p))
 	}
 	now, states := k.settleReadings(got.policy, got.held, got.before, readings)
 	body, err := source.Encode(now)
@@ -184,6 +179,9 @@ func (k *keeper) settleReadings(policy *source.Policy, held []source.Credential,
 // sources. A source without a usable reading is incomplete about all raters.
 func (k *keeper) readSources(ctx context.Context, run *scoredb.Run, sources []*source.Source,
 	past source.Past) ([]source.Reading, error) {
+	if len(sources) == 0 { // finding the raters of ten million ratings takes seconds
+		return nil, nil
+	}
 	validations, err := scoredb.ReadInput(ctx, k.db, run.Validations)
 	if err != nil {
 		return nil, err

@@ -40,11 +40,11 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 	if b == nil {
 		return 0, nil
 	}
+	s := k.scorer(b, why) // also without a stale agent: the scorer of an earlier run keeps its graph in memory
 	stale, err := scoredb.ClaimStale(ctx, k.db, k.chain, b.Run.Run, why == byEvent, most, claimFor)
 	if err != nil || len(stale) == 0 {
 		return 0, err
 	}
-	s := k.scorer(b, why)
 	for rest := stale; len(rest) > 0; {
 		group := head(rest)
 		rest = rest[len(group):]
@@ -409,11 +409,7 @@ const penaltyStep trust.Points = 500
 
 // stepped rounds a score down to a multiple of penaltyStep.
 func stepped(p trust.Points) trust.Points {
-	if rest := p % penaltyStep; rest < 0 {
-		return p - rest - penaltyStep
-	} else {
-		return p - rest
-	}
+	return p - (p%penaltyStep+penaltyStep)%penaltyStep
 }
 
 // StoredScore converts a result to a stored score. The caller sets time of the block, run, scorer and evidence.

@@ -12,21 +12,35 @@ import (
 	"repute/trust/source"
 )
 
-// spent is what a source by payments says of the raters of a run. Payees count by their weights by roots alone, so that
-// no source makes another one's payees.
-func (w *Walked) spent(ctx context.Context, db *store.DB, s *source.Source) (source.Reading, error) {
-	rule, at := s.Read.Payments, w.run.Block
-	if at.Time.IsZero() {
-		return s.Spent(w.run.ChainID, at, nil), nil
+// paidBy has the paid ratings that a source by payments reads as of a run.
+type paidBy struct {
+	source  *source.Source
+	ratings []trustdb.PaidRating
+}
+
+// readPaid reads the paid ratings of those sources that are by payments, as of a run.
+func readPaid(ctx context.Context, db *store.DB, run scoredb.Run, sources []*source.Source) (list []paidBy, err error) {
+	for _, s := range sources {
+		if s.Read.Payments == nil {
+			continue
+		}
+		by, since := paidBy{source: s}, run.Block.Time.Add(-time.Duration(s.AgeDays)*24*time.Hour)
+		if !run.Block.Time.IsZero() {
+			by.ratings, err = trustdb.PaidRatings(ctx, db, run.ChainID, run.Block, since, s.Read.Payments.Payees)
+		}
+		if list = append(list, by); err != nil {
+			return nil, err
+		}
 	}
-	since := at.Time.Add(-time.Duration(s.AgeDays) * 24 * time.Hour)
-	paid, err := trustdb.PaidRatings(ctx, db, w.run.ChainID, at, since, rule.Payees)
-	if err != nil {
-		return source.Reading{}, err
-	}
-	graph := w.weights.Graph()
+	return list, nil
+}
+
+// spent is what a source by payments says of the raters of a run, whose walk was told of these payments. Payees count
+// by their weights by roots alone, so that no source makes another one's payees.
+func (w *Walked) spent(by paidBy) source.Reading {
+	graph, rule := w.weights.Graph(), by.source.Read.Payments
 	var payments []source.Payment
-	for _, p := range paid {
+	for _, p := range by.ratings {
 		owner, own := w.reader.OwnerOf(p.TokenID, p.Block)
 		payee := graph.Node(owner)
 		if !own || payee == flow.NoNode || payee == graph.Node(p.Client) || w.weights.Weight(payee) < rule.Vouched {
@@ -36,7 +50,7 @@ func (w *Walked) spent(ctx context.Context, db *store.DB, s *source.Source) (sou
 			Paid: p.Payment.Paid, Time: p.Payment.Time, ChainID: p.Payment.ChainID, Tx: p.Payment.Tx,
 			LogIndex: p.Payment.LogIndex})
 	}
-	return s.Spent(w.run.ChainID, at, payments), nil
+	return by.source.Spent(w.run.ChainID, w.run.Block, payments)
 }
 
 // Spent reads a source by payments again, as of a stored run and by its weights. A payment that was verified or returned
@@ -46,9 +60,13 @@ func Spent(ctx context.Context, db *store.DB, run scoredb.Run, s *source.Source)
 	if err != nil {
 		return source.Reading{}, err
 	}
-	w, err := in.walk(ctx, rows.New(db, run.ChainID), run, true)
+	paid, err := readPaid(ctx, db, run, []*source.Source{s})
 	if err != nil {
 		return source.Reading{}, err
 	}
-	return w.spent(ctx, db, s)
+	w, err := in.walk(ctx, rows.New(db, run.ChainID), run, paid)
+	if err != nil {
+		return source.Reading{}, err
+	}
+	return w.spent(paid[0]), nil
 }

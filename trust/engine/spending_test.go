@@ -20,6 +20,12 @@ import (
 // spendPolicy is the policy of the tests with a source by payments.
 func spendPolicy(t *testing.T) *source.Policy {
 	t.Helper()
+	return spendPolicyOf(t, "club, spend")
+}
+
+// spendPolicyOf is spendPolicy with only some sources on.
+func spendPolicyOf(t *testing.T, sources string) *source.Policy {
+	t.Helper()
 	const text = `
   - id: spend
     version: 1
@@ -35,7 +41,7 @@ func spendPolicy(t *testing.T) *source.Policy {
     bounds: {praise: 3, blame: 2}
     read: {payments: {usd: 100, payees: 3, most: 40, vouched: 0.25}}
 `
-	p, err := source.Parse([]byte(strings.Replace(testPolicy, "sources: [club]", "sources: [club, spend]", 1) + text))
+	p, err := source.Parse([]byte(strings.Replace(testPolicy, "sources: [club]", "sources: ["+sources+"]", 1) + text))
 	ok(t, err)
 	return p
 }
@@ -151,4 +157,29 @@ func TestSpendingGivesWeight(t *testing.T) {
 		t.Errorf("returned: %v, mean %s, %s before", holdersOf(t, db, run, "spend"), got.Mean, with.Mean)
 	}
 	replayAll(t, db)
+}
+
+// An epoch whose only source is payments does not ask the database who all raters are, which takes seconds on a large
+// chain.
+func TestPaymentsAloneAskForNoRaters(t *testing.T) {
+	t.Parallel()
+	l := newLedger(31)
+	first, url := l.fresh(t)
+	s := l.state()
+	l.mine(s, s.mint(person(20))...)
+	l.mine(s, s.rate(0, person(1), 90))
+	l.pad(10)
+	l.store(t, first, 10)
+	db, seen := traced(t, url)
+	startWith(t, db, engine.EngineOptions{Sources: spendPolicyOf(t, "spend")})
+	run := settle(t, first, l.chain.ID, 10)
+	if states := statesOf(t, run); len(states) != 1 || states[0].Source != "spend" {
+		t.Errorf("readings %+v", states)
+	}
+	list, _ := seen.take()
+	for _, sql := range list {
+		if strings.HasPrefix(sql, "select coalesce(payer, client)") {
+			t.Errorf("asked for the raters: %.80s", sql)
+		}
+	}
 }

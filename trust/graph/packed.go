@@ -102,11 +102,14 @@ type pairSlot struct{ turn, index uint32 }
 func (r *Reader) readPart(slots *pairSlots, first, end int, of func(i int, use func(*PackedAgent))) *packedPart {
 	part := &packedPart{r: r, slots: slots, counted: make([]uint64, len(r.packing.Raters)/64+1), unread: map[unreadTag]int64{},
 		former: map[repute.TokenID]uint32{}}
-	rows := 0
+	rows, most := 0, 0
 	for i := first; i < end; i++ {
+		before := rows
 		of(i, func(a *PackedAgent) { rows += len(a.Rows) + len(a.Answers) })
+		most = max(most, rows-before)
 	}
 	part.tally.records, part.edges = make([]tallied, 0, rows), flow.NewEdgeList(rows)
+	part.means, part.raters = make([]rating.Mean, 0, most), make([]uint32, 0, most)
 	for i := first; i < end; i++ {
 		if slots.turn++; slots.turn == 0 {
 			clear(slots.of)
@@ -119,6 +122,7 @@ func (r *Reader) readPart(slots *pairSlots, first, end int, of func(i int, use f
 		})
 		part.vouch(owner)
 	}
+	part.means, part.raters = nil, nil
 	return part
 }
 

@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -20,8 +21,8 @@ type GraphOf struct {
 	Links       []graph.Link
 	Validations []common.Address // contracts whose answers count
 	Scales      []rating.FileScale
-	Anew        bool // everything is read again
-	Owners      bool // the reader is asked for OwnerOf
+	Anew        bool             // everything is read again
+	Owners      []repute.TokenID // agents for which the reader is asked by OwnerOf
 }
 
 // Graph makes the store that of a block and builds the graph of the chain through which trust flows. The reader has the
@@ -38,8 +39,9 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 	r := graph.NewReaderOf(known, of.Block, of.Roots, of.Links, p)
 	r.StateScales(of.Scales)
 	for i := range s.agents {
-		s.addAgent(r, &s.agents[i], of.Owners)
+		s.addAgent(r, &s.agents[i])
 	}
+	s.addOwners(r, of.Owners)
 	s.read = newReadings(&s.numbers, p)
 	r.Pack(s.read.packing)
 	s.scale(r)
@@ -50,9 +52,25 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 	return g, r, ctx.Err()
 }
 
-// Collect frees memory that is not used any more when the store has very many ratings. Each step of an epoch then takes
-// some hundred megabytes, and the runtime by itself would free those of earlier steps only when the heap has doubled.
-// It does nothing while the store is being changed.
+// many is how many ratings make the memory of one step of an epoch matter: it is some hundred megabytes then.
+const many = 500_000
+
+// mostGarbage is how many percent of the memory in use may be garbage while a store has many ratings. The runtime's own
+// limit of 100 would double the peak. A lower one costs little: most of the memory has no pointers to follow.
+const mostGarbage = 25
+
+// boundGarbage sets mostGarbage for the process, unless a lower limit is set already.
+func boundGarbage(ratings int) {
+	if ratings < many {
+		return
+	}
+	if was := debug.SetGCPercent(mostGarbage); was >= 0 && was < mostGarbage {
+		debug.SetGCPercent(was)
+	}
+}
+
+// Collect frees memory that is not used any more when the store has very many ratings: that of an earlier step, before
+// the next one takes as much. It does nothing while the store is being changed.
 func (s *Store) Collect() {
 	if s.mu.TryRLock() {
 		defer s.mu.RUnlock()
@@ -62,22 +80,14 @@ func (s *Store) Collect() {
 
 // collect is Collect under the lock.
 func (s *Store) collect() {
-	const many = 500_000
 	if s.ratings >= many {
 		runtime.GC()
 	}
 }
 
 // addAgent adds the owners of an agent to a graph.
-func (s *Store) addAgent(r *graph.Reader, a *agent, all bool) {
+func (s *Store) addAgent(r *graph.Reader, a *agent) {
 	if a.subject == nil {
-		if all {
-			owner, wallet := s.numbers.addresses.At(a.owner), common.Address{}
-			if a.isOwn {
-				wallet = owner
-			}
-			r.Agent(a.token, a.from, owner, wallet)
-		}
 		r.Owner(a.owner)
 		return
 	}
@@ -92,6 +102,15 @@ func (s *Store) addAgent(r *graph.Reader, a *agent, all bool) {
 	r.Agent(a.token, since, last.Owner, last.Wallet)
 	for tenures := tenuresOf(holders); len(tenures) > 1; tenures = tenures[1:] {
 		r.Former(a.token, tenures[0])
+	}
+}
+
+// addOwners adds the owners of agents that addAgent did not name: a million names would take some hundred megabytes.
+func (s *Store) addOwners(r *graph.Reader, tokens []repute.TokenID) {
+	for _, token := range tokens {
+		if a := s.find(token); a != nil && a.subject == nil {
+			r.Agent(token, a.from, s.numbers.addresses.At(a.owner), common.Address{})
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ func (s *Store) load(ctx context.Context, from *trustdb.Snapshot) error {
 	if err != nil {
 		return err
 	}
+	boundGarbage(ratings)
 	r := reading{data: &s.data, from: from, index: make(map[string]uint32, agents)}
 	s.agents = make([]agent, 0, agents)
 	if err := r.readAgents(ctx, nil); err != nil {
