@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"repute"
@@ -141,6 +142,41 @@ func TestMinBlockChecks(t *testing.T) {
 		"/agents?minBlock=x": 400, "/agents?minBlock=" + fmt.Sprint("1:", uint64(1)<<63): 400, "/agents?minBlock=1:2": 503} {
 		if got := get(t, s, path); got.status != want {
 			t.Errorf("%s: %d %s, want %d", path, got.status, got.body, want)
+		}
+	}
+}
+
+// GraphQL and the tools take minBlock as the routes do.
+func TestMinBlockElsewhere(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.New(t))
+	newLedger(t, db, 1).add(mint(0, addr(1), "https://a.example")...)
+	s := serve(t, api.Options{DB: db, Tools: newTools(t)}, unlimited())
+	const body = `{"query":"{ agent(id: \"1:0\") { id } chains { name } }"}`
+	post := func(minBlock string) reply {
+		return do(t, s, http.MethodPost, "/graphql?minBlock="+minBlock, strings.NewReader(body))
+	}
+	if r := post("1:1"); len(as[answer](t, r).Errors) > 0 {
+		t.Errorf("a block that is there: %s", r.body)
+	}
+	late := as[answer](t, post("2"))
+	if len(late.Errors) != 1 || late.Errors[0].Extensions["code"] != "UNAVAILABLE" ||
+		late.Errors[0].Extensions["retryAfter"] == nil || len(late.Data) > 0 ||
+		!strings.Contains(fmt.Sprint(late.Errors[0].Extensions["hint"]), "leave minBlock out") {
+		t.Errorf("a block that is not there: %+v", late)
+	}
+	if r := get(t, s, "/graphql"+query("query", "{ chains { name } }", "minBlock", "x")); problemOf(t, r).Errors[0].Field != "minBlock" {
+		t.Errorf("no block: %d %s", r.status, r.body)
+	}
+	b := connect(t, s)
+	for name, agent := range map[string]string{"repute_get_reputation": `"agentId":"1:0",`, "repute_decide": `"agentId":"1:0",`,
+		"repute_get_agent": `"agentId":"1:0",`, "repute_search_agents": ""} {
+		if r := b.call(name, "{"+agent+`"minBlock":"1:1"}`); r.IsError {
+			t.Errorf("%s: %s", name, said(r))
+		}
+		if r := b.call(name, "{"+agent+`"minBlock":2}`); !r.IsError || !strings.Contains(said(r), "not indexed yet") ||
+			!strings.Contains(said(r), "leave minBlock out") {
+			t.Errorf("%s of a block that is not there: %s", name, said(r))
 		}
 	}
 }

@@ -189,7 +189,7 @@ func register[I, O any, PI requestOf[I], PO settled[O]](a *API, op huma.Operatio
 	handle func(context.Context, *I) (*O, error)) {
 	huma.Register(a.server.API, op, func(ctx context.Context, in *I) (*O, error) {
 		r := PI(in).Common()
-		reads, err := a.Demand(ctx, r)
+		reads, err := a.Demand(ctx, r.MinBlock)
 		if err != nil {
 			return nil, a.server.Fail(ctx, err)
 		}

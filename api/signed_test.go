@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/jackc/pgx/v5"
 
 	"repute/api"
 	"repute/api/wire"
@@ -19,20 +18,15 @@ import (
 )
 
 // finalScore stores a final score of agent 0 as the engine does.
-func finalScore(t *testing.T, url string, chainID, block uint64) {
+func finalScore(t *testing.T, db *store.DB, chainID, block uint64) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
 	h := bytes.Repeat([]byte{7}, 32)
-	_, err = conn.Exec(t.Context(), `
+	_, err := db.Pool().Exec(t.Context(), `
 		insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags,
 			roots, links, weights, identities, edges, closed_at, verified_to)
 		values ($1, 1, 1, $2, $2, $3, now(), 'repute/1', $3, $3, $3, $3, $3, 0, 0, now(), $2)`, chainID, block, h)
 	if err == nil {
-		_, err = conn.Exec(t.Context(), `
+		_, err = db.Pool().Exec(t.Context(), `
 			insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier,
 				facts, result)
 			values ($1, 0, 1, $2, 'rated', 49400, 31000, 66000, 49400, 640000, 2, $2, '{}')`, chainID, h)
@@ -55,8 +49,7 @@ func signs(t *testing.T, hold time.Duration) *statement.Signer {
 // A final score comes signed to who asks, and verifies against the published keys.
 func TestSigned(t *testing.T) {
 	t.Parallel()
-	url := pgtest.New(t)
-	db := open(t, url)
+	db := open(t, pgtest.New(t))
 	l := populate(t, db)
 	s := serve(t, api.Options{DB: db, Signer: signs(t, time.Hour)})
 	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 400 ||
@@ -73,7 +66,7 @@ func TestSigned(t *testing.T) {
 			t.Errorf("%s: %+v", path, p)
 		}
 	}
-	finalScore(t, url, 8453, 2)
+	finalScore(t, db, 8453, 2)
 	var keys statement.KeyList
 	if err := json.Unmarshal(get(t, s, "/.well-known/repute-keys.json").body, &keys); err != nil || len(keys.Keys) != 1 {
 		t.Fatalf("keys: %+v, %v", keys, err)
@@ -107,13 +100,8 @@ func TestSigned(t *testing.T) {
 	if plain := get(t, s, "/agents/8453:0/reputation?signed=0"); strings.Contains(string(plain.body), "signature") {
 		t.Errorf("not asked for: %s", plain.body)
 	}
-	conn, err := pgx.Connect(t.Context(), url)
-	if err == nil { // the engine stands still while the chain goes on
-		defer conn.Close(t.Context())
-		_, err = conn.Exec(t.Context(),
-			"update chains set cursor_block = 20, head_block = 20, finalized_block = 10 where chain_id = 8453")
-	}
-	if err != nil {
+	if _, err := db.Pool().Exec(t.Context(), // the engine stands still while the chain goes on
+		"update chains set cursor_block = 20, head_block = 20, finalized_block = 10 where chain_id = 8453"); err != nil {
 		t.Fatal(err)
 	}
 	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 ||
@@ -126,10 +114,9 @@ func TestSigned(t *testing.T) {
 // still, or no epoch has ended.
 func TestStaleScoresAreNotSigned(t *testing.T) {
 	t.Parallel()
-	url := pgtest.New(t)
-	db := open(t, url)
+	db := open(t, pgtest.New(t))
 	l := populate(t, db)
-	finalScore(t, url, 8453, 2)
+	finalScore(t, db, 8453, 2)
 	s := serve(t, api.Options{DB: db, Signer: signs(t, time.Hour)})
 	for _, c := range []struct {
 		name, sql string
@@ -164,14 +151,13 @@ func TestStaleScoresAreNotSigned(t *testing.T) {
 // A statement that is a new one is not taken for the one that the caller has.
 func TestSignedAnewIsNotTheSame(t *testing.T) {
 	t.Parallel()
-	url := pgtest.New(t)
-	db := open(t, url)
+	db := open(t, pgtest.New(t))
 	l := populate(t, db)
 	if err := chaindb.SetHead(t.Context(), db, 8453, store.Lease{},
 		chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	finalScore(t, url, 8453, 2)
+	finalScore(t, db, 8453, 2)
 	s := serve(t, api.Options{DB: db, Signer: signs(t, 4*time.Second)})
 	first := get(t, s, "/agents/8453:0/reputation?signed=1")
 	issued := as[wire.ReputationAnswer](t, first).Signed.IssuedAt

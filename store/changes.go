@@ -134,14 +134,15 @@ func (db *DB) Changes(ctx context.Context, since string, limit int, f ChangeFilt
 	defer rows.Close()
 	next = since
 	for rows.Next() {
-		c, selected, err := scanChange(rows)
+		c, at, selected, err := scanChange(rows)
 		if err != nil {
 			return nil, "", Failed("read changes", err)
 		}
-		if next = c.Cursor; selected {
+		if next, after = c.Cursor, at; selected {
 			list = append(list, c)
 		}
 	}
+	db.writes.told(after)
 	return list, next, Failed("read changes", rows.Err())
 }
 
@@ -153,18 +154,19 @@ func (db *DB) NewestChange(ctx context.Context) (cursor string, err error) {
 	return cursor, Failed("newest change", err)
 }
 
-// scanChange reads a row of the statement in Changes, and whether the filter selects it.
-func scanChange(row pgx.Rows) (c Change, selected bool, err error) {
-	var at ChangeCursor
+// scanChange reads a row of the statement in Changes, its place, and whether the filter selects it.
+func scanChange(row pgx.Rows) (c Change, at ChangeCursor, selected bool, err error) {
 	var xid string
 	var token, undoneXid *string
 	var undoneSeq *int64
 	if err := row.Scan(&xid, &at.Seq, &c.ChainID, &c.Kind, &c.Block, &c.LogIndex, &token, &c.Data, &c.At, &undoneXid,
 		&undoneSeq, &selected); err != nil {
-		return c, false, err
+		return c, at, false, err
 	}
-	c.At = c.At.UTC()
-	c.Cursor = fmt.Sprintf("%s-%d", xid, at.Seq)
+	if at.XID, err = strconv.ParseUint(xid, 10, 64); err != nil {
+		return c, at, false, err
+	}
+	c.At, c.Cursor = c.At.UTC(), at.String()
 	if undoneXid != nil {
 		c.Retracts = fmt.Sprintf("%s-%d", *undoneXid, *undoneSeq)
 	}
@@ -172,7 +174,7 @@ func scanChange(row pgx.Rows) (c Change, selected bool, err error) {
 		c.TokenID = new(repute.TokenID)
 		err = c.TokenID.SetFromDecimal(*token)
 	}
-	return c, selected, err
+	return c, at, selected, err
 }
 
 // changeKept returns repute.ErrGone when the change that a reader saw last was pruned. Pruning

@@ -73,6 +73,7 @@ type DB struct {
 	options Options
 	kept    sync.Map      // reflect.Type to a value of it: Kept
 	session session       // shows other processes that this one lives
+	writes  *writes       // that this process knows of
 	closed  chan struct{} // closed with the DB
 	close   func()
 }
@@ -146,6 +147,8 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		read.MaxConns = cmp.Or(o.MaxConns, readerConns)
 	}
 	read.ConnConfig.RuntimeParams["statement_timeout"] = readStatementTimeout
+	known := &writes{}
+	cfg.ConnConfig.Tracer = known.tracers(o.Tracer)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
@@ -165,7 +168,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		o.Classify = classifyByScheme
 	}
 	closed := make(chan struct{})
-	return &DB{pool: pool, readers: readers, replica: replica, options: o, closed: closed,
+	return &DB{pool: pool, readers: readers, replica: replica, options: o, writes: known, closed: closed,
 		close: sync.OnceFunc(func() { close(closed) })}, nil
 }
 

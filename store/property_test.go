@@ -40,6 +40,9 @@ func TestIndexDoesNotDependOnHistory(t *testing.T) {
 		}
 		got := dump(t, ctx, db, f.chain)
 		checkModel(t, got, f.ledger)
+		if wrong := wrongTotals(ctx, t, db, f.chain); len(wrong) > 0 {
+			t.Fatalf("totals that do not follow from the events: %+v", wrong)
+		}
 		checkReplay(t, got, readChanges(t, ctx, db, f.since), f.chain)
 
 		fresh := chains.Add(1)

@@ -10,13 +10,13 @@ import (
 )
 
 // Demand returns the context of reads that know the block of minBlock: a number, of the default chain or the only one, or
-// chainId:block.
-func (x *Index) Demand(ctx context.Context, r *Request) (context.Context, error) {
-	if r.MinBlock == "" {
+// chainId:block. "" demands none.
+func (x *Index) Demand(ctx context.Context, minBlock string) (context.Context, error) {
+	if minBlock == "" {
 		return ctx, nil
 	}
-	chain, number := x.defaultChain, r.MinBlock
-	if named, block, has := strings.Cut(r.MinBlock, ":"); has {
+	chain, number := x.defaultChain, minBlock
+	if named, block, has := strings.Cut(minBlock, ":"); has {
 		id, err := repute.ParseChainID(named)
 		if err != nil {
 			return nil, repute.Invalid("minBlock", "names no chain", "chainId:block, e.g. 8453:41663783")
@@ -29,3 +29,6 @@ func (x *Index) Demand(ctx context.Context, r *Request) (context.Context, error)
 	}
 	return chaindb.WithMinBlock(ctx, chain, block), nil
 }
+
+// Await waits for the block that the context of Demand demands, once for a caller who makes many reads.
+func (x *Index) Await(ctx context.Context) error { return chaindb.AwaitMinBlock(ctx, x.DB) }

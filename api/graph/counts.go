@@ -27,9 +27,9 @@ type counts struct {
 func countsOf(db *store.DB) *counts {
 	return store.Kept(db, func() *counts {
 		return &counts{
-			jobs:      cache.NewBrief[[]rundb.JobCount]("the count of jobs was", countsKept, countsLimit),
-			documents: cache.NewBrief[[]docstats.RankQueue]("the count of documents was", countsKept, countsLimit),
-			runtimes:  cache.NewBrief[[]*runtime]("the list of runtimes was", countsKept, countsLimit),
+			jobs:      cache.NewBrief[[]rundb.JobCount]("the count of jobs", countsKept, countsLimit),
+			documents: cache.NewBrief[[]docstats.RankQueue]("the count of documents", countsKept, countsLimit),
+			runtimes:  cache.NewBrief[[]*runtime]("the list of runtimes", countsKept, countsLimit),
 		}
 	})
 }

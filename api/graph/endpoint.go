@@ -70,6 +70,7 @@ type Options struct {
 // Endpoint serves GraphQL over HTTP, and runs the documents of pages in the process.
 type Endpoint struct {
 	server *httpapi.Server
+	index  *answers.Index
 	cost   int
 	o      Options
 	schema *graphql.Schema
@@ -84,7 +85,7 @@ func Mount(server *httpapi.Server, x *answers.Index, o Options) (*Endpoint, erro
 	if err != nil {
 		return nil, fmt.Errorf("graphql schema: %w", err)
 	}
-	e := &Endpoint{server: server, cost: o.Cost, o: o, schema: schema}
+	e := &Endpoint{server: server, index: x, cost: o.Cost, o: o, schema: schema}
 	e.mount()
 	return e, nil
 }
@@ -114,11 +115,18 @@ func (e *Endpoint) mount() {
 		Params: []*huma.Param{
 			requiredParam(httpapi.TextParam("query", "query", "a query; mutations only by POST")),
 			httpapi.TextParam("variables", "query", "a JSON object"),
-			httpapi.TextParam("operationName", "query", "which operation of the query to run")}}, e.get)
+			httpapi.TextParam("operationName", "query", "which operation of the query to run"), minBlockParam()}}, e.get)
 	httpapi.Post[GraphQLRequest, GraphQLAnswer](s, httpapi.Route{Path: "/graphql", ID: "graphql-post",
-		ContentType: echo.MIMEApplicationJSON,
-		Summary:     "Runs a GraphQL query or mutation; the schema is at /schema.graphql"}, e.post)
+		ContentType: echo.MIMEApplicationJSON, Params: []*huma.Param{minBlockParam()},
+		Summary: "Runs a GraphQL query or mutation; the schema is at /schema.graphql"}, e.post)
 	s.Echo.GET("/schema.graphql", e.sdl)
+}
+
+// minBlockParam is the parameter of the block that all fields of a query must know. It is no part of the query, because
+// it holds for the whole answer.
+func minBlockParam() *huma.Param {
+	return httpapi.TextParam("minBlock", "query", "block that the answer must know, with its chain as chainId:block where "+
+		"several are indexed: the answer waits two seconds for it and then has the error UNAVAILABLE")
 }
 
 // requiredParam says that a parameter must be given.
@@ -192,7 +200,11 @@ func (e *Endpoint) answer(c echo.Context, r GraphQLRequest) error {
 	if strings.TrimSpace(r.Query) == "" {
 		return repute.Invalid("query", "missing", "a GraphQL query; /graphiql is a page to try one")
 	}
-	response, wait := e.exec(c.Request().Context(), r)
+	ctx, err := e.index.Demand(c.Request().Context(), c.QueryParam("minBlock"))
+	if err != nil {
+		return err
+	}
+	response, wait := e.exec(ctx, r)
 	if wait != "" {
 		c.Response().Header().Set(httpapi.RetryAfter, wait)
 	}
@@ -203,7 +215,12 @@ func (e *Endpoint) answer(c echo.Context, r GraphQLRequest) error {
 // exec runs one query within its budget. wait is the pause before a retry in seconds, "" where none helps.
 func (e *Endpoint) exec(ctx context.Context, r GraphQLRequest) (response *graphql.Response, wait string) {
 	ctx, spent := withBudget(ctx, e.cost)
-	response = e.schema.Exec(ctx, r.Query, r.OperationName, r.Variables)
+	// Once for all fields, which would wait one after the other.
+	if err := e.index.Await(ctx); err != nil {
+		response = &graphql.Response{Errors: []*gqlerrors.QueryError{{Err: err, ResolverError: err}}}
+	} else {
+		response = e.schema.Exec(ctx, r.Query, r.OperationName, r.Variables)
+	}
 	for _, q := range response.Errors {
 		if b := e.settleError(ctx, q); b != nil && b.Retry > 0 {
 			wait = b.GetHeaders().Get(httpapi.RetryAfter)

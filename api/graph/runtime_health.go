@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"repute"
 	"repute/api/wire"
@@ -162,14 +161,4 @@ func (q *queryResolver) runtimeReceipts(ctx context.Context, origin string, id w
 }
 
 // brief bounds a text of a runtime.
-func brief(text string) string {
-	text = httpapi.Clean(text)
-	if len(text) <= runtimeText {
-		return text
-	}
-	cut := runtimeText
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return strings.TrimSpace(text[:cut]) + "…"
-}
+func brief(text string) string { return httpapi.Cut(httpapi.Clean(text), runtimeText) }

@@ -41,6 +41,7 @@ type Cache struct {
 	states *states
 	routes map[string]bool
 	except []string
+	age    time.Duration // maxAge
 
 	mu    sync.Mutex
 	kept  lru.BasicLRU[string, *answer]
@@ -52,7 +53,7 @@ type Cache struct {
 // New returns an empty cache for the answers of routes, by their patterns in the router's form, to requests without the
 // parameters in except. Every answer of these MUST follow from the database, the URL and the clock alone.
 func New(db *store.DB, except []string, routes ...string) *Cache {
-	c := &Cache{db: db, states: newStates(db), routes: map[string]bool{}, except: except,
+	c := &Cache{db: db, states: newStates(db), routes: map[string]bool{}, except: except, age: maxAge,
 		kept: lru.NewBasicLRU[string, *answer](1 << 20), under: map[string]chan struct{}{}}
 	for _, r := range routes {
 		c.routes[r] = true
@@ -67,7 +68,7 @@ func (c *Cache) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		if !c.keeps(e) {
 			return next(e)
 		}
-		state, err := c.states.current(e.Request().Context())
+		state, err := c.state(e.Request())
 		if err != nil {
 			return next(e) // which fails in its own words
 		}
@@ -90,6 +91,15 @@ func (c *Cache) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return c.make(e, next, key, state) // the other one is slow, failed, or read another state
 	}
+}
+
+// state returns the state of the database that the answer to a request must be of. Who demands a block may have heard of
+// it anywhere, so that a state from before the request does not do.
+func (c *Cache) state(r *http.Request) (string, error) {
+	if strings.Contains(r.URL.RawQuery, "minBlock=") {
+		return c.states.current(r.Context())
+	}
+	return c.states.recent(r.Context())
 }
 
 // make answers a request by next, and keeps the answer.
@@ -132,7 +142,7 @@ func (c *Cache) get(key, state string) *answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, found := c.kept.Get(key)
-	if !found || a.state != state || time.Since(a.at) > maxAge {
+	if !found || a.state != state || time.Since(a.at) > c.age {
 		return nil
 	}
 	return a

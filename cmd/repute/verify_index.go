@@ -35,7 +35,8 @@ func verifyCommand(p *cli.Program) *cobra.Command {
 		Long: `Reads the receipts of stored blocks again and recomputes their roots, compares the
 blocks' times with their headers', looks for blocks whose bloom admits events that are
 not stored, and compares the state of all agents and their number at the end of the
-range with the chain's own. Works beside a running serve, and for imported chains.
+range with the chain's own. Compares stored counts and sums with the stored events; a
+wrong one is not repaired here but by repute reindex. Works beside a running serve, and for imported chains.
 
 Prints each difference. Exit codes: 0 nothing differs; 1 something does, or did before
 --repair put it right; 2 something could not be checked, or wrong usage; 130 interrupted.
@@ -273,8 +274,8 @@ func (v *verifyReport) sum(r verify.CheckResult) {
 	v.Agents, v.Repaired, v.Retimed, v.Unchecked = r.Agents, r.Repaired, r.Retimed, append([]string{}, r.Unchecked...)
 }
 
-// difference is one place at which index and chain differ. Kind is an event's name, or
-// Block for what is of the block itself.
+// difference is one place at which index and chain differ. Kind is an event's name, Block for what is of the block
+// itself, or Total for a stored count or sum that does not follow from the stored events.
 type difference struct {
 	Kind   string `json:"kind"`
 	Agent  string `json:"agent,omitempty"`
@@ -286,7 +287,10 @@ type difference struct {
 
 func encodeDifference(d verify.Difference) difference {
 	out := difference{Kind: d.Kind.String(), From: d.Blocks.From, To: d.Blocks.To, What: d.What}
-	if d.Kind == 0 {
+	switch {
+	case d.Total != "":
+		out.Kind = "Total"
+	case d.Kind == 0:
 		out.Kind = "Block"
 	}
 	if d.Agent != nil {

@@ -74,6 +74,18 @@ func TestVerifyTellsWhatDiffers(t *testing.T) {
 	if code, out, _ = tool(t, "verify", "--config", file, "--to", "1"); code != 0 {
 		t.Errorf("a part: code %d, %s", code, out)
 	}
+	if _, err := db.Pool().Exec(t.Context(), "update agents set clients = 7 where token_id = 0"); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, _ = tool(t, "verify", "--config", file, "--repair"); code != 1 || !strings.Contains(out,
+		"Total of agent 0, blocks ") || !strings.Contains(out, "agents (clients) is 7, the stored events give 1") ||
+		!strings.Contains(out, "1 difference,") {
+		t.Errorf("a wrong total: code %d, %s", code, out)
+	}
+	mustRun(t, "reindex", "--config", file)
+	if code, out, _ = tool(t, "verify", "--config", file); code != 0 {
+		t.Errorf("computed again: code %d, %s", code, out)
+	}
 	dead := devnetConfig(t, dn, url, "http://127.0.0.1:1/key-that-is-secret")
 	code, out, says := tool(t, "verify", "--config", dead)
 	if code != 2 || !strings.Contains(says, "not checked") || strings.Contains(out+says, "key-that-is-secret") {

@@ -39,7 +39,10 @@ type Difference struct {
 	Client *common.Address
 	Blocks repute.BlockRange // where the event must be
 	What   string            // the stored value and the value on the chain
-	gap    gap
+	// Total is the table of a stored total that does not follow from the stored events; "" for all other differences.
+	// No event is missing for it, so that it is not repaired.
+	Total string
+	gap   gap
 }
 
 // CheckResult sums up a check. Nothing differs and everything was checked when
@@ -57,7 +60,8 @@ type CheckResult struct {
 
 // Check compares stored blocks again: the receipts of blocks with events, with recomputed roots,
 // and of blocks whose bloom admits events that are not stored; then the state of all agents at the
-// end of the range and their number. It calls found with every difference. The error concerns the
+// end of the range and their number; then the totals that lists and summaries answer with, at the newest block, with the
+// stored events. It calls found with every difference. The error concerns the
 // index itself or ctx; what a node cannot answer is in Unchecked.
 func (v *Verifier) Check(ctx context.Context, o CheckOptions, found func(Difference)) (CheckResult, error) {
 	at, err := verifydb.ReadStanding(ctx, v.db, v.chain.ID)
@@ -68,8 +72,10 @@ func (v *Verifier) Check(ctx context.Context, o CheckOptions, found func(Differe
 	if err := c.choose(); err != nil {
 		return c.result, err
 	}
-	if err = c.blocks(ctx); err == nil {
-		err = c.state(ctx)
+	for _, step := range []func(context.Context) error{c.blocks, c.state, c.totals} {
+		if err = step(ctx); err != nil {
+			break
+		}
 	}
 	c.result.Unchecked = c.left.Texts()
 	return c.result, err
@@ -245,6 +251,29 @@ func (c *check) state(ctx context.Context) error {
 	}
 }
 
+// mostTotals is how many wrong totals of a table are listed for some agents: one fault can make all wrong.
+const mostTotals = 100
+
+// totals compares the stored totals of all agents with the stored events.
+func (c *check) totals(ctx context.Context) error {
+	blocks := repute.BlockRange{From: c.v.chain.StartBlock, To: c.at.Cursor}
+	for after := (*repute.TokenID)(nil); ; {
+		wrong, next, err := verifydb.WrongTotals(ctx, c.v.db, c.v.chain.ID, after, mostTotals)
+		if err != nil {
+			return err
+		}
+		for _, w := range wrong {
+			c.result.Differences++
+			c.found(Difference{Agent: &w.Agent, Blocks: blocks, Total: w.Table,
+				What: fmt.Sprintf("%s (%s) is %s, the stored events give %s: repute reindex computes it again", w.Table, w.Key,
+					w.Stored, w.Right)})
+		}
+		if after = next; after == nil {
+			return nil
+		}
+	}
+}
+
 // errPartial: state is compared only where all blocks are stored.
 var errPartial = errors.New("only parts of the chain's blocks are stored")
 
@@ -277,9 +306,11 @@ func (v *Verifier) Report(ctx context.Context, differences []Difference) error {
 	var gaps []chaindb.Gap
 	var blocks []uint64
 	for _, d := range differences {
-		if d.Kind == 0 {
+		switch {
+		case d.Total != "": // no event is missing
+		case d.Kind == 0:
 			blocks = append(blocks, d.Blocks.From)
-		} else {
+		default:
 			gaps = append(gaps, d.gap)
 		}
 	}

@@ -30,7 +30,7 @@ func TestBrief(t *testing.T) {
 		})
 	}
 	all.Wait()
-	b.until = time.Now()
+	b.values.Age = 1 // it is older
 	if v, err := b.Get(t.Context(), produce); v != 2 || err != nil {
 		t.Errorf("afterwards: %d, %v", v, err)
 	}

@@ -23,8 +23,14 @@ type Cache[K comparable, V any] struct {
 
 	making singleflight.Group
 	mu     sync.Mutex
-	kept   lru.BasicLRU[K, V]
+	kept   lru.BasicLRU[K, entry[V]]
 	bytes  int64
+}
+
+// entry is a value that is cached.
+type entry[V any] struct {
+	value V
+	made  time.Time
 }
 
 // Bounds limit the computing of values.
@@ -33,6 +39,7 @@ type Bounds struct {
 	Limit  time.Duration // of waiting and computing, which continue after the caller has left
 	Asked  int           // most values computed or waiting at once; 0: unbounded
 	Memory int64         // most bytes kept
+	Age    time.Duration // for which a value is used since it was made; 0: until it is evicted
 	// instead says what a caller may ask for that needs no such value; empty: nothing.
 	Instead string
 }
@@ -45,7 +52,7 @@ const busyRetry = 5 * time.Second
 // appears in errors.
 func New[K comparable, V any](b Bounds, size func(V) int64, name func(K) string) *Cache[K, V] {
 	h := &Cache[K, V]{Bounds: b, size: size, name: name, turn: make(chan struct{}, 1),
-		kept: lru.NewBasicLRU[K, V](1 << 20)}
+		kept: lru.NewBasicLRU[K, entry[V]](1 << 20)}
 	if b.Asked > 0 {
 		h.places = make(chan struct{}, b.Asked)
 	}
@@ -53,10 +60,14 @@ func New[K comparable, V any](b Bounds, size func(V) int64, name func(K) string)
 }
 
 // Peek returns a value that is cached, without computing it.
-func (h *Cache[K, V]) Peek(key K) (V, bool) {
+func (h *Cache[K, V]) Peek(key K) (v V, found bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.kept.Get(key)
+	e, found := h.kept.Get(key)
+	if !found || h.Age > 0 && time.Since(e.made) >= h.Age {
+		return v, false
+	}
+	return e.value, true
 }
 
 // Get returns the cached value, or computes it. It returns when ctx ends.
@@ -113,11 +124,14 @@ func (h *Cache[K, V]) make(ctx context.Context, key K, produce func(context.Cont
 func (h *Cache[K, V]) Keep(key K, v V) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if old, known := h.kept.Peek(key); known {
+		h.bytes -= h.size(old.value)
+	}
 	h.bytes += h.size(v)
-	h.kept.Add(key, v)
+	h.kept.Add(key, entry[V]{v, time.Now()})
 	for h.bytes > h.Memory && h.kept.Len() > 1 {
 		_, old, _ := h.kept.RemoveOldest()
-		h.bytes -= h.size(old)
+		h.bytes -= h.size(old.value)
 	}
 }
 
@@ -132,8 +146,8 @@ func (h *Cache[K, V]) Len() int {
 func (h *Cache[K, V]) Drop(key K) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if v, known := h.kept.Peek(key); known {
-		h.bytes -= h.size(v)
+	if old, known := h.kept.Peek(key); known {
+		h.bytes -= h.size(old.value)
 		h.kept.Remove(key)
 	}
 }

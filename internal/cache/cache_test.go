@@ -81,3 +81,22 @@ func TestCacheMakesOnce(t *testing.T) {
 		t.Errorf("made %d times", n)
 	}
 }
+
+// A value that is kept again replaces the one before, also in the count of bytes, and one that is too old is made anew.
+func TestCacheReplaces(t *testing.T) {
+	t.Parallel()
+	h := newTestCache(Bounds{Limit: time.Minute, Age: time.Hour})
+	for i := range 3 {
+		h.Keep(1, i)
+	}
+	if v, found := h.Peek(1); v != 2 || !found || h.bytes != 1 {
+		t.Errorf("%d, %t, %d bytes", v, found, h.bytes)
+	}
+	h.Age = 1
+	if _, found := h.Peek(1); found {
+		t.Error("a value is too old and kept")
+	}
+	if h.Drop(1); h.bytes != 0 || h.Len() != 0 {
+		t.Errorf("%d bytes of %d values", h.bytes, h.Len())
+	}
+}

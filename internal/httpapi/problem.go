@@ -181,18 +181,21 @@ func NewError(status int, code, title, detail string) *ErrorBody {
 // request.
 const maxMessage = 2048
 
-// brief cuts a text and adds an ellipsis.
-func brief(s string) string {
+// Cut returns a text of at most so many bytes, which ends with an ellipsis where it was cut.
+func Cut(text string, most int) string {
 	const ellipsis = "…"
-	if len(s) <= maxMessage {
-		return s
+	if len(text) <= most {
+		return text
 	}
-	n := maxMessage - len(ellipsis)
-	for n > 0 && !utf8.RuneStart(s[n]) {
+	n := max(0, most-len(ellipsis))
+	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
-	return s[:n] + ellipsis
+	return text[:n] + ellipsis
 }
+
+// brief cuts a text of a problem.
+func brief(text string) string { return Cut(text, maxMessage) }
 
 // bounded returns the problem with cut texts.
 func (b ErrorBody) bounded() ErrorBody {

@@ -48,7 +48,7 @@ const (
 // NewReader returns a reader of a database. The operator reads the treasury; nil: no wallet is configured, and the treasury
 // says so. privateReads requires a token with the role read, as in Options.
 func NewReader(db *store.DB, operator *operate.Operator, privateReads bool) Reader {
-	return Reader{db, operator, privateReads, cache.NewBrief[work.Treasury]("the treasury was", treasuryKept, treasuryLimit)}
+	return Reader{db, operator, privateReads, cache.NewBrief[work.Treasury]("the treasury", treasuryKept, treasuryLimit)}
 }
 
 // permit returns why the caller of a request may not read; nil if it may.

@@ -3,11 +3,11 @@ package control
 import (
 	"encoding/json"
 	"strconv"
-	"unicode/utf8"
 
 	"repute"
 	"repute/api/wire"
 	"repute/api/wire/work"
+	"repute/internal/httpapi"
 	"repute/orchestrator/approval"
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/control/treasury"
@@ -99,20 +99,9 @@ func stepsInGraph(done []Step, plan *Plan) []work.Step {
 			at = len(out)
 			out = append(out, work.Step{ID: s.ID, DependsOn: []string{}})
 		}
-		out[at].Status, out[at].Error, out[at].Result = s.Status, wire.OrNull(s.Error), wire.OrNull(cut(string(s.Result), shownResult))
+		out[at].Status, out[at].Error, out[at].Result = s.Status, wire.OrNull(s.Error), wire.OrNull(httpapi.Cut(string(s.Result), shownResult))
 	}
 	return out
-}
-
-// cut returns a text of at most so many bytes, with an ellipsis where it was cut.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + "…"
 }
 
 // verificationInGraph reads the stored result of the phase verify; nil if none is stored.

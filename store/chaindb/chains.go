@@ -96,23 +96,26 @@ const HasRegistries = `identity <> ''`
 // Undecoded is the SQL condition of pending events that this version of the program cannot read.
 const Undecoded = `reason in ('` + string(repute.LegacyEvent) + `', '` + string(repute.MalformedEvent) + `')`
 
+// selectChains is the SQL of the chains with the ids $1, all for null, as scanChain reads them.
+const selectChains = `
+	select c.chain_id, c.name, c.identity, c.reputation, c.validations, c.gateways, c.gateways_from, c.treasuries, c.treasuries_from,
+		c.start_block, c.imported,
+		c.cursor_block, c.cursor_hash, c.cursor_time, c.head_block, c.head_seen_at, c.safe_block,
+		c.finalized_block, c.reorgs, c.halted, c.last_error,
+		array(select lower(r) from unnest(c.covered) r order by r), array(select upper(r) - 1 from unnest(c.covered) r
+			order by r),
+		w.pending, w.undecoded, now(), coalesce(o.number, 0), o.time, ` + selectProof + `
+	from chains c
+	cross join lateral (select count(*) filter (where not ` + Undecoded + `) pending, count(*) filter (where ` + Undecoded + `) undecoded
+		from pending p where p.chain_id = c.chain_id and p.` + Waiting + `) w
+	left join lateral (select number, time from blocks b where b.chain_id = c.chain_id order by number limit 1) o on true
+	where ($1::bigint[] is null or c.chain_id = any($1)) and c.` + HasRegistries + `
+	order by c.chain_id`
+
 // ReadChains reads the chains with the given ids, or all for nil, ordered by id. Chains without registries are not
 // among them: nothing is known of their agents.
 func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, error) {
-	rows, err := tx.Query(ctx, `
-		select c.chain_id, c.name, c.identity, c.reputation, c.validations, c.gateways, c.gateways_from, c.treasuries, c.treasuries_from,
-			c.start_block, c.imported,
-			c.cursor_block, c.cursor_hash, c.cursor_time, c.head_block, c.head_seen_at, c.safe_block,
-			c.finalized_block, c.reorgs, c.halted, c.last_error,
-			array(select lower(r) from unnest(c.covered) r order by r), array(select upper(r) - 1 from unnest(c.covered) r
-				order by r),
-			w.pending, w.undecoded, now(), coalesce(o.number, 0), o.time, `+selectProof+`
-		from chains c
-		cross join lateral (select count(*) filter (where not `+Undecoded+`) pending, count(*) filter (where `+Undecoded+`) undecoded
-			from pending p where p.chain_id = c.chain_id and p.`+Waiting+`) w
-		left join lateral (select number, time from blocks b where b.chain_id = c.chain_id order by number limit 1) o on true
-		where ($1::bigint[] is null or c.chain_id = any($1)) and c.`+HasRegistries+`
-		order by c.chain_id`, ids)
+	rows, err := tx.Query(ctx, selectChains, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -415,27 +418,40 @@ type Subject struct {
 func ViewAgent(ctx context.Context, db *store.DB, doing string, id repute.AgentID, at repute.At,
 	f func(context.Context, Subject) error) error {
 	return View(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error {
-		chains, err := ReadChains(ctx, tx, []uint64{id.ChainID})
+		chain, since, err := readSubject(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if len(chains) == 0 || id.Registry != (common.Address{}) && id.Registry != chains[0].Identity {
+		if chain == nil || id.Registry != (common.Address{}) && id.Registry != chain.Identity {
 			return repute.Missing("the registry of agent %s", id)
 		}
-		s := Subject{Tx: tx, Chain: chains[0], ID: id}
+		s := Subject{Tx: tx, Chain: chain, ID: id}
 		s.ID.Registry = s.Chain.Identity
 		if s.Block, s.AsOf, err = s.Chain.at(ctx, tx, at); err != nil {
 			return err
 		}
-		var exists bool
-		err = tx.QueryRow(ctx, `
-			select exists (select from agents where chain_id = $1 and token_id = $2 and registered_block <= $3)`,
-			id.ChainID, store.TokenNum(id.TokenID), s.Block).Scan(&exists)
-		if err == nil && !exists {
-			return s.missing(ctx)
+		if since == nil || *since > s.Block {
+			return s.missing(since)
 		}
 		return f(ctx, s)
 	})
+}
+
+// readSubject reads the chain of an agent, nil for none, and the block since which the agent exists, nil for never, with
+// one message to the database: every answer about an agent begins with it.
+func readSubject(ctx context.Context, tx pgx.Tx, id repute.AgentID) (chain *ChainView, since *int64, err error) {
+	var b pgx.Batch
+	b.Queue(selectChains, []uint64{id.ChainID}).Query(func(rows pgx.Rows) error {
+		chains, err := pgx.CollectRows(rows, scanChain)
+		if len(chains) > 0 {
+			chain = chains[0]
+		}
+		return err
+	})
+	b.Queue("select max(registered_block) from agents where chain_id = $1 and token_id = $2", id.ChainID,
+		store.TokenNum(id.TokenID)).QueryRow(func(row pgx.Row) error { return row.Scan(&since) })
+	err = tx.SendBatch(ctx, &b).Close()
+	return chain, since, err
 }
 
 // MissingChain returns the error for a chain that is not indexed.
@@ -443,19 +459,14 @@ func MissingChain(id uint64) error {
 	return &repute.MissingError{What: fmt.Sprintf("chain %d", id), Hint: "/chains lists those that are"}
 }
 
-// missing returns the error for an agent that does not exist at the block; its text says whether it
-// exists later.
-func (s Subject) missing(ctx context.Context) error {
-	var since int64
-	err := s.Tx.QueryRow(ctx, "select registered_block from agents where chain_id = $1 and token_id = $2", s.ID.ChainID,
-		store.TokenNum(s.ID.TokenID)).Scan(&since)
-	if errors.Is(err, pgx.ErrNoRows) {
+// missing returns the error for an agent that does not exist at the block; its text says whether it exists later, since
+// a block.
+func (s Subject) missing(since *int64) error {
+	if since == nil {
 		return repute.Missing("agent %s", s.ID.Short())
-	} else if err != nil {
-		return err
 	}
 	return &repute.MissingError{What: "agent " + s.ID.Short(), Why: fmt.Sprintf("did not exist at block %d", s.Block),
-		Hint: fmt.Sprintf("it was registered at block %d", since)}
+		Hint: fmt.Sprintf("it was registered at block %d", *since)}
 }
 
 // Key returns the parameters $1 to $3 of statements about one agent at one block: chain, token and

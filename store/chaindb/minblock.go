@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
+	"repute/store"
 )
 
 const (
@@ -34,6 +35,15 @@ func WithMinBlock(ctx context.Context, chain, block uint64) context.Context {
 	return context.WithValue(ctx, demandKey{}, &demand{chain, block})
 }
 
+// AwaitMinBlock waits until a snapshot knows the block that ctx demands, and returns the error that a read with ctx would.
+// It lets a caller who makes many reads wait once. It asks nothing where ctx demands no block.
+func AwaitMinBlock(ctx context.Context, db *store.DB) error {
+	if demandOf(ctx) == nil {
+		return nil
+	}
+	return View(ctx, db, "wait for a block", func(context.Context, pgx.Tx) error { return nil })
+}
+
 // demandOf returns the demand of a context; nil for none.
 func demandOf(ctx context.Context) *demand {
 	d, _ := ctx.Value(demandKey{}).(*demand)
@@ -53,7 +63,8 @@ func (b *behindError) Error() string {
 
 // busy returns the error for the caller.
 func (b *behindError) busy() error {
-	return &repute.BusyError{What: b.Error(), Hint: "leave minBlock out, for the newest state there is", Retry: time.Second}
+	return &repute.BusyError{What: b.Error(), Retry: time.Second,
+		Hint: "ask again in a second: the index or its replica is behind; or leave minBlock out, for the newest state there is"}
 }
 
 // check returns a *behindError where the snapshot of a transaction does not know the block.

@@ -7,7 +7,8 @@
 // computes the completeness of a chain from these rows.
 //
 // AgentsThen, RatingsThen and OperatorsThen return what the contracts' view functions should
-// return at a block, for comparing it with what they do return.
+// return at a block, for comparing it with what they do return. WrongTotals compares the totals of the index, which no
+// view function shows, with the stored events.
 //
 // Table: block_proofs; positions and requests are rows of cursors.
 package verifydb

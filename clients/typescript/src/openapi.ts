@@ -6831,6 +6831,8 @@ export interface operations {
     graphql: {
         parameters: {
             query: {
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then has the error UNAVAILABLE */
+                minBlock?: string;
                 /** @description which operation of the query to run */
                 operationName?: string;
                 /** @description a query; mutations only by POST */
@@ -6866,7 +6868,10 @@ export interface operations {
     };
     "graphql-post": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then has the error UNAVAILABLE */
+                minBlock?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
