@@ -277,14 +277,11 @@ func readPermissions(o *frontmatter.Object) Permissions {
 // Braces returns the first path with braces, and its member; empty texts where there is none. A pattern such as
 // *.{pem,key}, which other programs expand, would match no file of either name.
 func (p *Permissions) Braces() (member, path string) {
-	for _, list := range []struct {
-		member string
-		paths  []string
-	}{{"allow_paths", p.AllowPaths}, {"deny_paths", p.DenyPaths}, {"read", p.ReadPaths}, {"write", p.WritePaths}} {
-		for _, path := range list.paths {
-			if strings.ContainsAny(path, "{}") {
-				return list.member, path
-			}
+	lists := [][]string{p.AllowPaths, p.DenyPaths, p.ReadPaths, p.WritePaths}
+	for i, member := range []string{"allow_paths", "deny_paths", "read", "write"} {
+		at := slices.IndexFunc(lists[i], func(path string) bool { return strings.ContainsAny(path, "{}") })
+		if at >= 0 {
+			return member, lists[i][at]
 		}
 	}
 	return "", ""

@@ -18,7 +18,7 @@ func BuiltinTools() []string {
 
 // RuntimeTools returns the tools that this project's runtime has itself.
 func RuntimeTools() []string {
-	return []string{"skill", "skill_file", "skill_script", "memory_edit", "memory_search"}
+	return strings.Fields("skill skill_file skill_script memory_edit memory_search")
 }
 
 // checkToolNames reports names in the agent's lists of tools that no known tool has. The tools of servers are not all
@@ -35,7 +35,8 @@ func (a *Agent) checkToolNames(o *frontmatter.Object) {
 		{tools, "denied", problem.CodeDeniedName, a.Config.Denied}} {
 		for _, name := range list.names {
 			base, _, _ := strings.Cut(name, "(")
-			if isKnownTool(base, known) || hasServers && !isServerTool(base) && !startsUpper(base) {
+			ofServer := strings.Contains(strings.TrimPrefix(base, mcpPrefix), mcpSeparator)
+			if isKnownTool(base, known) || hasServers && !ofServer && strings.IndexFunc(base, unicode.IsUpper) != 0 {
 				continue
 			}
 			hint := problem.Hint(list.code)
@@ -66,15 +67,7 @@ func (a *Agent) toolNames() []string {
 	return out
 }
 
-const (
-	mcpPrefix    = "mcp__"
-	mcpSeparator = "__"
-)
-
-// isServerTool reports whether a name is that of a server with one of its tools.
-func isServerTool(name string) bool {
-	return strings.Contains(strings.TrimPrefix(name, mcpPrefix), mcpSeparator)
-}
+const mcpPrefix, mcpSeparator = "mcp__", "__"
 
 // isKnownTool reports whether a name, or a pattern, is that of a known tool, or of a tool of a known server. Names that
 // differ in case and in separators, such as web_search, are one.
@@ -87,6 +80,3 @@ func isKnownTool(name string, known []string) bool {
 		return strings.EqualFold(plain(k), plain(name)) || matches(strings.ToLower(name), strings.ToLower(k))
 	})
 }
-
-// startsUpper reports whether a name begins with a capital, as those of built-in tools do.
-func startsUpper(name string) bool { return name != "" && unicode.IsUpper(rune(name[0])) }
