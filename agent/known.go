@@ -60,8 +60,6 @@ func (w *work) resumeKnown(ctx context.Context) (err error) {
 	row := w.known
 	if p := w.request.Payment; p != nil {
 		w.response.PaymentVersion = p.Version
-	} else if row.State.Final() {
-		return errReceiptUsed()
 	}
 	if w.terms, err = termsOf(row); err != nil {
 		return err
@@ -77,6 +75,9 @@ func (w *work) resumeKnown(ctx context.Context) (err error) {
 			return err
 		}
 		row = &claimed
+	}
+	if w.request.Payment == nil && row.State.Final() { // the work may have ended since the receipt was looked for
+		return errReceiptUsed()
 	}
 	w.row, w.proved = row, true
 	return nil

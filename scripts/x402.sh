@@ -25,4 +25,4 @@ if [ "$(cat "$cache/done" 2>/dev/null)" != "$wanted" ]; then
   ln -sf "node_modules/$node_package/bin/node" "$cache/node"
   echo "$wanted" >"$cache/done"
 fi
-REPUTE_X402_CLIENTS=$cache ${GO:-go} test -count=1 -timeout 10m -v -run 'OfOthers' ./orchestrator/payer ./agent/serve
+REPUTE_X402_CLIENTS=$cache ${GO:-go} test -count=1 -timeout 30m -v -run 'OfOthers' ./orchestrator/payer ./agent/serve

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,6 +156,44 @@ func TestPromiseOfAnother(t *testing.T) {
 	}
 	if got := send(p); got.status != http.StatusOK || h.count() != runs+1 {
 		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// TestPromiseInParallel: a promise that is sent fifty times at once, to two processes, is worked for once.
+func TestPromiseInParallel(t *testing.T) {
+	t.Parallel()
+	key, err := crypto.GenerateKey()
+	ok(t, err)
+	client, payee, h, url := keys.Local{Key: key}, common.HexToAddress("0xfee"), &echo{}, pgtest.New(t)
+	one := service(t, "echo", h, &agent.Price{Amount: "0.001", Currency: "ETH", Decimals: 18}, nil)
+	o := agent.Options{Concurrency: 50, Services: []*agent.Service{one},
+		Payments: agent.Payments{Promises: true, Address: payee}}
+	shops := []*shop{open(t, url, o), open(t, url, o)}
+	asked := shops[0].send(t, "echo", hello, nil)
+	p := signed.Promise{PaymentReceipt: signed.PaymentReceipt{From: client.Address(), To: payee, Amount: big.NewInt(1e15),
+		Currency: "ETH", TaskHash: common.HexToHash(asked.header.Get("X-Payment-TaskHash")),
+		Timestamp: uint64(time.Now().Unix())}}
+	p.Signature, err = client.SignTyped(t.Context(), p.Data(signed.DomainOf(shops[0].router.ID())))
+	ok(t, err)
+	text, err := p.Encode()
+	ok(t, err)
+	var all sync.WaitGroup
+	var answered atomic.Int32
+	for i := range 50 {
+		all.Go(func() {
+			got := shops[i%2].send(t, "echo", hello, http.Header{http.CanonicalHeaderKey(signed.HeaderReceipt): {text}})
+			switch got.status {
+			case http.StatusOK:
+				answered.Add(1)
+			case http.StatusConflict, http.StatusServiceUnavailable: // it was used, or is worked on
+			default:
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
+	}
+	all.Wait()
+	if answered.Load() != 1 || h.count() != 1 {
+		t.Errorf("%d answers, %d runs", answered.Load(), h.count())
 	}
 }
 
