@@ -8,8 +8,8 @@ import (
 	"repute/store/searchdb"
 )
 
-// TestSearchFollowsTheOrder: agents with a filter that most documents meet are read in the order of an index up to the end of
-// the page. Postgres must not look up the documents of all agents first.
+// TestSearchFollowsTheOrder: agents with a filter that most documents meet are read in the order of an index up to the
+// end of the page. Postgres must not look up the documents of all agents first.
 func TestSearchFollowsTheOrder(t *testing.T) {
 	t.Parallel()
 	db, r := crowd(t)
@@ -17,7 +17,8 @@ func TestSearchFollowsTheOrder(t *testing.T) {
 	sqlExec(t, db, "analyze searchable")
 	active := true
 	r.take()
-	_, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Active: &active, Sort: query.SortUpdated, Desc: true, Limit: 20})
+	f := searchdb.AgentFilter{Active: &active, Sort: query.SortUpdated, Desc: true, Limit: 20}
+	_, err := searchdb.Agents(t.Context(), db, f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,8 +77,8 @@ func TestSubgraphUsesIndexes(t *testing.T) {
 	}
 }
 
-// TestSubgraphLooksUpFilesOnce: a page of agents with a file that is near the first row looks up each document once, for the
-// columns and for the condition that there is one. Pages further on find their keys first.
+// TestSubgraphLooksUpFilesOnce: a page of agents with a file that is near the first row looks up each document once, for
+// the columns and for the condition that there is one. Pages further on find their keys first.
 func TestSubgraphLooksUpFilesOnce(t *testing.T) {
 	t.Parallel()
 	db, r := crowd(t)

@@ -209,8 +209,8 @@ func (r Reader) Purchases(ctx context.Context) (out work.PurchaseTotals, err err
 
 // purchasesInGraph converts what an agent paid into its form in GraphQL.
 func purchasesInGraph(a walletdb.AgentPurchases) work.AgentPurchases {
-	return work.AgentPurchases{Agent: a.Agent, DayUsd: wire.Decimal(a.Day.String()), WeekUsd: wire.Decimal(a.Week.String()),
-		Count: wire.Long(a.Count)}
+	return work.AgentPurchases{Agent: a.Agent, DayUsd: wire.Decimal(a.Day.String()),
+		WeekUsd: wire.Decimal(a.Week.String()), Count: wire.Long(a.Count)}
 }
 
 // newest is a block above all blocks.

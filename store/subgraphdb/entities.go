@@ -94,8 +94,8 @@ const lastActivity = `case when {a}.updated_block = {a}.registered_block then {a
 		where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)))
 		from validation_requests q where q.chain_id = $1 and q.token_id = {a}.token_id)) end`
 
-// activityTime is the SQL of the time of lastActivity in seconds since 1970. What changed most agents last is a rating, or
-// their registration: the block of that is joined already.
+// activityTime is the SQL of the time of lastActivity in seconds since 1970. What changed most agents last is a rating,
+// or their registration: the block of that is joined already.
 func activityTime() string {
 	return `case when {a}.updated_block = {a}.registered_block or {a}.updated_block = (select f.block from feedback f
 	where f.chain_id = $1 and f.token_id = {a}.token_id order by f.block desc limit 1) then ` + secondsOf("{ub}") +
