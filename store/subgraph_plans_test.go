@@ -77,13 +77,40 @@ func TestSubgraphUsesIndexes(t *testing.T) {
 	}
 }
 
+// TestSubgraphLooksUpFilesOnce: a page of agents with a file that is near the first row looks up each document once, for
+// the columns and for the condition that there is one. Pages further on find their keys first.
+func TestSubgraphLooksUpFilesOnce(t *testing.T) {
+	t.Parallel()
+	db, r := crowd(t)
+	s := subgraphdb.Entities()
+	agent := s.Entity("Agent")
+	file := agent.Field("registrationFile")
+	for skip, once := range map[int]bool{0: true, 100: true, 101: false} {
+		q := subgraphdb.Query{Entity: agent, Columns: []*subgraphdb.Field{agent.ID(), file}, First: 50, Skip: skip,
+			Where: subgraphdb.Filter{Field: file, Op: subgraphdb.Not, Values: []any{nil}},
+			Order: subgraphdb.Order{Field: agent.Field("updatedAt"), Desc: true}}
+		err := subgraphdb.View(t.Context(), db, s, 1, func(ctx context.Context, snapshot *subgraphdb.Snapshot) error {
+			r.take()
+			_, err := snapshot.Read(ctx, q)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sql := r.take()[0].sql
+		if n := strings.Count(sql, "from uris") + strings.Count(sql, "join uris"); (n == 1) != once {
+			t.Errorf("behind %d rows documents are looked up %d times:\n%s", skip, n, sql)
+		}
+	}
+}
+
 // TestSubgraphSkips compares pages behind many rows with what Postgres says is there.
 func TestSubgraphSkips(t *testing.T) {
 	t.Parallel()
 	db, _ := crowd(t)
 	s := subgraphdb.Entities()
 	agent := s.Entity("Agent")
-	for _, skip := range []int{0, 50, 99, 100, 9_999, 10_000, 10_001, 10_999, 11_000, 11_050, 12_003, 19_990, 20_001, 50_000} {
+	for _, skip := range []int{0, 50, 99, 100, 101, 9_999, 10_000, 10_001, 10_999, 11_000, 11_050, 12_003, 19_990, 20_001, 50_000} {
 		for by, column := range map[string]string{"updatedAt": "updated_block", "createdAt": "registered_block", "id": "1"} {
 			for _, desc := range []bool{false, true} {
 				direction := map[bool]string{false: "asc", true: "desc"}[desc]

@@ -281,10 +281,43 @@ type treasuryShown struct {
 	Events []treasuryEvent
 }
 
-// treasury shows what runs spend from, and what is left of each agent's caps.
+// purchases are what agents paid by x402, which the treasury does not see.
+type purchases struct {
+	DayUsd, WeekUsd string
+	Count           int64
+	Agents          []struct {
+		Agent, DayUsd, WeekUsd string
+		Count                  int64
+	}
+}
+
+// spending is what agents paid by x402, and the treasury or why there is none to show: agents pay without one too.
+type spending struct {
+	Treasury  *treasuryShown
+	Missing   *failure
+	Purchases *purchases
+}
+
+// treasury shows what runs spend from, what is left of each agent's caps, and what agents paid by x402.
 func (s *site) treasury(ctx context.Context, p *page) (string, error) {
 	p.Title = "Treasury"
-	t, err := ask[struct{ Treasury *treasuryShown }](ctx, s, p, "treasury", map[string]any{})
-	p.Body = guard(p, t.Treasury, true, err)
+	shown, err := s.spending(ctx, p)
+	p.Body = guard(p, shown, true, err)
 	return "treasury", nil
+}
+
+// spending reads what the page of the treasury shows.
+func (s *site) spending(ctx context.Context, p *page) (out spending, err error) {
+	paid, err := ask[struct{ Purchases *purchases }](ctx, s, p, "purchases", map[string]any{})
+	if err != nil {
+		return out, err
+	}
+	out.Purchases = paid.Purchases
+	t, err := ask[struct{ Treasury *treasuryShown }](ctx, s, p, "treasury", map[string]any{})
+	if notServed(err) {
+		f := failureOf(err)
+		out.Missing, err = &f, nil
+	}
+	out.Treasury = t.Treasury
+	return out, err
 }

@@ -20,10 +20,12 @@ type Work interface {
 	Run(ctx context.Context, id string) (work.Run, error)
 }
 
-// Treasurer reads the treasury that an orchestrator spends from.
+// Treasurer reads what an orchestrator spends. Implementations check the caller as those of Work do.
 type Treasurer interface {
-	// Treasury returns its state at the newest block; repute.ErrNotFound if none is configured.
+	// Treasury returns the state of the treasury at the newest block; repute.ErrNotFound if none is configured.
 	Treasury(context.Context) (work.Treasury, error)
+	// Purchases returns what agents paid by x402.
+	Purchases(context.Context) (work.PurchaseTotals, error)
 }
 
 // runCost is what one run with everything about it may cost.
@@ -130,4 +132,19 @@ func (q *queryResolver) Treasury(ctx context.Context) (*work.Treasury, error) {
 		return nil, err
 	}
 	return &t, nil
+}
+
+// Purchases reads what agents paid by x402.
+func (q *queryResolver) Purchases(ctx context.Context) (*work.PurchaseTotals, error) {
+	if q.options.Treasury == nil {
+		return nil, noOrchestrator()
+	}
+	if err := charge(ctx, runCost); err != nil {
+		return nil, err
+	}
+	totals, err := q.options.Treasury.Purchases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &totals, nil
 }

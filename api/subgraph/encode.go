@@ -11,6 +11,11 @@ type object struct {
 	values []any
 }
 
+// newObject returns an object without members that has room for some.
+func newObject(members int) *object {
+	return &object{keys: make([]string, 0, members), values: make([]any, 0, members)}
+}
+
 // set adds a member.
 func (o *object) set(key string, v any) {
 	o.keys, o.values = append(o.keys, key), append(o.values, v)

@@ -197,7 +197,7 @@ func (x *execution) read(ctx context.Context, q subgraphdb.Query, set *selection
 	}
 	out := make([]record, len(rows))
 	for i, row := range rows {
-		out[i] = record{row.Parent, &object{}}
+		out[i] = record{row.Parent, newObject(len(set.fields))}
 	}
 	for _, s := range set.fields {
 		if err := x.fill(ctx, q.Entity, s, c, rows, out); err != nil {
@@ -244,7 +244,7 @@ func (x *execution) fillInline(s selected, c columns, rows []subgraphdb.Row, out
 			out[i].object.set(s.key, nil)
 			continue
 		}
-		child := &object{}
+		child := newObject(len(s.set.fields))
 		for _, f := range s.set.fields {
 			if f.field == nil {
 				child.set(f.key, s.set.entity.Name)

@@ -24,7 +24,7 @@ type AgentManifest struct {
 	Tier         string   `json:"tier" enum:"none,1,2,3,3+" doc:"that the manifest claims"`
 	VerifiedTier string   `json:"verifiedTier" enum:"none,1,2,3,3+" doc:"that is proven"`
 	Intents      Long     `json:"intents" doc:"how many there are"`
-	Price        *Decimal `json:"price" doc:"the lowest known one of its intents, in USD or a coin of one USD; null for none"`
+	Price        *Decimal `json:"price" doc:"the lowest known price among the intents of all domains that the agent's document names, in USD or a coin of one USD; null for none; a manifest that only pays the agent's wallet gives no price"`
 	How          string   `json:"how" enum:"domain,wallet,registration" doc:"what joins it to the agent: domain: the domain's agent-registration.json names the agent; wallet: it pays the agent's wallet or owner; registration: the agent's document names the domain"`
 	Proven       bool     `json:"proven" doc:"domain is proven, wallet where the agent's document names the domain too, registration never"`
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/net/html"
@@ -15,6 +16,7 @@ import (
 	"repute/orchestrator/control"
 	"repute/store"
 	"repute/store/agentdb"
+	"repute/store/walletdb"
 )
 
 // maxStatements is how many statements a page may cost the database.
@@ -258,6 +260,34 @@ func TestPageOfTreasury(t *testing.T) {
 	if code := h.graph(`{ treasury { balanceWei agents { agent leftWei } } }`, &a); code != "" || a.Treasury.BalanceWei != "1000" ||
 		len(a.Treasury.Agents) != 1 || a.Treasury.Agents[0].LeftWei != "100" {
 		t.Errorf("%s %+v", code, a.Treasury)
+	}
+}
+
+// TestPageOfPurchases: payments by x402 are added up as their caps count them, by agent, also where no treasury is.
+func TestPageOfPurchases(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(o *options) { o.PrivateReads = true }, worker{slug: "plain"})
+	bearer := []string{"Authorization", "Bearer " + annsToken}
+	h.page("/ui/treasury", bearer...).says(t, "No agent paid by x402 in the last seven days", "wallet is not configured here")
+	age := map[string]string{"two-days": "2 days", "nine-days": "9 days"}
+	for _, p := range []walletdb.Purchase{
+		{ID: "now", Agent: "plain", Worth: 250_000}, {ID: "two-days", Agent: "plain", Worth: 1_000_000},
+		{ID: "nine-days", Agent: "plain", Worth: 5_000_000}, {ID: "refused", Agent: "plain", Worth: 9_000_000, Refused: "too much"},
+		{ID: "failed", Worth: 30_000}, // signed, and without an agent
+	} {
+		p.By, p.ChainID, p.Host, p.Expires = "ann", 1, "shop.example", time.Now()
+		_, err := walletdb.AddPurchase(t.Context(), h.db, p, walletdb.Caps{Host: 1 << 40, Day: 1 << 40})
+		ok(t, err)
+		if age[p.ID] != "" {
+			_, err = h.db.Pool().Exec(t.Context(), "update acts set created_at = now() - $2::text::interval where id = $1", p.ID, age[p.ID])
+			ok(t, err)
+		}
+	}
+	ok(t, walletdb.EndPurchase(t.Context(), h.db, "failed", nil, "no answer"))
+	h.page("/ui/treasury", bearer...).says(t, "Agents paid 1.28 US dollars in the last seven days, in 3 payments",
+		"0.28 US dollars of it", "1.25 US dollars", "0.25 US dollars", "0.03 US dollars")
+	if code := h.graph("{ purchases { weekUsd } }", new(any)); code != "UNAUTHORIZED" {
+		t.Errorf("without a token: %q", code)
 	}
 }
 

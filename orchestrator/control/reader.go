@@ -23,7 +23,7 @@ import (
 const (
 	// shownReceipts is how many receipts a run has in GraphQL; /v1/runs/{id}/receipts has all.
 	shownReceipts = 200
-	// shownCaps is how many agents the treasury has in GraphQL.
+	// shownCaps is how many agents the treasury and the sums of purchases have in GraphQL.
 	shownCaps = 32
 	// shownEvents is how many events the treasury has in GraphQL, the newest ones.
 	shownEvents = 20
@@ -192,6 +192,25 @@ func (r Reader) readTreasury(ctx context.Context) (out work.Treasury, err error)
 	}
 	out.Events = rest.OrEmpty(out.Events)
 	return out, err
+}
+
+// Purchases returns what agents paid by x402, as the caps of payments count it.
+func (r Reader) Purchases(ctx context.Context) (out work.PurchaseTotals, err error) {
+	if err := r.permit(ctx); err != nil {
+		return out, err
+	}
+	all, agents, err := walletdb.SumPurchases(ctx, r.db, shownCaps)
+	if err != nil {
+		return out, err
+	}
+	return work.PurchaseTotals{DayUsd: wire.Decimal(all.Day.String()), WeekUsd: wire.Decimal(all.Week.String()),
+		Count: wire.Long(all.Count), Agents: wire.Each(agents, purchasesInGraph)}, nil
+}
+
+// purchasesInGraph converts what an agent paid into its form in GraphQL.
+func purchasesInGraph(a walletdb.AgentPurchases) work.AgentPurchases {
+	return work.AgentPurchases{Agent: a.Agent, DayUsd: wire.Decimal(a.Day.String()),
+		WeekUsd: wire.Decimal(a.Week.String()), Count: wire.Long(a.Count)}
 }
 
 // newest is a block above all blocks.

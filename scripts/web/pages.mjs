@@ -272,6 +272,7 @@ async function questions(page, token) {
   await page.click(".tabs a[href='/ui/treasury']");
   await page.waitForSelector("#caps ~ .scroll tbody tr");
   assert.match(await page.textContent("#caps ~ .scroll tbody tr"), /coins|wei/);
+  assert.match(await page.textContent("#paid ~ *"), /US dollars|No agent paid/);
 }
 
 // giveTask gives a task that waits for a person, as one that the demo gave before, and returns it.

@@ -94,6 +94,14 @@ const lastActivity = `case when {a}.updated_block = {a}.registered_block then {a
 		where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)))
 		from validation_requests q where q.chain_id = $1 and q.token_id = {a}.token_id)) end`
 
+// activityTime is the SQL of the time of lastActivity in seconds since 1970. What changed most agents last is a rating,
+// or their registration: the block of that is joined already.
+func activityTime() string {
+	return `case when {a}.updated_block = {a}.registered_block or {a}.updated_block = (select f.block from feedback f
+	where f.chain_id = $1 and f.token_id = {a}.token_id order by f.block desc limit 1) then ` + secondsOf("{ub}") +
+		" else " + secondsAt(lastActivity) + " end"
+}
+
 // everyActivity is the SQL of lastActivity of all agents.
 const everyActivity = `select a.token_id, greatest(a.registered_block, f.block, v.block, w.block) as block from agents a
 	left join (select token_id, max(block) as block from feedback where chain_id = $1 group by 1) f on f.token_id = a.token_id
@@ -116,10 +124,12 @@ func lifeOf(f Field) Field {
 }
 
 // operators is the SQL of who may act for an agent: the address that the ERC-721 approval names, and the owner's operators.
-const operators = `(select coalesce(jsonb_agg('0x' || encode(x.o, 'hex') order by x.o), '[]') from (
+// Most agents have none, and need no list to be sorted.
+const operators = `case when {a}.approved = '' and (select s.operator from operators s
+	where s.chain_id = $1 and s.owner = {a}.owner and s.to_block is null limit 1) is null then '[]'::jsonb else (select coalesce(jsonb_agg('0x' || encode(x.o, 'hex') order by x.o), '[]') from (
 	select {a}.approved as o where {a}.approved <> ''
 	union (select s.operator from operators s where s.chain_id = $1 and s.owner = {a}.owner and s.to_block is null
-		order by s.operator limit 100)) x)`
+		order by s.operator limit 100)) x) end`
 
 // setSince returns the SQL of the block since which a column of agent a has its value.
 func setSince(a, column string) string {
@@ -152,7 +162,7 @@ func agent() Entity {
 			// Most agents have the same few counts, so that the rows of one count are many and must be sorted by id: the index
 			// of counts, which + 0 keeps out, would be the longer way.
 			{Name: "totalFeedback", Type: BigInt, SQL: "{a}.feedback", Order: []string{"({a}.feedback + 0)"}},
-			lifeOf(Field{Name: "lastActivity", Type: BigInt, SQL: secondsAt(lastActivity), Block: lastActivity,
+			lifeOf(Field{Name: "lastActivity", Type: BigInt, SQL: activityTime(), Block: lastActivity,
 				Every: everyActivity}),
 		},
 	}

@@ -12,6 +12,9 @@ func (b *builder) compareKey(e *Entity, level int, f *Filter) string {
 	if f.Field.Exists != "" {
 		exists = "(" + at(f.Field.Exists, level) + ")"
 	}
+	if b.joined && level == 0 && f.Field.Inline && f.Op != Equal && f.Op != In {
+		exists = "(" + at(f.Field.Key[len(f.Field.Key)-1], level) + " is not null)" // Postgres takes this to be true of most rows
+	}
 	switch f.Op {
 	case Equal, Not, In, NotIn:
 		return b.compareKeys(key, level, f, exists)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -149,13 +148,11 @@ func (b *builder) placesOf(q Query) string {
 		where n %% %d = 1 order by n limit %d`, block, b.rows(q, ""), directed([]string{block}, q.Order.Desc), placeEvery, placesMost)
 }
 
-// pageFrom returns the statement of the keys of a page that begins at a place or behind it.
-func (b *builder) pageFrom(q Query, p place) string {
+// behind returns the SQL of the condition, after others, that a row is at a place of a list or behind it.
+func (b *builder) behind(q Query, p place) string {
 	sign := ">="
 	if q.Order.Desc {
 		sign = "<="
 	}
-	q.Skip -= int(p.Before)
-	return "select " + strings.Join(keyColumns(q.Entity), ", ") +
-		b.page(q, " and "+at(q.Order.Field.Block, 0)+" "+sign+" "+b.arg(p.Block)+"::bigint")
+	return " and " + at(q.Order.Field.Block, 0) + " " + sign + " " + b.arg(p.Block) + "::bigint"
 }

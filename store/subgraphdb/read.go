@@ -257,6 +257,9 @@ func (f *Field) cell(v any) (any, error) {
 // elements returns the elements of a list.
 func (f *Field) elements(list string) (any, error) {
 	out := []string{}
+	if list == "[]" {
+		return out, nil
+	}
 	if err := json.Unmarshal([]byte(list), &out); err != nil || !f.Raw {
 		return out, err
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // Most fields of a registration file are of its services. Rows have the list of services once, and the fields are taken
@@ -45,7 +47,7 @@ func decodeServices(v any) (c servicesCell, err error) {
 	case strings.HasPrefix(text, "{"):
 		err = json.Unmarshal([]byte(text), &c.fields)
 	default:
-		err = json.Unmarshal([]byte(text), &c.list)
+		err = jsonv2.Unmarshal([]byte(text), &c.list)
 	}
 	if err != nil {
 		return c, fmt.Errorf("services: %w", err)
@@ -73,9 +75,14 @@ func (c servicesCell) cell(f *Field) (any, error) {
 
 // service is a service of a stored registration file.
 type service struct {
-	Name                                       string
-	Endpoint, Version                          *string
-	Skills, Domains, Tools, Prompts, Resources []string
+	Name      string   `json:"name"`
+	Endpoint  *string  `json:"endpoint"`
+	Version   *string  `json:"version"`
+	Skills    []string `json:"skills"`
+	Domains   []string `json:"domains"`
+	Tools     []string `json:"tools"`
+	Prompts   []string `json:"prompts"`
+	Resources []string `json:"resources"`
 }
 
 // text returns a member that is a text, nil where it is absent.

@@ -26,14 +26,28 @@ func (b *builder) statement(q Query) string {
 		return b.pageOfSums(q, columns)
 	case q.Parents == nil && b.walks(q):
 		return b.pageOf(q, columns, names, b.walk(q))
-	case b.from != nil:
-		return b.pageOf(q, columns, names, b.pageFrom(q, *b.from))
-	case q.Parents == nil && q.Skip > 0 && len(q.Entity.ID().Key) > 0:
-		return b.pageOf(q, columns, names, "select "+strings.Join(keyColumns(q.Entity), ", ")+b.page(q, ""))
 	case q.Parents == nil:
-		return "select " + strings.Join(append([]string{"1::bigint"}, columns...), ", ") + b.page(q, "")
+		return b.list(q, columns, names)
 	}
 	return b.nested(q, columns, names)
+}
+
+// fewSkipped is how many rows before a page are read with all columns, because looking up the rows of the page once more
+// by their keys takes longer.
+const fewSkipped = 100
+
+// list returns the statement of a page of the rows of the whole chain. A page in the order of an index that begins at a
+// place, or near the first row, is read at once: each row is looked up once, with its file.
+func (b *builder) list(q Query, columns, names []string) string {
+	refers := ""
+	if b.from != nil {
+		q.Skip, refers = q.Skip-int(b.from.Before), b.behind(q, *b.from)
+	}
+	if q.Skip == 0 || q.Skip <= fewSkipped && q.hasPlaces() || len(q.Entity.ID().Key) == 0 {
+		b.joined = q.hasPlaces()
+		return "select " + strings.Join(append([]string{"1::bigint"}, columns...), ", ") + b.page(q, refers)
+	}
+	return b.pageOf(q, columns, names, "select "+strings.Join(keyColumns(q.Entity), ", ")+b.page(q, refers))
 }
 
 // nested returns the statement of the rows of a query of each parent.

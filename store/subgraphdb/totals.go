@@ -94,7 +94,7 @@ func agentStats() Entity {
 			{Name: "completedValidations", Type: BigInt, SQL: "{a}.validations"},
 			{Name: "averageValidationScore", Type: BigDecimal,
 				SQL: "coalesce((select avg(" + score + ") " + requests + "), 0)"},
-			lifeOf(Field{Name: "lastActivity", Type: BigInt, SQL: secondsAt(lastActivity), Block: lastActivity,
+			lifeOf(Field{Name: "lastActivity", Type: BigInt, SQL: activityTime(), Block: lastActivity,
 				Every: everyActivity}),
 			{Name: "updatedAt", Type: BigInt, SQL: secondsOf("{ub}"), Block: "{a}.updated_block"},
 		},

@@ -88,7 +88,10 @@ func aboutWork() map[string]Tip {
 		"perTx":  {"cap of one payment", "The most that the treasury lets the agent move at once, in the chain's native coin."},
 		"window": {"cap of the window", "The most that the treasury lets the agent move within the length of the window, in the chain's native " +
 			"coin. The window moves with time."},
-		"spent":      {"spent", "What counts against the cap of the window now: payments that are younger than its length."},
+		"spent": {"spent", "What counts against the cap of the window now: payments that are younger than its length."},
+		"paidDay": {"paid in 24 hours", "Signed payments by x402 of the last 24 hours, whatever the server answered: it may settle them later. " +
+			"The cap of a day counts the same."},
+		"paidWeek":   {"paid in seven days", "Signed payments by x402 of the last seven days. Refused ones are left out."},
 		"left":       {"left", "What the agent may move now by its caps, whatever the treasury holds."},
 		"rpcRate":    {"rate", "How many requests per second the endpoint is sent at most now. A refusal halves it, successes raise it."},
 		"planned":    {"planned", "Documents with a time of the next try, due now or later."},

@@ -283,3 +283,19 @@ type Cap struct {
 	// LeftWei is what may be moved now, whatever the treasury holds.
 	LeftWei wire.BigInt
 }
+
+// PurchaseTotals is what agents paid by x402, as the caps of payments count it.
+type PurchaseTotals struct {
+	DayUsd  wire.Decimal // in the last 24 hours
+	WeekUsd wire.Decimal // in the last seven days
+	Count   wire.Long    // payments of the last seven days
+	// Agents are those that paid most in the last seven days, the highest sum first.
+	Agents []AgentPurchases
+}
+
+// AgentPurchases is what an agent paid by x402.
+type AgentPurchases struct {
+	Agent           string // slug; empty for payments without an agent
+	DayUsd, WeekUsd wire.Decimal
+	Count           wire.Long
+}

@@ -1645,7 +1645,7 @@ export interface components {
              * @description how many there are
              */
             intents: number;
-            /** @description the lowest known one of its intents, in USD or a coin of one USD; null for none */
+            /** @description the lowest known price among the intents of all domains that the agent's document names, in USD or a coin of one USD; null for none; a manifest that only pays the agent's wallet gives no price */
             price: string | null;
             /** @description domain is proven, wallet where the agent's document names the domain too, registration never */
             proven: boolean;
