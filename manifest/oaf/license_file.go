@@ -62,7 +62,7 @@ func familyOfText(text string) (name string) {
 // one of the two is not a common license.
 func (a *Agent) checkLicenseFile(list *problem.List) {
 	at := slices.IndexFunc(a.Files, func(f tree.File) bool {
-		return regexp.MustCompile(`(?i)^(license|licence|copying)(\.md|\.txt)?$`).MatchString(f.Path)
+		return regexp.MustCompile(`(?i)^(licen[cs]e|copying)(\.md|\.txt)?$`).MatchString(f.Path)
 	})
 	if at < 0 || !isLicense(a.License) {
 		return
