@@ -33,7 +33,7 @@ func (a *API) decision(ctx context.Context, ref repute.AgentRef,
 	if none := errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing); err != nil && !none &&
 		!errors.Is(err, repute.ErrGone) {
 		return nil, answers.UnknownAgent(err)
-	} // } // otherwise the decision says that there is no score
+	} // otherwise the decision says that there is no score
 	w, err := a.Decide(score, d)
 	return ok(wire.DecisionAnswer{Agent: wire.ID(id.String()), Decision: w, AsOf: wire.EncodeAsOf(asOf)}), err
 }
@@ -42,6 +42,7 @@ type (
 	// decisionTool is the input of the tool repute_decide.
 	decisionTool struct {
 		AgentTool
+		DemandTool
 		MinScore    *float64 `json:"minScore,omitempty" minimum:"-100" maximum:"100" doc:"that low, the lower bound of the score, must reach"`
 		Tier        *int     `json:"tier,omitempty" minimum:"0" maximum:"4" doc:"at least"`
 		Verified    bool     `json:"verified,omitempty" doc:"the score must be final and follow from verified blocks alone: with at finalized"`

@@ -382,7 +382,7 @@ func TestRetryPaysOnce(t *testing.T) {
 		t.Fatalf("%d units, task %s: %s", w.paid(t), task.Status, run.Error)
 	}
 	if err := o.client.Retry(t.Context(), task.ID, repute.PhasePlan, "test"); err == nil ||
-		!strings.Contains(err.Error(), "transactions and payments") {
+		!strings.Contains(err.Error(), "transactions, payments and calls") {
 		t.Errorf("another plan might pay again: %v", err)
 	}
 	w.shop.Lose(0)
