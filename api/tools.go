@@ -117,10 +117,10 @@ const toolPage = 10
 func (a *API) addTools(s *mcp.Server) error {
 	for _, err := range []error{
 		mcp.Add(s, mcp.Tool[reputationTool, wire.ReputationAnswer]{Name: "repute_get_reputation",
-			Description: "How far an ERC-8004 agent can be trusted: score with bounds, status, tier, gates, summaries of ratings. Next: repute_decide before you pay, repute_explain_score for why.",
+			Description: "How far an ERC-8004 agent can be trusted: score with bounds, tier, gates, summaries of ratings. Next: repute_decide before you pay, repute_explain_score for why.",
 			Do:          demanding(a, a.reputationTool)}),
 		mcp.Add(s, mcp.Tool[decisionTool, wire.DecisionAnswer]{Name: "repute_decide",
-			Description: "Answers allow or deny for a payment or a delegation, with reasons and what is missing. Without thresholds it decides by the value at risk.",
+			Description: "Allow or deny for a payment or a delegation, with reasons and what is missing. Without thresholds the value at risk decides.",
 			Do:          demanding(a, a.decisionTool)}),
 		mcp.Add(s, mcp.Tool[explainTool, wire.ExplainAnswer]{Name: "repute_explain_score",
 			Description: "Why an agent has its score: contributions with raters and weights, what does not count, and the score without some raters.",
