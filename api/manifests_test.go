@@ -494,7 +494,7 @@ func TestAgentsByPrice(t *testing.T) {
 		}
 	}
 	for query, field := range map[string]string{"maxPrice=-1": "maxPrice", "minPrice=0x1": "minPrice", "maxPrice=NaN": "maxPrice",
-		"minPrice=1e13": "minPrice", "minPrice=1e-20000": "minPrice", "maxPrice=1e-31": "maxPrice",
+		"minPrice=1e13": "minPrice", "minPrice=1e-20000": "minPrice", "maxPrice=1e-351": "maxPrice",
 		"maxPrice=0.000000000000000000000000000000000000001": "maxPrice"} {
 		if r := get(t, s, "/agents?"+query); r.status != 400 || !strings.Contains(string(r.body), field) {
 			t.Errorf("%s: %d %s", query, r.status, r.body)

@@ -95,11 +95,11 @@ func (q *IntentsQuery) Filter() (f manifestdb.IntentFilter, err error) {
 	return f, err
 }
 
-// maxPriceText is how many bytes a price has, and maxExponent how far its exponent is from 0: Postgres has no numbers with
-// thousands of decimal places.
+// maxPriceText is how many bytes a price has, and maxExponent how far its exponent is from 0: as far as that of any
+// number of 64 bits. Postgres has no numbers with tens of thousands of decimal places.
 const (
 	maxPriceText = 40
-	maxExponent  = 30
+	maxExponent  = 350
 )
 
 // farExponent reports whether the text of a number has an exponent beyond maxExponent.
@@ -120,7 +120,7 @@ func parsePrice(field string, price httpapi.Real) (*string, error) {
 	text := string(price)
 	if len(text) > maxPriceText || farExponent(text) {
 		return nil, repute.Invalid(field, "too long, or its exponent is too far from 0",
-			"up to "+strconv.Itoa(maxPriceText)+" bytes with an exponent from -30 to 30, e.g. 0.25")
+			"up to "+strconv.Itoa(maxPriceText)+" bytes with an exponent from -350 to 350, e.g. 0.25")
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n >= 0 && n <= 1e12) || strings.ContainsAny(text, "xX_") { // Postgres reads no hexadecimal

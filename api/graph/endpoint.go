@@ -125,8 +125,10 @@ func (e *Endpoint) mount() {
 // minBlockParam is the parameter of the block that all fields of a query must know. It is no part of the query, because
 // it holds for the whole answer.
 func minBlockParam() *huma.Param {
-	return httpapi.TextParam("minBlock", "query", "block that the answer must know, with its chain as chainId:block where "+
+	p := httpapi.TextParam("minBlock", "query", "block that the answer must know, with its chain as chainId:block where "+
 		"several are indexed: the answer waits two seconds for it and then has the error UNAVAILABLE")
+	p.Schema.Pattern = "^([1-9][0-9]{0,18}:)?[0-9]{1,18}$"
+	return p
 }
 
 // requiredParam says that a parameter must be given.
