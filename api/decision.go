@@ -45,7 +45,7 @@ type (
 		DemandTool
 		MinScore    *float64 `json:"minScore,omitempty" minimum:"-100" maximum:"100" doc:"that the lower bound of the score must reach"`
 		Tier        *int     `json:"tier,omitempty" minimum:"0" maximum:"4" doc:"at least"`
-		Verified    bool     `json:"verified,omitempty" doc:"the score must follow from verified blocks alone: with at finalized"`
+		Verified    bool     `json:"verified,omitempty" doc:"the score must be final and from verified blocks alone; set at to finalized"`
 		Gates       []string `json:"gates,omitempty" maxItems:"8" doc:"that admit, e.g. service: all must be passed"`
 		ValueAtRisk string   `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"in wei: adds what the steps by value demand"`
 	}

@@ -168,6 +168,9 @@ func TestMinBlockElsewhere(t *testing.T) {
 	if r := get(t, s, "/graphql"+query("query", "{ chains { name } }", "minBlock", "x")); problemOf(t, r).Errors[0].Field != "minBlock" {
 		t.Errorf("no block: %d %s", r.status, r.body)
 	}
+	if r := get(t, s, "/graphql?minBlock=x", "Connection", "Upgrade", "Upgrade", "websocket"); problemOf(t, r).Errors[0].Field != "minBlock" {
+		t.Errorf("no block on a WebSocket: %d %s", r.status, r.body)
+	}
 	b := connect(t, s)
 	for _, name := range []string{"repute_get_reputation", "repute_decide"} {
 		if r := b.call(name, `{"agentId":"1:0","minBlock":"1:1"}`); r.IsError {

@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/multitracer"
 )
 
-// Writes returns a number that rises with each write that callers of this process may know of: before a transaction of
-// this DB returns from its commit, and before a change of the feed is handed out for the first time. What was read while
-// the number stayed the same is not older than anything that this process has told its callers of these. Writes of other
-// processes count only once their changes are read here.
+// Writes returns a counter that rises before a commit of this DB returns, and before a change of the feed is handed out for
+// the first time; it may rise without a write too. If it is the same before and after a read of the primary, the read has
+// every write and every change that this process has told its callers of. Writes of other processes count only when their
+// changes are read here.
 func (db *DB) Writes() uint64 { return db.writes.n.Load() }
 
 // writes counts the writes that a process knows of. As a tracer of the pool of writers it sees every commit. Its zero
@@ -31,7 +31,7 @@ func (w *writes) tracers(other pgx.QueryTracer) pgx.QueryTracer {
 	return multitracer.New(other, w)
 }
 
-// told counts a change that is handed out, unless a later one was.
+// told counts a change that is handed out, unless this or a later one was already.
 func (w *writes) told(at ChangeCursor) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,8 +41,8 @@ func (w *writes) told(at ChangeCursor) {
 	}
 }
 
-// ended counts a statement unless its transaction is still open: nobody else sees what that one wrote. A failure counts,
-// because a commit whose answer was lost may have been done.
+// ended counts a finished statement unless its transaction is still open: other sessions do not see its writes yet. A
+// failure counts, because a commit whose answer was lost may have been done.
 func (w *writes) ended(conn *pgx.Conn, err error) {
 	const open = 'T' // as the protocol names it
 	if err != nil || conn.PgConn().TxStatus() != open {

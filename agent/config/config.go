@@ -136,7 +136,7 @@ type Capability struct {
 // Handler is the work behind a capability: exactly one of Exec, HTTP, MCP, Task and OAF.
 type Handler struct {
 	Exec   []string          `json:"exec" doc:"path of a program and its arguments; input on standard input, output on standard output"`
-	Dir    string            `json:"dir" doc:"where the program of exec or mcp.command runs; the directory of this file"`
+	Dir    string            `json:"dir" doc:"working directory of the program of exec or mcp.command; by default the directory of this file"`
 	Env    map[string]string `json:"env" doc:"its environment, which is empty otherwise"`
 	Memory int64             `json:"memory" doc:"exec: MiB of address space of each process" default:"512"`
 	CPU    Seconds           `json:"cpu" doc:"exec: seconds of CPU time of each process" default:"10"`

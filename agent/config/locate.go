@@ -8,8 +8,8 @@ import (
 	"repute/agent/llm/modelfile"
 )
 
-// locate makes the relative paths of the file follow the directory that the file is in, wherever the process was
-// started. Programs run there unless the file names another directory.
+// locate resolves relative paths against dir, the directory of the file; "" leaves them unchanged. Programs run in dir
+// unless the file names another directory.
 func (c *Config) locate(dir string) {
 	if dir == "" {
 		return

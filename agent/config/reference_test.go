@@ -19,9 +19,10 @@ const head = `# agent.yaml
 
 Made from the program by ` + "`go test ./agent/config -run Reference -update`" + `. The members of the file that
 ` + "`repute agent serve --config`" + ` names. Variables of the environment, in parentheses, win over the file, and a
-warning says so where both differ. Relative paths follow the directory of the file, wherever the process was started:
-those of ` + "`exec`, `dir`, `mcp.command`, `oaf.dir`, `policy.uri` and of `file:PATH`" + `. Those of variables of the
-environment follow the working directory. Unknown members are refused. How to use them:
+warning says so where both differ. Relative paths of ` + "`dir`, `oaf.dir`, `policy.uri`, `file:PATH`" + ` and of the program of
+` + "`exec` and `mcp.command`" + ` are resolved against the directory of the file. ` + "`exec`" + ` needs a path, also for a program
+in PATH; an ` + "`mcp.command`" + ` without a slash is searched in PATH. Arguments are not changed. Relative paths in variables
+of the environment are resolved against the working directory. Unknown members are refused. How to use them:
 [run an agent](../how-to/agent.md). The policy: [policy.json](agent-policy.md).
 `
 

@@ -34,7 +34,7 @@ type Bounds struct {
 	ToolCalls int           // calls of tools, 50 when 0
 	ToolBytes int           // bytes of one result that the model sees, 64 KiB when 0
 	AllBytes  int           // bytes of all results, 1 MiB when 0
-	Wall      time.Duration // of the whole conversation with what precedes and follows it, 5 minutes when 0; see Within
+	Wall      time.Duration // enforced by Within, not by Run; includes preparation and fallback; 5 minutes when 0
 }
 
 // Defaults of Bounds.
@@ -94,8 +94,9 @@ type conversation struct {
 	bytes    int // of results
 }
 
-// Run has the conversation that begins with a message of the user. repute.ErrLimited: a bound or a budget
-// is used up. The Answer has the turns, calls and tokens also on an error. The caller bounds the time by Within.
+// Run has the conversation that begins with a message of the user. repute.ErrLimited: a bound or a budget is used up.
+// The Answer has the turns, calls and tokens also on an error. Run does not enforce Bounds.Wall: callers MUST call it
+// inside Within.
 func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
 	c := &conversation{Loop: l, tools: make(map[string]*Tool, len(l.Tools)),
 		messages: []Message{{Role: RoleUser, Text: user}}}

@@ -185,6 +185,11 @@ func (e *Endpoint) post(c echo.Context) error {
 // get serves GET /graphql, which caches and links can use. It refuses mutations. A WebSocket serves subscriptions.
 func (e *Endpoint) get(c echo.Context) error {
 	if isUpgrade(c.Request()) {
+		ctx, err := e.index.Demand(c.Request().Context(), c.QueryParam("minBlock"))
+		if err != nil {
+			return err
+		}
+		c.SetRequest(c.Request().WithContext(ctx)) // for the queries that are sent over it
 		return e.upgrade(c)
 	}
 	r := GraphQLRequest{Query: c.QueryParam("query"), OperationName: c.QueryParam("operationName")}

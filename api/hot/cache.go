@@ -21,7 +21,8 @@ const (
 	// maxAge bounds the age of values that depend on the clock and not on the database, such as lagSeconds. It is less
 	// than the age that Cache-Control allows.
 	maxAge = time.Second
-	// patience is how long a caller waits for the answer that another caller has made: the other one may read it slowly.
+	// patience is how long a caller waits for the same answer that another request computes. Then it computes the
+	// answer itself, because the other client may read slowly.
 	patience = 100 * time.Millisecond
 )
 
@@ -46,15 +47,15 @@ type Cache struct {
 	mu    sync.Mutex
 	kept  lru.BasicLRU[string, *answer]
 	bytes int
-	// under has a channel for each key whose answer is being made, which is closed when it is there.
-	under map[string]chan struct{}
+	// making has a channel for each key whose answer is being computed. It is closed when the computation ends.
+	making map[string]chan struct{}
 }
 
 // New returns an empty cache for the answers of routes, by their patterns in the router's form, to requests without the
 // parameters in except. Every answer of these MUST follow from the database, the URL and the clock alone.
 func New(db *store.DB, except []string, routes ...string) *Cache {
 	c := &Cache{db: db, states: newStates(db), routes: map[string]bool{}, except: except, age: maxAge,
-		kept: lru.NewBasicLRU[string, *answer](1 << 20), under: map[string]chan struct{}{}}
+		kept: lru.NewBasicLRU[string, *answer](1 << 20), making: map[string]chan struct{}{}}
 	for _, r := range routes {
 		c.routes[r] = true
 	}
@@ -93,8 +94,8 @@ func (c *Cache) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// state returns the state of the database that the answer to a request must be of. Who demands a block may have heard of
-// it anywhere, so that a state from before the request does not do.
+// state returns the state of the database that the answer to a request must be of. A caller who demands a block may
+// know of it from elsewhere, so its state MUST be asked for after the request came.
 func (c *Cache) state(r *http.Request) (string, error) {
 	if strings.Contains(r.URL.RawQuery, "minBlock=") {
 		return c.states.current(r.Context())
@@ -116,21 +117,21 @@ func (c *Cache) make(e echo.Context, next echo.HandlerFunc, key, state string) e
 func (c *Cache) begin(key string) (made <-chan struct{}, end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if other, found := c.under[key]; found {
+	if other, found := c.making[key]; found {
 		return other, nil
 	}
 	done := make(chan struct{})
-	c.under[key] = done
+	c.making[key] = done
 	return done, func() {
 		c.mu.Lock()
-		delete(c.under, key)
+		delete(c.making, key)
 		c.mu.Unlock()
 		close(done)
 	}
 }
 
-// keeps reports whether the answer to a request may be kept. None is where answers are read from a replica: the state of
-// the database does not say what that one has.
+// keeps reports whether the answer to a request may be kept. No answer is cached with a replica: the state of the
+// primary does not tell what the replica has.
 func (c *Cache) keeps(e echo.Context) bool {
 	r := e.Request()
 	return c.routes[e.Path()] && r.Method == http.MethodGet && c.db.Options().ReadURL == "" && !slices.ContainsFunc(c.except,
@@ -148,7 +149,7 @@ func (c *Cache) get(key, state string) *answer {
 	return a
 }
 
-// put keeps an answer, and drops those that were not asked for the longest.
+// put caches an answer, and evicts the least recently used ones above maxBytes.
 func (c *Cache) put(key string, a *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,8 +14,8 @@ const (
 	stateTimeout = time.Second
 	// stateAge is how long ago a state may have been asked for, where this process knows of no write since. It hides a
 	// write of another process for that long: a hundredth of the time between two blocks of most chains, and a fiftieth
-	// of the second after which a change MUST show. A longer age would answer hardly more requests, because 50 statements
-	// per second cost next to nothing.
+	// of the second within which a change MUST show. A longer age would answer hardly more requests, because 50
+	// statements per second cost next to nothing.
 	stateAge = 20 * time.Millisecond
 )
 

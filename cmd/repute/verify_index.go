@@ -35,8 +35,9 @@ func verifyCommand(p *cli.Program) *cobra.Command {
 		Long: `Reads the receipts of stored blocks again and recomputes their roots, compares the
 blocks' times with their headers', looks for blocks whose bloom admits events that are
 not stored, and compares the state of all agents and their number at the end of the
-range with the chain's own. Compares stored counts and sums with the stored events; a
-wrong one is not repaired here but by repute reindex. Works beside a running serve, and for imported chains.
+range with the chain's own. Then compares the stored counts and sums of all agents with
+the stored events, whatever the range is; --repair does not correct them, repute reindex
+does. Works beside a running serve, and for imported chains.
 
 Prints each difference. Exit codes: 0 nothing differs; 1 something does, or did before
 --repair put it right; 2 something could not be checked, or wrong usage; 130 interrupted.
@@ -216,7 +217,7 @@ func checkChain(ctx context.Context, p *cli.Program, db *store.DB, v *verify.Ver
 		if err := v.Report(ctx, all); err != nil {
 			return err
 		}
-		fmt.Fprintln(p.Stderr, "another process leads the chain: it was told and will repair what it can")
+		fmt.Fprintln(p.Stderr, "another process leads the chain: it was told, and will repair blocks and events where it can")
 	}
 	report.sum(result)
 	return conclude(p, report, result, o.json)
@@ -274,8 +275,9 @@ func (v *verifyReport) sum(r verify.CheckResult) {
 	v.Agents, v.Repaired, v.Retimed, v.Unchecked = r.Agents, r.Repaired, r.Retimed, append([]string{}, r.Unchecked...)
 }
 
-// difference is one place at which index and chain differ. Kind is an event's name, Block for what is of the block
-// itself, or Total for a stored count or sum that does not follow from the stored events.
+// difference is one place at which the index differs from the chain, or a total from the stored events. Kind is an
+// event's name, Block for what is of the block itself, or Total for a stored count or sum that does not follow from the
+// stored events.
 type difference struct {
 	Kind   string `json:"kind"`
 	Agent  string `json:"agent,omitempty"`

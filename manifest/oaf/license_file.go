@@ -42,8 +42,8 @@ func familyOfID(id string) string {
 	return ""
 }
 
-// familyOfText returns the name of the family whose phrase a text has first, because texts of GNU name each other; "" for
-// another license. A generated file can have a reference in place of the text.
+// familyOfText returns the family whose phrase comes first in the text, "" for none: GNU licenses name each other.
+// Without a phrase it uses the SPDX link, which generated files may have instead of the text.
 func familyOfText(text string) (name string) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	first := len(text)
@@ -58,8 +58,8 @@ func familyOfText(text string) (name string) {
 	return name
 }
 
-// checkLicenseFile reports a file LICENSE whose text is that of another license than the field's. It says nothing where
-// one of the two is not a common license.
+// checkLicenseFile reports a file LICENSE whose text is that of another license than the field's. It reports nothing if
+// the text, or any license of the expression, is not in licenseFamilies.
 func (a *Agent) checkLicenseFile(list *problem.List) {
 	at := slices.IndexFunc(a.Files, func(f tree.File) bool {
 		return regexp.MustCompile(`(?i)^(licen[cs]e|copying)(\.md|\.txt)?$`).MatchString(f.Path)

@@ -21,8 +21,9 @@ func RuntimeTools() []string {
 	return strings.Fields("skill skill_file skill_script memory_edit memory_search")
 }
 
-// checkToolNames reports names in the agent's lists of tools that no known tool has. The tools of servers are not all
-// known: without its server's name, only a name in the form of a built-in tool is judged where the agent has servers.
+// checkToolNames reports names in the agent's lists of tools that no known tool has. Not all tools of servers are
+// known. If the agent has servers, a name without a server is checked only when it begins with an upper-case letter, as
+// built-in tools do.
 func (a *Agent) checkToolNames(o *frontmatter.Object) {
 	known := a.toolNames()
 	hasServers := len(a.Servers)+len(a.MCPServers) > 0
@@ -69,8 +70,8 @@ func (a *Agent) toolNames() []string {
 
 const mcpPrefix, mcpSeparator = "mcp__", "__"
 
-// isKnownTool reports whether a name, or a pattern, is that of a known tool, or of a tool of a known server. Names that
-// differ in case and in separators, such as web_search, are one.
+// isKnownTool reports whether a name or pattern matches a known tool or a tool of a known server. Case, "_" and "-" are
+// ignored: web_search is WebSearch.
 func isKnownTool(name string, known []string) bool {
 	if server, tool, ok := strings.Cut(strings.TrimPrefix(name, mcpPrefix), mcpSeparator); ok && tool != "" {
 		name = server

@@ -23,8 +23,8 @@ type Charge struct {
 	Cost   repute.Micros
 	// MostOfRun is how many transactions, or calls that are none, the run itself may make.
 	MostOfRun int
-	// Once says that the call has an effect each time that it is made. It is uncertain unless it failed and surely had
-	// none.
+	// Once says that the call has an effect each time that it is made. The column uncertain stays true unless it failed
+	// and surely had none.
 	Once bool
 }
 

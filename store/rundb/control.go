@@ -292,9 +292,9 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 	})
 }
 
-// dropPlan deletes steps and sub-runs of the current plan, so that another one can be made.
-// repute.ErrConflict when a transaction or a payment of the plan was sent, or a call was made that has an effect each
-// time: another plan has sub-runs of other ids, which do not find it, and would make it again.
+// dropPlan deletes steps and sub-runs of the current plan, so that another one can be made. repute.ErrConflict when a
+// transaction or a payment of the plan was sent, or a call was made that has an effect each time: another plan has
+// sub-runs with other ids, so that the stored call is not found and made again.
 func dropPlan(ctx context.Context, tx pgx.Tx, task, root string, attempt int) error {
 	var sent int
 	if err := tx.QueryRow(ctx, `

@@ -76,7 +76,8 @@ type builder struct {
 	firstBlocks map[since]int64
 	// from is a place before the page, nil where the rows before it are skipped one by one.
 	from *place
-	// joined says that conditions read from the joined tables of a row whether it has an Inline entity.
+	// joined says that a condition may test a joined column for null instead of asking whether the Inline entity
+	// exists.
 	joined bool
 }
 

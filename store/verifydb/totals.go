@@ -9,15 +9,14 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/chaindb"
 )
 
-// WrongTotal is a stored number that does not follow from the stored events that it counts or adds up.
+// WrongTotal is a stored count or sum that differs from the one computed from the stored events.
 type WrongTotal struct {
 	Agent repute.TokenID
 	Table string
-	Key   string // which number of the agent it is
-	// Stored and Right are the number that is stored and the one that follows; "none" for no row.
+	Key   string // of the row: the column of agents, otherwise client, tags and decimals
+	// Stored and Right are the stored value and the computed one; "none": there is no row.
 	Stored, Right string
 }
 
@@ -77,14 +76,15 @@ func (q totalQuery) sql() string {
 		where s.value is distinct from r.value order by token_id, key limit $4`
 }
 
-// totalsPart is how many agents WrongTotals compares with one statement, which reads some ten thousand ratings then.
+// totalsPart is how many agents one call of WrongTotals compares: a statement then reads some ten thousand ratings.
 const totalsPart = 2000
 
 // WrongTotals compares the totals of the agents after a token id, nil for the first ones, with the stored events, on one
 // snapshot. It returns up to limit that are wrong for each table, and where to continue; nil: all were compared.
 func WrongTotals(ctx context.Context, db *store.DB, chainID uint64, after *repute.TokenID, limit int) (wrong []WrongTotal,
 	next *repute.TokenID, err error) {
-	err = chaindb.View(ctx, db, "compare totals", func(ctx context.Context, tx pgx.Tx) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = db.InTx(ctx, options, "compare totals", func(tx pgx.Tx) error {
 		// An agent can have hundreds of thousands of ratings, and no caller of a route waits.
 		if _, err := tx.Exec(ctx, "set local statement_timeout = '120s'"); err != nil {
 			return err

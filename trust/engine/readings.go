@@ -118,7 +118,9 @@ func (k *keeper) askSources(ctx context.Context, run *scoredb.Run, last scoredb.
 	if mayWait(*run, last) && slices.ContainsFunc(readings, func(r source.Reading) bool { return failsAnew(r, before) }) {
 		return nil, errSourcesWait
 	}
-	paid, err := readPaid(ctx, k.db, *run, k.sourcesOn(policy, nil))
+	reading, cancel := context.WithTimeout(ctx, MaxGraphRead)
+	defer cancel()
+	paid, err := readPaid(reading, k.db, *run, k.sourcesOn(policy, nil))
 	return &sourceReadings{policy, held, before, readings, paid}, err
 }
 

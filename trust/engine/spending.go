@@ -12,7 +12,7 @@ import (
 	"repute/trust/source"
 )
 
-// paidBy has the paid ratings that a source by payments reads as of a run.
+// paidBy is a source by payments with its paid ratings as of a run.
 type paidBy struct {
 	source  *source.Source
 	ratings []trustdb.PaidRating
@@ -35,8 +35,8 @@ func readPaid(ctx context.Context, db *store.DB, run scoredb.Run, sources []*sou
 	return list, nil
 }
 
-// spent is what a source by payments says of the raters of a run, whose walk was told of these payments. Payees count
-// by their weights by roots alone, so that no source makes another one's payees.
+// spent returns the reading of a source by payments. Its agents MUST have been in GraphOf.Owners of the walk. Payees
+// count by their weights by roots alone, so that no source makes another one's payees.
 func (w *Walked) spent(by paidBy) source.Reading {
 	graph, rule := w.weights.Graph(), by.source.Read.Payments
 	var payments []source.Payment

@@ -22,7 +22,7 @@ type GraphOf struct {
 	Validations []common.Address // contracts whose answers count
 	Scales      []rating.FileScale
 	Anew        bool             // everything is read again
-	Owners      []repute.TokenID // agents for which the reader is asked by OwnerOf
+	Owners      []repute.TokenID // agents that Reader.OwnerOf is asked for; others are known to it only by their history
 }
 
 // Graph makes the store that of a block and builds the graph of the chain through which trust flows. The reader has the
@@ -55,16 +55,17 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 // many is how many ratings make the memory of one step of an epoch matter: it is some hundred megabytes then.
 const many = 500_000
 
-// mostGarbage is how many percent of the memory in use may be garbage while a store has many ratings. The runtime's own
-// limit of 100 would double the peak. A lower one costs little: most of the memory has no pointers to follow.
+// mostGarbage is the value for debug.SetGCPercent once a store with many ratings is loaded: the heap grows by 25
+// percent of the live memory at most. The default of 100 would double the peak. A lower one costs little: most of the
+// memory has no pointers to follow.
 const mostGarbage = 25
 
-// boundGarbage sets mostGarbage for the process, unless a lower limit is set already.
+// boundGarbage sets mostGarbage for the whole process, for good, unless a lower limit is set already.
 func boundGarbage(ratings int) {
 	if ratings < many {
 		return
 	}
-	if was := debug.SetGCPercent(mostGarbage); was >= 0 && was < mostGarbage {
+	if was := debug.SetGCPercent(mostGarbage); was < mostGarbage { // negative: there is no limit but that of memory
 		debug.SetGCPercent(was)
 	}
 }
@@ -105,7 +106,8 @@ func (s *Store) addAgent(r *graph.Reader, a *agent) {
 	}
 }
 
-// addOwners adds the owners of agents that addAgent did not name: a million names would take some hundred megabytes.
+// addOwners makes agents known to Reader.OwnerOf. addAgent names only agents with a history: a million would take some
+// hundred megabytes.
 func (s *Store) addOwners(r *graph.Reader, tokens []repute.TokenID) {
 	for _, token := range tokens {
 		if a := s.find(token); a != nil && a.subject == nil {

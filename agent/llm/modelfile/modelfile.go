@@ -156,7 +156,8 @@ func (t *Table) Locate(dir string) {
 	}
 }
 
-// Located returns a reference to a secret with a relative path of file:PATH below a directory.
+// Located returns a reference to a secret with a relative path of file:PATH resolved against dir. Other references are
+// returned unchanged.
 func Located(reference, dir string) string {
 	kind, path, _ := strings.Cut(reference, ":")
 	if kind != "file" || path == "" || filepath.IsAbs(path) {

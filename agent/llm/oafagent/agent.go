@@ -154,12 +154,12 @@ type Session struct {
 	Delegates []llm.Tool
 	// Text receives parts of the model's text as they arrive; nil: nobody does.
 	Text func(turn int, text string)
-	// Fallback answers in the time that is left where the conversation failed with an error that the ledger does not end
-	// the run for; nil: nobody does.
+	// Fallback is called in the remaining time if the conversation failed and Ledger.Ends reports false for the error.
+	// It gets the answer so far and that error. nil: the error is returned.
 	Fallback func(ctx context.Context, sofar llm.Answer, failed error) (llm.Answer, error)
 }
 
-// Run has a conversation. Its bound of time includes what is asked before the model is, the servers and the memory, and
+// Run has a conversation. Bounds.Wall includes reading the tools of servers and the memory before the first turn, and
 // the fallback.
 func (a *Agent) Run(ctx context.Context, s Session, user string) (llm.Answer, error) {
 	return llm.Within(ctx, a.o.Bounds.Wall, func(ctx context.Context) (llm.Answer, error) {

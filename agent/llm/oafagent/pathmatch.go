@@ -67,8 +67,10 @@ func unescape(text string) string {
 func oddity(readings []string) string {
 	for _, r := range readings {
 		switch {
-		case regexp.MustCompile(`(^|[/{,])\.\.([/},]|$)`).MatchString(r):
+		case regexp.MustCompile(`(^|/)\.\.(/|$)`).MatchString(r):
 			return "it has a segment .."
+		case regexp.MustCompile(`[{},]\.|\.[{},]`).MatchString(r) && strings.ContainsAny(r, "{}"):
+			return "it has braces beside a dot, which may mean .."
 		case regexp.MustCompile(`^~[A-Za-z0-9._-]*(/|$)`).MatchString(r):
 			return "it begins with ~"
 		}
@@ -233,7 +235,7 @@ func mayMeet(p, f string) bool {
 // edgesMeet reports whether the beginnings and ends of two patterns may be those of one name.
 func edgesMeet(p, f string) bool {
 	edges := func(s string) (begin, end string) {
-		return s[:strings.IndexAny(s, "*?[")], s[strings.LastIndexAny(s, "*?]")+1:]
+		return s[:strings.IndexAny(s, "*?[{")], s[strings.LastIndexAny(s, "*?]}")+1:]
 	}
 	pb, pe := edges(p)
 	fb, fe := edges(f)

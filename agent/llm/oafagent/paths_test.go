@@ -28,11 +28,18 @@ func TestBracesInLimits(t *testing.T) {
 // An alternative .. of a path of a call may lead out of what is allowed.
 func TestBracesOfCalls(t *testing.T) {
 	s := &server{def: &oaf.Server{Permissions: oaf.Permissions{AllowPaths: []string{"/data"}}}}
-	for path, good := range map[string]bool{"/data/{x,..}/etc": false, "/data/{..}/etc": false, "/data/{a,b}..c": true,
-		"/data/{a,b}/..": false} {
+	for path, good := range map[string]bool{"/data/{x,..}/etc": false, "/data/{..}/etc": false, "/data/{a,b}": true,
+		"/data/.{.,x}/etc": false, "/data/{.,x}./etc": false, "/data/{a,b}/..": false} {
 		if err := s.permits(mustJSON(map[string]string{"path": path}), true); (err == nil) != good {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+// A directory of this computer may have braces in its name, and a path of a call a pattern in its place.
+func TestBracesOfDirectories(t *testing.T) {
+	if !mayMeet("{app}", "*") || !mayMeet("{app}", "{app}") || mayMeet("a{b}", "c*") {
+		t.Error("patterns that meet")
 	}
 }
 
