@@ -39,6 +39,10 @@ func (w *world) manifest(t failer, set, format string, block uint64) export.SetM
 		path += fmt.Sprintf("&block=%d", block)
 	}
 	res, body := get(t, w.server, path)
+	for end := time.Now().Add(2 * time.Minute); res.StatusCode == http.StatusServiceUnavailable && time.Now().Before(end); {
+		time.Sleep(time.Second) // the parts are being made, as Retry-After says
+		res, body = get(t, w.server, path)
+	}
 	var m export.SetManifest
 	if res.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %d %s", path, res.StatusCode, body)
