@@ -182,6 +182,23 @@ func TestTenureByParts(t *testing.T) {
 	})
 }
 
+// A credential that was lost and issued again does not hide an older one that only the earlier logs show.
+func TestLostAndIssuedAgain(t *testing.T) {
+	t.Parallel()
+	s := heldNames(t)
+	sign := func(block, key uint64, revoked bool) Sign {
+		return Sign{Rater: rater, Key: number64(key), Revoked: revoked, Block: block}
+	}
+	signs := []Sign{sign(1, 3, false), sign(2, 1, false), sign(3, 3, true), sign(4, 1, false), sign(5, 3, false)}
+	known := &Credential{Subject: number64(3), Issued: 1}
+	if _, tells := s.Tenure(known, common.Hash{}, signs[2:]); tells != TellsLess {
+		t.Errorf("the later logs alone tell %d", tells)
+	}
+	if got, _ := s.Tenure(nil, common.Hash{}, signs); got.Subject != number64(1) || got.Issued.Block != 2 {
+		t.Errorf("all logs tell %+v", got)
+	}
+}
+
 // byLogs is the shipped policy with Coinbase's attestations read by logs alone.
 func byLogs(t *testing.T) *Policy {
 	t.Helper()

@@ -38,6 +38,7 @@ const (
 // longest.
 func (s *Source) Tenure(known *Credential, person common.Hash, signs []Sign) (Tenure, Telling) {
 	held := map[common.Hash]*Tenure{}
+	lost := false // the known credential was revoked, whether or not it was issued again
 	if known != nil {
 		held[known.Subject] = &Tenure{Subject: known.Subject, Issued: Moment{Time: known.Issued},
 			Renewed: Moment{Time: known.Renewed}}
@@ -47,19 +48,21 @@ func (s *Source) Tenure(known *Credential, person common.Hash, signs []Sign) (Te
 		switch t := held[sign.Key]; {
 		case sign.Revoked:
 			delete(held, sign.Key)
+			lost = lost || known != nil && sign.Key == known.Subject
 		case t != nil:
 			t.Renewed = at
 		default:
 			held[sign.Key] = &Tenure{Subject: sign.Key, Issued: at, place: i + 1}
 		}
 	}
-	// When the known credential is gone, the rater may still have an older one, which only the earlier logs show.
-	lost := known != nil && held[known.Subject] == nil && s.Read.EAS == nil
+	// When the known credential was lost, or is not the one that counts, the rater may have an older one, which only the
+	// earlier logs show.
 	var best *Tenure
 	switch {
 	case s.Read.EAS == nil && s.Read.Person != "" && !s.Read.KeepFirst && len(s.plan.steps) > 0:
-		best, lost = held[person], false
+		best, lost = held[person], known != nil && known.Subject != person
 	default:
+		lost = lost && s.Read.EAS == nil
 		for _, t := range held {
 			if best == nil || s.prefers(t, best) {
 				best = t
