@@ -513,8 +513,8 @@ func TestAgentsByPrice(t *testing.T) {
 	}
 }
 
-// TestPriceOfAgents: the price that an agent shows is the one that it is found by: the lowest of all domains that its document
-// names, and none of a manifest of another that only pays its wallet.
+// TestPriceOfAgents: an agent shows the same price that searches filter by, the lowest of all domains that its document
+// names. A manifest that only pays its wallet gives no price.
 func TestPriceOfAgents(t *testing.T) {
 	t.Parallel()
 	db, _ := sold(t)

@@ -100,7 +100,7 @@ func TestSigned(t *testing.T) {
 	if plain := get(t, s, "/agents/8453:0/reputation?signed=0"); strings.Contains(string(plain.body), "signature") {
 		t.Errorf("not asked for: %s", plain.body)
 	}
-	if _, err := db.Pool().Exec(t.Context(), // the engine stands still while the chain goes on
+	if _, err := db.Pool().Exec(t.Context(), // the chain grows, and the engine makes no new scores
 		"update chains set cursor_block = 20, head_block = 20, finalized_block = 10 where chain_id = 8453"); err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ type CheckResult struct {
 // and of blocks whose bloom admits events that are not stored; then the state of all agents at the
 // end of the range and their number; then the totals that lists and summaries answer with, at the newest block, with the
 // stored events. It calls found with every difference. The error concerns the
-// index itself or ctx; what a node cannot answer is in Unchecked.
+// index itself or ctx; what could not be compared is in Unchecked.
 func (v *Verifier) Check(ctx context.Context, o CheckOptions, found func(Difference)) (CheckResult, error) {
 	at, err := verifydb.ReadStanding(ctx, v.db, v.chain.ID)
 	if err != nil {
@@ -259,12 +259,9 @@ func (c *check) totals(ctx context.Context) error {
 	blocks := repute.BlockRange{From: c.v.chain.StartBlock, To: c.at.Cursor}
 	for after := (*repute.TokenID)(nil); ; {
 		wrong, next, err := verifydb.WrongTotals(ctx, c.v.db, c.v.chain.ID, after, mostTotals)
-		if err != nil && ctx.Err() == nil {
-			c.left.Add("stored totals", err)
-			return nil
-		}
 		if err != nil {
-			return err
+			c.left.Add("stored totals", err)
+			return ctx.Err()
 		}
 		for _, w := range wrong {
 			c.result.Differences++

@@ -193,8 +193,8 @@ func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.
 	return out, err
 }
 
-// keepBest keeps of two manifests of an agent the proven one, then the one that its file names, then the one of the higher
-// verified tier.
+// keepBest replaces the manifest of an agent if s is better: proven before unproven, then named by the agent's file,
+// then of the higher verified tier.
 func keepBest(out map[repute.AgentID]Summary, id repute.AgentID, s Summary) {
 	old, known := out[id]
 	if known && s.Proven == old.Proven && s.Named == old.Named {

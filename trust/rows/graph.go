@@ -60,7 +60,7 @@ const many = 500_000
 // memory has no pointers to follow.
 const mostGarbage = 25
 
-// boundGarbage sets mostGarbage for the whole process, for good, unless a lower limit is set already.
+// boundGarbage sets mostGarbage for the whole process unless a lower limit is set. It is never raised again.
 func boundGarbage(ratings int) {
 	if ratings < many {
 		return

@@ -25,7 +25,7 @@ func TestBracesInLimits(t *testing.T) {
 	}
 }
 
-// An alternative .. of a path of a call may lead out of what is allowed.
+// A path with braces may mean a parent directory, which is outside what is allowed.
 func TestBracesOfCalls(t *testing.T) {
 	s := &server{def: &oaf.Server{Permissions: oaf.Permissions{AllowPaths: []string{"/data"}}}}
 	for path, good := range map[string]bool{"/data/{x,..}/etc": false, "/data/{..}/etc": false, "/data/{a,b}": true,
