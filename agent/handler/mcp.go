@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -171,14 +172,18 @@ func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), 
 		return nil, nil, repute.Invalid("url", "is no URL", "https://host/path") // not quoted: it may have a secret
 	}
 	bounded := *e.Client
-	bounded.Transport = &endpointTransport{next: cmp.Or(e.Client.Transport, http.DefaultTransport), origin: originOf(u),
+	origin := &endpointTransport{next: cmp.Or(e.Client.Transport, http.DefaultTransport), origin: originOf(u),
 		most: 2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer), header: e.Header}
+	bounded.Transport = origin
 	var transport sdk.Transport = &sdk.StreamableClientTransport{Endpoint: e.URL, HTTPClient: &bounded,
 		DisableStandaloneSSE: true, MaxRetries: -1}
 	if e.SSE {
 		transport = &sdk.SSEClientTransport{Endpoint: e.URL, HTTPClient: &bounded}
 	}
 	session, err := client().Connect(ctx, transport, nil)
+	if refused := origin.refused.Load(); err != nil && refused != nil {
+		return nil, nil, *refused // the SDK may say no more than that its connection is closed
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -196,10 +201,11 @@ func originOf(u *url.URL) string {
 
 // endpointTransport sends requests to one origin, adds headers to them, and ends answers that are too long.
 type endpointTransport struct {
-	next   http.RoundTripper
-	origin string
-	most   int64
-	header http.Header
+	next    http.RoundTripper
+	origin  string
+	most    int64
+	header  http.Header
+	refused atomic.Pointer[error] // why the last request to another origin was not sent
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -208,7 +214,9 @@ func (t *endpointTransport) RoundTrip(req *http.Request) (*http.Response, error)
 		if req.Body != nil {
 			_ = req.Body.Close() // a RoundTripper MUST close it; the refusal is what is told
 		}
-		return nil, repute.Invalid("url", fmt.Sprintf("the server sends its client to %.200s", to), "only "+t.origin)
+		err := repute.Invalid("url", fmt.Sprintf("the server sends its client to %.200s", to), "only "+t.origin)
+		t.refused.Store(&err)
+		return nil, err
 	}
 	if len(t.header) > 0 {
 		req = req.Clone(req.Context()) // a RoundTripper MUST NOT change its request

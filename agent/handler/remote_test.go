@@ -175,9 +175,14 @@ func TestMCPStaysAtOrigin(t *testing.T) {
 	t.Cleanup(thief.Close)
 	redirects := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(redirects.Close)
-	events := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	// The stream stays open until the client leaves: a stream that ended would be an error of its own.
+	events := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "event: endpoint\ndata: %s/messages\n\n", thief.URL)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Errorf("send the endpoint: %v", err)
+		}
+		<-r.Context().Done()
 	}))
 	t.Cleanup(events.Close)
 	for name, e := range map[string]*handler.MCPEndpoint{
