@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"repute"
 	"repute/store"
+	"repute/store/denydb"
 	"repute/store/query"
 	"repute/store/searchdb"
 )
@@ -205,8 +208,63 @@ func TestFiltersTogether(t *testing.T) {
 					}
 				}
 				checkWalk(t, db, filter.name+", "+scores.name, f, inNaiveOrder(want, all, sort, desc))
+				if sort == query.SortID {
+					checkFacets(t, db, filter.name+", "+scores.name, f, want)
+				}
 			}
 		}
+	}
+}
+
+// checkFacets compares the numbers of agents by chain and by status of their documents.
+func checkFacets(t *testing.T, db *store.DB, name string, f searchdb.AgentFilter, want []repute.Agent) {
+	t.Helper()
+	facets, err := searchdb.SearchFacets(context.Background(), db, f, "")
+	ok(t, err)
+	counted := map[string]int64{}
+	for _, facet := range slices.Concat(facets.Chains, facets.Status) {
+		counted[facet.Value] = facet.Count
+	}
+	naive := map[string]int64{}
+	for _, a := range want {
+		naive[strconv.FormatUint(a.ID.ChainID, 10)]++
+		naive[string(a.Document.Status)]++
+	}
+	if facets.Total != (searchdb.Count{Value: int64(len(want))}) || !maps.Equal(counted, naive) {
+		t.Errorf("%s: %+v and %v, want %v", name, facets.Total, counted, naive)
+	}
+}
+
+// Every state of a document selects the agents that have it, and no other.
+func TestEachDocumentState(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	docs := make([]*repute.Registration, 12)
+	for i := range 4 {
+		docs[i] = agentDoc("robot", "")
+	}
+	catalogue(t, db, 7, []int{0}, docs...)
+	for _, change := range []struct {
+		agent int
+		set   string
+	}{{2, "dead = true, reason = 'not_found'"}, {4, "dead = true, reason = 'not_found'"}, {5, "dead = true"}, {6, "reason = 'tls'"},
+		{7, "reason = 'tls'"}, {8, "uri = ''"}, {9, "uri = '', dead = true, reason = 'empty'"}} {
+		sqlExec(t, db, "update uris set "+change.set+" where id = (select uri_id from agents where token_id = $1)", change.agent)
+	}
+	for _, table := range []string{"searchable", "parses"} {
+		sqlExec(t, db, "update "+table+" set errors = 2 where sha256 = (select u.sha256 from uris u join agents on uri_id = id where token_id = 1)")
+	}
+	ok(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:3", Reason: "malware"}, false))
+	ok(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:7", Reason: "malware"}, false))
+	for status, want := range map[repute.DocumentStatus]string{repute.DocumentOK: "7:0 7:2", repute.DocumentInvalid: "7:1",
+		repute.DocumentDead: "7:4 7:5", repute.DocumentFailed: "7:6", repute.DocumentNone: "7:8 7:9",
+		repute.DocumentDenied: "7:3 7:7", repute.DocumentPending: "7:10 7:11"} {
+		found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Status: status, Limit: 20})
+		ok(t, err)
+		if got := strings.Join(agentIDs(found.Items), " "); got != want {
+			t.Errorf("%s: found %s, want %s", status, got, want)
+		}
+		checkFacets(t, db, string(status), searchdb.AgentFilter{Status: status}, found.Items)
 	}
 }
 

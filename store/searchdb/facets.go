@@ -107,9 +107,14 @@ func (f *Facets) add(kind string, facet Facet) {
 func (q *agentQuery) facets() string {
 	q.documents = true
 	with, from := q.source(false)
-	if with == "" {
+	where := q.where
+	switch {
+	case q.scoredAlone():
+		with, where = "with ts as materialized ("+q.scores("ts.chain_id, ts.token_id")+"), ", ""
+		from = "ts join agents a using (chain_id, token_id)" + q.joins()
+	case with == "":
 		with = "with "
-	} else {
+	default:
 		with += ", "
 	}
 	sql := fmt.Sprintf(`%s m as materialized (
@@ -121,7 +126,7 @@ func (q *agentQuery) facets() string {
 			union all select 'chain', chain_id::text, count(*) from m group by chain_id
 			union all select 'x402', x402::text, count(*) from m where denied is null and x402 is not null group by x402
 			union all select 'active', active::text, count(*) from m where denied is null and active is not null group by active
-			union all select 'status', status, count(*) from m group by status`, with, documentStatus, from, q.where, maxCounted+1, q.hitCount())
+			union all select 'status', status, count(*) from m group by status`, with, documentStatus, from, where, maxCounted+1, q.hitCount())
 	for _, list := range []string{"services", "skills", "domains", "trust"} {
 		sql += fmt.Sprintf(`
 			union all (select '%[1]s', v, count(*) from m, unnest(m.%[1]s) v where m.denied is null group by v order by

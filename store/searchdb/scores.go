@@ -63,11 +63,12 @@ func (q *agentQuery) scoredAlone() bool {
 	return q.match == nil && q.scored != "" && q.where == " and "+hasScore(q.scored)
 }
 
-// scores returns a statement with a row for each score that the filter selects, up to one more than maxCounted of each chain.
-func (q *agentQuery) scores() string {
-	return fmt.Sprintf(`select from unnest($1::bigint[]) as k(chain_id) cross join lateral (
-		select from trust_scores ts join trust_runs tr on (tr.chain_id, tr.run) = (ts.chain_id, ts.run)
-		where ts.chain_id = k.chain_id and %s and %s limit %d) s`, query.ValidScore("ts", "tr"), q.scored, maxCounted+1)
+// scores returns a statement with a row of columns for each score ts that the filter selects, up to one more than maxCounted
+// of each chain.
+func (q *agentQuery) scores(columns string) string {
+	return fmt.Sprintf(`select s.* from unnest($1::bigint[]) as k(chain_id) cross join lateral (
+		select %s from trust_scores ts join trust_runs tr on (tr.chain_id, tr.run) = (ts.chain_id, ts.run)
+		where ts.chain_id = k.chain_id and %s and %s limit %d) s`, columns, query.ValidScore("ts", "tr"), q.scored, maxCounted+1)
 }
 
 // hasScore is the SQL of whether agent a has a score for which a condition on it, ts, holds.

@@ -255,7 +255,7 @@ func (q *agentQuery) count(ctx context.Context, tx pgx.Tx, o agentOrder, chains 
 	matching := fmt.Sprintf(`select from unnest($1::bigint[]) as k(chain_id) cross join lateral (
 		select from %s%s where a.chain_id = k.chain_id%s limit %d) a`, from, o.join, q.whereIn(o), maxCounted+1)
 	if q.scoredAlone() {
-		matching = q.scores()
+		matching = q.scores("")
 	}
 	if q.match != nil {
 		what := ""

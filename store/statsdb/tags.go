@@ -94,20 +94,25 @@ func (f TagFilter) read(ctx context.Context, tx pgx.Tx, chains []uint64, from us
 	})
 }
 
-// tagsSQL returns the statement that lists the tags of a column by use. only is a further condition on sums and
-// feedback s. It counts ratings by the stored sums; agents, raters and values are counted for the tags of the page.
+// tagsSQL returns the statement that lists the tags of a column by use. only is a further condition on the stored sums and
+// feedback s. It counts ratings by the sums of agents; agents, raters and values are counted for the tags of the page.
+// Different agents and raters are the groups of a statement within, because Postgres hashes groups, and sorts what
+// count(distinct) counts.
 func tagsSQL(column, only string) string {
 	return fmt.Sprintf(`
 		with page as (
 			select u.id, u.n, t.hash, %[3]s as tag from (
-				select s.%[1]s as id, sum(s.n)::bigint as n from sums s where s.chain_id = any($1)%[2]s group by 1) u
+				select s.%[1]s as id, sum(s.n)::bigint as n from agent_sums s where s.chain_id = any($1)%[2]s group by 1) u
 			join tags t on t.id = u.id
 			where (u.n, t.hash) < ($2, $3) order by u.n desc, t.hash desc limit $4)
-		select p.tag, p.hash, p.n, d.agents, d.raters, coalesce(r.n, 0)
+		select p.tag, p.hash, p.n, a.n, c.n, coalesce(r.n, 0)
 		from page p
-		join (
-			select s.%[1]s as id, count(distinct (s.chain_id, s.token_id)) as agents, count(distinct s.client) as raters
-			from sums s where s.chain_id = any($1) and s.%[1]s in (select id from page)%[2]s group by 1) d using (id)
+		join (select id, count(*) as n from (
+			select s.%[1]s as id from agent_sums s where s.chain_id = any($1) and s.%[1]s in (select id from page)%[2]s
+			group by s.%[1]s, s.chain_id, s.token_id) s group by 1) a using (id)
+		join (select id, count(*) as n from (
+			select s.%[1]s as id from sums s where s.chain_id = any($1) and s.%[1]s in (select id from page)%[2]s
+			group by s.%[1]s, s.client) s group by 1) c using (id)
 		left join (
 			select s.%[1]s as id, count(*) as n
 			from unnest($5::bytea[], $6::float8[], $7::float8[]) as k(hash, low, high)

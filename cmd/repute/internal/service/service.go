@@ -36,6 +36,7 @@ import (
 	"repute/orchestrator/control/apikeys"
 	"repute/resolver/wellknown"
 	"repute/store"
+	"repute/store/query"
 	"repute/trust/engine"
 	"repute/trust/source"
 	"repute/trust/source/read"
@@ -143,6 +144,9 @@ func (s *Service) work(ctx context.Context, g *errgroup.Group, h sender) {
 	}
 }
 
+// warmFor bounds how long the API waits for its connections to be prepared before it answers.
+const warmFor = 5 * time.Second
+
 // answer starts the API on listener l. The routes of the orchestrator are there without the
 // role too: they read and write rows and jobs. Routes that need keys are there only with a wallet.
 func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener, h sender) error {
@@ -170,6 +174,11 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 		return err
 	}
 	g.Go(func() error { server.CheckRedis(ctx); return nil })
+	warming, cancel := context.WithTimeout(ctx, warmFor)
+	defer cancel()
+	if err := query.Warm(warming, s.db); err != nil {
+		s.log.Warn("the first requests may be slow: connections of the database could not be prepared", "error", err)
+	}
 	g.Go(func() error { return s.listen(ctx, l, guard.Over(handler)) })
 	return nil
 }
