@@ -135,7 +135,7 @@ func upkeepLogging(t *testing.T, o *outside, log *slog.Logger) (*agent.Upkeep, *
 // await waits until an agent is in a mode.
 func await(t *testing.T, u *agent.Upkeep, want agent.Mode) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if mode, _ := u.Router.Mode(); mode == want {
 			return
 		}
@@ -186,7 +186,7 @@ func TestURIWarnings(t *testing.T) {
 		return o.reads
 	}
 	wait := func(done func() bool) {
-		for end := time.Now().Add(30 * time.Second); !done() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !done() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		}
 	}
 	wait(func() bool { return reads() >= 4 })
@@ -238,7 +238,7 @@ func TestUpkeep(t *testing.T) {
 		o.chain, o.events = nil, []repute.Record{{Event: repute.URIUpdated{}},
 			{Event: repute.NewFeedback{}, Log: types.Log{Index: 1}}}
 	})
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if last, err := agentdb.LastEvent(t.Context(), db, u.Router.ID().String(), "NewFeedback"); err == nil && last != "" {
 			break
 		}
@@ -260,7 +260,7 @@ func TestUpkeep(t *testing.T) {
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "agent.key") {
 			t.Errorf("%v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("a transferred agent is still served")
 	}
 }
@@ -299,7 +299,7 @@ func TestWrongNode(t *testing.T) {
 		if !errors.Is(err, repute.ErrNotFound) {
 			t.Errorf("%v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("an agent that is not registered is still served")
 	}
 }
@@ -410,7 +410,7 @@ func TestWorkOfEventsIsRetried(t *testing.T) {
 		o.set(func() { asked = o.reads })
 	}
 	o.set(func() { o.silent, o.agent.Owner = false, common.Address{2} })
-	for end := time.Now().Add(10 * time.Second); u.Owners()[0] != (common.Address{2}); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); u.Owners()[0] != (common.Address{2}); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the agent is never read again")
 		}

@@ -56,7 +56,7 @@ func TestOutage(t *testing.T) {
 
 func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !done() {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)

@@ -150,7 +150,7 @@ func TestNewHeadsOverWebSocket(t *testing.T) {
 		if h.Hash() != block.Hash {
 			t.Errorf("head %d %s, mined %d %s", h.Number, h.Hash(), block.Number, block.Hash)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("no head arrived")
 	}
 }
@@ -170,7 +170,7 @@ func TestAutomaticBlocksIncludeThePool(t *testing.T) {
 		t.Fatal(err)
 	}
 	dn.SetPeriod(20 * time.Millisecond)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		if _, err := client.TransactionReceipt(t.Context(), tx.Hash()); err == nil {
 			break
@@ -244,7 +244,7 @@ func TestForgottenTransactionsStayAway(t *testing.T) {
 // awaitRemoval skips logs that were announced late.
 func awaitRemoval(t *testing.T, logs <-chan types.Log, block common.Hash) {
 	t.Helper()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		select {
 		case l := <-logs:
@@ -416,7 +416,7 @@ func TestCloseLeavesNoGoroutines(t *testing.T) {
 	for range 5 {
 		cycle()
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		after := goroutines()
 		if len(after) <= before {

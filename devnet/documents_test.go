@@ -31,7 +31,7 @@ func documents(t *testing.T) *devnet.Documents {
 // get returns the status, the content type and the body.
 func get(t *testing.T, docs *devnet.Documents, url string) (int, string, []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -132,7 +132,7 @@ func wantCursor(t *testing.T, db *store.DB, b *rpctest.Block) {
 // eventually waits for a condition; the time limit only ends a failed test.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

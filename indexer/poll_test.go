@@ -62,7 +62,7 @@ func TestOneLookPerBlock(t *testing.T) {
 	for range blocks {
 		b := c.Mine().Number()
 		wake <- struct{}{}
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 			if at, err := chaindb.Cursor(t.Context(), db, chainOf(c).ID); err == nil && at.Number == b {
 				break
 			}

@@ -238,7 +238,7 @@ func TestExecEndsWithItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	until := func(what string, is func() bool) {
-		for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Errorf("%s: %v", what, withMark(markOf))
 				return

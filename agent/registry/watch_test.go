@@ -82,7 +82,7 @@ func TestEventsWhileDown(t *testing.T) {
 	rate := func(b *devnet.Batch) { b.GiveFeedback(other, devnet.Rating{Agent: 0, Value: big.NewInt(80)}) }
 	await := func(want string) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			got := strings.Join(stored(t, db, "URIUpdated", "NewFeedback", "ValidationRequest"), " ")
 			if got == want {
 				return

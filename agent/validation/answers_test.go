@@ -125,7 +125,7 @@ func validator(t *testing.T, a *around, daily int) (*store.DB, *validation.Answe
 // outcomes waits until a request has a last step, and returns the details of its steps.
 func outcomes(t *testing.T, db *store.DB, last agentdb.AskedStep, n int) (details string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var got int
 		ok(t, db.Pool().QueryRow(t.Context(), `select count(*) filter (where outcome = $1),
 			coalesce(string_agg(detail::text, ' '), '') from agent_receipts where outcome like 'request %'`, last).Scan(&got, &details))

@@ -87,7 +87,7 @@ func TestSteps(t *testing.T) {
 			defer func() { stop(); ok(t, <-ended) }()
 			await := func(want agentdb.ValidationStep) {
 				t.Helper()
-				for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+				for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 					known, err := agentdb.Validations(t.Context(), db, id.String(), []common.Hash{request})
 					ok(t, err)
 					if known[request].Step == want {

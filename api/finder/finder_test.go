@@ -144,7 +144,7 @@ func first(t *testing.T, x *finder.Finder, f manifestdb.IntentFilter, want strin
 	t.Helper()
 	var got []string
 	var found manifestdb.FoundIntents
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if found, got = find(t, x, f); len(got) == 0 && want == "" || len(got) > 0 && got[0] == want {
 			return found
 		}

@@ -51,7 +51,7 @@ func eventually(t *testing.T, url string, code int, text string, out *bytes.Buff
 	t.Helper()
 	var gotCode int
 	var got string
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if gotCode, got = fetch(t, url); gotCode == code && strings.Contains(got, text) {
 			return
 		}
@@ -195,7 +195,7 @@ func TestDatabaseRefusesAtOnce(t *testing.T) {
 	for _, args := range [][]string{{"status", "--database-url", "postgres://" + freeAddress(t) + "/x"},
 		{"serve", "--roles", "documents", "--database-url", wrong.String()}} {
 		var errs bytes.Buffer
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if code := run(ctx, args, io.Discard, &errs); code != 1 || ctx.Err() != nil {
 			t.Errorf("%s: exit code %d, says %s", args[0], code, &errs)
 		}

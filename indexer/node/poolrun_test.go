@@ -30,7 +30,7 @@ func runPool(t *testing.T, p *Pool) (end func()) {
 // wantAnnounced mines until a head is announced.
 func wantAnnounced(t *testing.T, p *Pool, c *rpctest.Chain, when string) {
 	t.Helper()
-	end := time.After(20 * time.Second)
+	end := time.After(time.Minute)
 	for {
 		c.MineEmpty(1)
 		select {

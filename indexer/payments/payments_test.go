@@ -165,7 +165,7 @@ func (w *world) read() {
 		done <- documents.New(w.db, client,
 			documents.Options{Sweep: 10 * time.Millisecond, Upkeep: 10 * time.Millisecond}).Run(ctx)
 	}()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var left int
 		err := w.db.Pool().QueryRow(w.Context(),
 			"select count(*) from uris where kind <> 'empty' and tried_at is null").Scan(&left)

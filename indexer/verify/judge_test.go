@@ -30,7 +30,7 @@ func ratedOnce(t *testing.T) (*rpctest.Chain, *rpctest.Block) {
 // calmDown steps until there is nothing to do, whatever fails on the way.
 func calmDown(t *testing.T, v *Verifier) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		err := v.Step(t.Context(), store.Lease{})
 		if errors.Is(err, ErrNothingNew) {
 			return

@@ -168,7 +168,7 @@ func TestReorg(t *testing.T) {
 	defer running.Wait()
 	defer stop()
 	w.SetPeriod(250 * time.Millisecond)
-	for end := time.Now().Add(30 * time.Second); w.paid(t) != 10 && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); w.paid(t) != 10 && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond)
 	}
 	again, err := f.Settle(t.Context(), p, r)

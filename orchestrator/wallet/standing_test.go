@@ -79,7 +79,7 @@ func (l *losing) lose(method string) *message {
 	if method != "eth_getTransactionCount" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var journaled int
 	err := l.db.Pool().QueryRow(ctx, `select count(*) from run_calls where kind = 'transaction'`).Scan(&journaled)

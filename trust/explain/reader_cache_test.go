@@ -31,7 +31,7 @@ func TestOldGraphsHaveTheirOwnTurn(t *testing.T) {
 	}()
 	<-begun
 	none := flow.NewGraphBuilder().Build().Walk(nil, r.params.Walk)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := r.worlds.Get(ctx, worldKey{run: 9},
 		func(context.Context) (*engine.Basis, error) { return &engine.Basis{Weights: none}, nil }); err != nil {
@@ -52,7 +52,7 @@ func TestWalksWaitInABoundedQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := make(chan struct{})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	walk := func(n byte) error {
 		_, err := r.walks.Get(ctx, walkKey{walkOf: walkOf{roots: common.Hash{n}}},

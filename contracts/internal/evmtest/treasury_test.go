@@ -75,7 +75,7 @@ func (v *vault) allow(key common.Hash, target common.Address, data []byte) {
 func (w *world) pass(d time.Duration) {
 	w.t.Helper()
 	err := w.backend.AdjustTime(d)
-	for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); err = w.backend.AdjustTime(d) {
+	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); err = w.backend.AdjustTime(d) {
 		time.Sleep(10 * time.Millisecond) // the node's pool does not know yet that its transactions are mined
 	}
 	w.check(err)

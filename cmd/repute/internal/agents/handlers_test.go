@@ -234,7 +234,7 @@ func TestConfiguredHandlers(t *testing.T) {
 	ok(t, stop())
 	var pid struct{ PID int }
 	ok(t, json.Unmarshal([]byte(first), &pid))
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid.PID)); err != nil {
 			break
 		}
