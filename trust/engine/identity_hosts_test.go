@@ -42,7 +42,7 @@ func TestIdentityGateOfHosts(t *testing.T) {
 		t.Helper()
 		last := lacking(t, newest(t, db, 0))
 		for began := time.Now(); last != want; last = lacking(t, newest(t, db, 0)) {
-			if time.Since(began) > 30*time.Second {
+			if time.Since(began) > patience {
 				t.Fatalf("the gate lacks %s, want %s", last, want)
 			}
 			time.Sleep(5 * time.Millisecond)

@@ -100,7 +100,7 @@ func TestIdentityGate(t *testing.T) {
 		t.Helper()
 		last := ""
 		for began := time.Now(); last != want; last = lacking(t, newest(t, db, 0)) {
-			if time.Since(began) > 20*time.Second {
+			if time.Since(began) > patience {
 				t.Fatalf("the gate lacks %s, want %s", last, want)
 			}
 			time.Sleep(2 * time.Millisecond)
@@ -173,7 +173,7 @@ func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
 		ok(t, change())
 		last := ""
 		for began := time.Now(); last != want; last = lacking(t, newest(t, db, 0)) {
-			if time.Since(began) > 20*time.Second {
+			if time.Since(began) > patience {
 				t.Fatalf("%s: the gate lacks %s, want %s", what, last, want)
 			}
 			time.Sleep(2 * time.Millisecond)
