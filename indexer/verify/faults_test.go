@@ -72,7 +72,7 @@ func TestWitnessesMustAgree(t *testing.T) {
 	wantComplete(t, db)
 	divided := openStore(t)
 	indexFrom(t, divided, c, honest)
-	settleDown(t, verifierOf(divided, c, liar, honest))
+	settleDown(t, onceOf(divided, c, liar, honest))
 	k := status(t, divided).Completeness.Kinds[0]
 	if k.VerifiedTo > 0 || len(k.Gaps) == 0 || !strings.HasPrefix(k.Gaps[0].Reason, "witnesses disagree") {
 		t.Errorf("two witnesses disagree: %+v", k)
@@ -80,8 +80,7 @@ func TestWitnessesMustAgree(t *testing.T) {
 	wantSame(t, dump(t, divided), want)
 	alone := openStore(t)
 	indexFrom(t, alone, c, honest)
-	v := verifierOf(alone, c, liar)
-	settleDown(t, v)
+	settleDown(t, onceOf(alone, c, liar))
 	s := status(t, alone)
 	if s.Completeness.Status != repute.Incomplete || s.Completeness.Kinds[0].Open == 0 {
 		t.Errorf("a difference that stays is no gap: %+v", s.Completeness)

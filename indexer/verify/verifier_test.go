@@ -34,6 +34,12 @@ func verifierOf(db *store.DB, c repute.Chain, nodes ...*node.Node) *Verifier {
 		Options{Rate: 1e6, RetryMin: time.Millisecond, RetryMax: time.Hour})
 }
 
+// onceOf is verifierOf, and searches once for each event that is missing.
+func onceOf(db *store.DB, c repute.Chain, nodes ...*node.Node) *Verifier {
+	return New(db, c, func() []*node.Node { return nodes },
+		Options{Rate: 1e6, RetryMin: time.Hour, RetryMax: time.Hour})
+}
+
 // withoutBlocks leaves the comparison of blocks out: what is missing must show in the state.
 func withoutBlocks(v *Verifier) {
 	v.dense = true
