@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/gorilla/websocket"
 
 	"repute"
 	"repute/orchestrator/control"
@@ -219,5 +220,37 @@ func TestRunsOfAgentsAreReadAtOnce(t *testing.T) {
 	ok(t, err)
 	if many := statements(); many != few || few == 0 || runs < 6 {
 		t.Errorf("%d statements for an agent with a run, %d for many with %d", few, many, runs)
+	}
+}
+
+// TestRunsInSubscriptionsNeedTheRole: an agent that is pushed shows its runs to those alone who may read them.
+func TestRunsInSubscriptionsNeedTheRole(t *testing.T) {
+	t.Parallel()
+	h := newRoles(t, true)
+	var task control.Task
+	h.into(h.ann(http.MethodPost, "/v1/tasks", `{"goal":"a secret","coordinatorSlug":"plain"}`), http.StatusCreated, &task)
+	h.identify("plain")
+	for token, want := range map[string]string{"": "UNAUTHORIZED", tokenOf("looks"): "a secret"} {
+		header := http.Header{}
+		if token != "" {
+			header.Set("Authorization", "Bearer "+token)
+		}
+		dialer := websocket.Dialer{Subprotocols: []string{"graphql-transport-ws"}}
+		conn, _, err := dialer.Dial(strings.Replace(h.url, "http", "ws", 1)+"/graphql", header)
+		ok(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		ok(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+		ok(t, conn.WriteJSON(map[string]any{"type": "connection_init"}))
+		ok(t, conn.WriteJSON(map[string]any{"id": "1", "type": "subscribe", "payload": map[string]any{
+			"query": `subscription { agent(id: "7:0") { agent { id runs { nodes { goal } } } } }`}}))
+		got := ""
+		for !strings.Contains(got, `"next"`) && !strings.Contains(got, `"error"`) { // the first ones are of the connection
+			_, raw, err := conn.ReadMessage()
+			ok(t, err)
+			got = string(raw)
+		}
+		if !strings.Contains(got, want) || strings.Contains(got, "a secret") != (token != "") || !strings.Contains(got, "eip155:7:") {
+			t.Errorf("%q: %s", token, got)
+		}
 	}
 }
