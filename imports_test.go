@@ -15,8 +15,10 @@ import (
 var allowed = map[string][]string{
 	".":                           {},
 	"migrations":                  {},
-	"web":                         {".", "internal/httpapi", "internal/shell", "web/format", "web/query"},
+	"web":                         {".", "internal/httpapi", "internal/shell", "web/format", "web/graph",
+		"web/query"},
 	"web/format":                  {},
+	"web/graph":                   {},
 	"web/query":                   {},
 	"resolver":                    {},
 	"resolver/wellknown":          {"resolver"},
