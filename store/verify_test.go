@@ -84,6 +84,8 @@ func TestWrongTotalsAreNamed(t *testing.T) {
 		{"agents", "update agents set clients = 0 where token_id = 2099", "update agents set clients = 2 where token_id = 2099"},
 		{"agents", "update agents set validations = 1 where token_id = 5", "update agents set validations = 0 where token_id = 5"},
 		{"agent_sums", "update agent_sums set sum = sum + 1", "update agent_sums set sum = sum - 1"},
+		{"hours", "update hours set net = net + 1 where (series, token_id) = (2, 2099)", "update hours set net = net - 1 where token_id = 2099"},
+		{"hours", "update hours set began = began + 1 where (series, token_id) = (2, 2099)", "update hours set began = began - 1 where token_id = 2099"},
 		{"agent_votes", "update agent_votes set n = 2 where value = 1", "update agent_votes set n = 1 where value = 1"},
 	} {
 		for _, sql := range []string{x.change, x.restore} {

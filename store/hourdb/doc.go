@@ -9,6 +9,7 @@
 //   - Forget takes out some agents, before their rows are deleted and folded again.
 //   - Retime takes out the agents of blocks before these get another time, and adds them again.
 //   - Recount computes some agents again from their rows.
+//   - Differences compares some agents with their rows.
 //
 // Counts and sums are exact, so that subtracting events restores the earlier values. Column oldest is the place of
 // the first event of an hour. Rewind leaves it: it takes out the newest events, so the first one stays unless the

@@ -9,13 +9,14 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/hourdb"
 )
 
 // WrongTotal is a stored count or sum that differs from the one computed from the stored events.
 type WrongTotal struct {
 	Agent repute.TokenID
 	Table string
-	Key   string // of the row: the column of agents, otherwise client, tags and decimals
+	Key   string // of the row: the column of agents, the series and hour, otherwise client, tags and decimals
 	// Stored and Right are the stored value and the computed one; "none": there is no row.
 	Stored, Right string
 }
@@ -107,6 +108,11 @@ func WrongTotals(ctx context.Context, db *store.DB, chainID uint64, after *reput
 			}
 			wrong = append(wrong, some...)
 		}
+		some, err := readWrongHours(ctx, tx, chainID, from, to, limit)
+		if err != nil {
+			return fmt.Errorf("hours: %w", err)
+		}
+		wrong = append(wrong, some...)
 		if to != nil {
 			next = new(repute.TokenID)
 			return next.SetFromDecimal(*to)
@@ -114,6 +120,22 @@ func WrongTotals(ctx context.Context, db *store.DB, chainID uint64, after *reput
 		return nil
 	})
 	return wrong, next, err
+}
+
+// readWrongHours compares the hours of the agents after one token id up to another.
+func readWrongHours(ctx context.Context, tx pgx.Tx, chainID uint64, from string, to *string, limit int) ([]WrongTotal, error) {
+	var agents *string
+	err := tx.QueryRow(ctx, "select array_agg(token_id)::text from agents where chain_id = $1 and "+inPart, chainID, from,
+		to).Scan(&agents)
+	if err != nil || agents == nil {
+		return nil, err
+	}
+	different, err := hourdb.Differences(ctx, tx, chainID, *agents, limit)
+	wrong := make([]WrongTotal, len(different))
+	for i, d := range different {
+		wrong[i] = WrongTotal{d.Agent, "hours", fmt.Sprintf("%d %d", d.Series, d.Hour), d.Stored, d.Right}
+	}
+	return wrong, err
 }
 
 // readWrongTotals compares one table.
