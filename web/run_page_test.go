@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"repute/web/assets"
 	"repute/web/format"
 )
 
@@ -18,7 +19,7 @@ func render(t *testing.T, name string, body any) (elements []*html.Node) {
 	t.Helper()
 	s := &site{o: Options{Now: time.Now}}
 	var err error
-	if s.assets, err = readAssets(); err != nil {
+	if s.assets, err = assets.Read(files, "static"); err != nil {
 		t.Fatal(err)
 	}
 	templates, err := s.readTemplates()

@@ -108,19 +108,6 @@ func TestGuardedPages(t *testing.T) {
 	}
 }
 
-// TestPartsOfLimits: parts of limits stay within 0 and 1, and say where there is no limit.
-func TestPartsOfLimits(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		if p := part(rapid.Float64().Draw(t, "used"), rapid.Float64().Draw(t, "limit")); !(p >= 0 && p <= 1) {
-			t.Fatal(p)
-		}
-	})
-	if got := partOf(nil, nil); got != -1 {
-		t.Errorf("without a limit: %v", got)
-	}
-}
-
 // TestFailuresSayWhatToDo: every failure has something to do next, and a search that takes too long keeps the hint that makes
 // it shorter.
 func TestFailuresSayWhatToDo(t *testing.T) {
