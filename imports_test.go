@@ -251,20 +251,21 @@ var allowed = map[string][]string{
 	"orchestrator/agents": {".", "contracts/bindings", "manifest", "orchestrator", "orchestrator/outbound",
 		"orchestrator/quote", "orchestrator/remote", "orchestrator/standard", "orchestrator/transaction",
 		"resolver"},
-	"internal/bench": {".", "devnet", "indexer/documents", "internal/bench/harness", "internal/chainserver",
+	"internal/bench": {".", "devnet", "indexer/documents", "internal/bench/harness", "internal/chainserver", "internal/freeport",
 		"internal/pg", "internal/synth", "orchestrator", "orchestrator/policyfile", "orchestrator/standard",
 		"orchestrator/tasks", "policy", "store", "store/chaindb", "store/eventdb", "store/importdb"},
-	"internal/bench/apibench": {".", "api", "internal/bench/harness", "internal/httpapi", "store", "store/chaindb",
+	"internal/bench/apibench": {".", "api", "internal/bench/harness", "internal/freeport", "internal/httpapi", "store", "store/chaindb",
 		"store/eventdb", "store/hourdb", "store/webhookdb"},
 	"internal/bench/harness": {"internal/pg", "store"},
 	"internal/bench/agentbench": {".", "agent", "agent/capability", "agent/serve", "agent/signed",
-		"internal/bench/harness", "orchestrator/wallet/keys", "store", "store/agentdb", "x402",
+		"internal/bench/harness", "internal/freeport", "orchestrator/wallet/keys", "store", "store/agentdb", "x402",
 		"x402/facilitator"},
 	"internal/bench/manifestbench": {".", "indexer/manifests", "intent", "intent/sentence", "internal/bench/harness", "manifest/agentjson",
 		"manifest/agentjson/identity", "resolver", "resolver/wellknown", "store", "store/manifestdb"},
 	"internal/bench/trustbench": {".", "indexer/node", "internal/attack", "internal/bench",
 		"internal/bench/harness", "internal/chainserver", "trust", "trust/fixed", "trust/flow", "trust/rating",
 		"trust/source", "trust/source/read"},
+	"internal/freeport":          {},
 	"internal/httprule":          {},
 	"internal/killtest":          {},
 	"internal/indexclient":       {"."},
@@ -289,7 +290,7 @@ var allowed = map[string][]string{
 	"cmd/bench": {".", "internal/bench", "internal/bench/agentbench", "internal/bench/apibench", "internal/bench/exportbench",
 		"internal/bench/harness", "internal/bench/manifestbench", "internal/bench/trustbench"},
 	"cmd/demo": {".", "api/wire", "contracts/bindings", "contracts/bindings/fixtures", "devnet",
-		"internal/httpapi", "internal/modeltest", "internal/pg", "internal/population", "manifest",
+		"internal/freeport", "internal/httpapi", "internal/modeltest", "internal/pg", "internal/population", "manifest",
 		"orchestrator/agents", "orchestrator/control", "orchestrator/operate", "policy", "store",
 		"store/rootdb", "trust/statement"},
 	"cmd/repute": {"*"},
@@ -351,9 +352,10 @@ var allowed = map[string][]string{
 		"store/chaindb", "store/denydb", "store/docdb", "store/docstats", "store/query"},
 }
 
-// testOnly packages must not be imported by product code. The demo's chain has a token of fixtures.
-var testOnly = []string{"contracts/bindings/fixtures", "internal/pgtest", "internal/rpctest", "internal/paytest",
-	"internal/sitetest"}
+// testOnly packages must not be imported by product code. The demo's chain has a token of fixtures, and the demo and
+// benchmarks start the product's binary at free ports.
+var testOnly = []string{"contracts/bindings/fixtures", "internal/freeport", "internal/pgtest", "internal/rpctest",
+	"internal/paytest", "internal/sitetest"}
 
 func TestImportTable(t *testing.T) {
 	seen := 0
@@ -399,7 +401,8 @@ func checkImports(t *testing.T, path string) {
 		if ours = strings.TrimSuffix(ours, "/"); ours == "" {
 			ours = "."
 		}
-		if slices.Contains(testOnly, ours) && !slices.Contains(testOnly, pkg) && pkg != "cmd/demo" {
+		isProduct := !slices.Contains(testOnly, pkg) && pkg != "cmd/demo" && !strings.HasPrefix(pkg+"/", "internal/bench/")
+		if slices.Contains(testOnly, ours) && isProduct {
 			t.Errorf("%s imports %s, which is for tests only", path, ours)
 		}
 		if !slices.Contains(may, ours) && !slices.Contains(may, "*") {
