@@ -152,7 +152,8 @@ func TestDashboard(t *testing.T) {
 			t.Parallel()
 			w := made(t)
 			seen, kinds := map[string]bool{}, map[string]int{}
-			for next := []string{"/", "/docs", "/graphiql", "/ui/compare?id=31337:1+31337:2", "/ui/offers?q=flight", "/ui/explore?q=agent", "/ui/explore?q=wheather"}; len(next) > 0; {
+			for next := []string{"/", "/docs", "/graphiql", "/ui/compare?id=31337:1+31337:2", "/ui/offers?q=flight", "/ui/explore?q=agent", "/ui/explore?q=wheather",
+				"/ui/domain/evil.example/graph", "/ui/domain/cheap.example/graph", "/ui/validator/" + addr(50).Hex() + "/graph"}; len(next) > 0; {
 				path := next[0]
 				next = next[1:]
 				kind := kindOfPage(path)
@@ -378,7 +379,9 @@ func TestPagesOfErrors(t *testing.T) {
 		"/ui/compare?id=8453:1": {400, "two to five"}, "/ui/compare?id=8453:1+8453:99999": {404, "Nothing here"},
 		"/ui/offers?minScore=x": {400, "a score"}, "/ui/offers?maxPrice=x": {400, "maxPrice"}, "/ui/leaders?by=luck": {400, "cannot be asked"},
 		"/ui/reviewer/me": {400, "cannot be asked"}, "/ui/domain/nowhere.example": {404, "Nothing here"},
-		"/ui/agent/8453:7/ratings?after=no": {400, "after"},
+		"/ui/validator/me/graph": {400, "cannot be asked"}, "/ui/domain/%2E/graph": {404, "Nothing here"},
+		"/ui/domain/0x0000000000000000000000000000000000000001/graph": {400, "host"},
+		"/ui/agent/8453:7/ratings?after=no":                           {400, "after"},
 	} {
 		r := get(t, s, path)
 		if text := textOf(t, r.body); r.status != want.status || !strings.Contains(text, want.says) {

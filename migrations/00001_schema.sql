@@ -1276,6 +1276,7 @@ create table modules (
     proof_signer bytea         check (length(proof_signer) = 20),
     proof_at     timestamptz
 );
+create index modules_agent on modules (chain_id, token_id);
 comment on table modules is 'Agents that do tasks: part of the binary, or HTTP servers.';
 comment on column modules.url is 'Empty for those that are part of the binary.';
 comment on column modules.chain_id is 'Of its on-chain identity; null without one.';
@@ -1346,7 +1347,7 @@ create table runs (
     decisions_signature bytea         check (length(decisions_signature) = 65),
     unique (parent_id, parent_step)
 );
-create index runs_agent on runs (slug);
+create index runs_agent on runs (slug, created_at desc, id desc);
 create index runs_newest on runs (created_at desc, id desc);
 create index runs_lost on runs (lost_after)
     where lost_after < 'infinity'::timestamptz;

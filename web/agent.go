@@ -24,6 +24,8 @@ type agentPage struct {
 	Chart string
 	// Offers are intents with prices; nil where no domain offers any.
 	Offers *offers
+	// Runs are the runs of the orchestrator that the agent does; nil on other pages than that of its work.
+	Runs *guarded
 }
 
 // agentFull is all that the first page of an agent shows.
@@ -409,7 +411,7 @@ type terms struct {
 	}
 }
 
-// agentWork shows validations and offers of an agent.
+// agentWork shows validations, runs and offers of an agent.
 func (s *site) agentWork(ctx context.Context, p *page) (string, error) {
 	a, err := listed[validatedAgent](ctx, s, p, "agent_work", map[string]any{"first": agentRows, "after": p.Query.Get("after")})
 	if err != nil {
@@ -425,6 +427,8 @@ func (s *site) agentWork(ctx context.Context, p *page) (string, error) {
 		}
 		body.Offers = m.Manifest
 	}
+	runs := s.agentRuns(ctx, p)
+	body.Runs = &runs
 	p.Body = body
 	return "agent_work", nil
 }

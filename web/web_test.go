@@ -1,13 +1,17 @@
 package web
 
 import (
+	"cmp"
+	"encoding/json"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"repute/web/graph"
 	"repute/web/query"
 )
 
@@ -42,45 +46,130 @@ func TestDocumentsAreNamed(t *testing.T) {
 	}
 }
 
-// TestGraphIsBounded: however much a reviewer rated, a graph has no more than three hundred nodes, and edges between
-// nodes that it has alone.
-func TestGraphIsBounded(t *testing.T) {
+// TestNeighborhoodsAreBounded: however much there is around a reviewer, a validator or a domain, a graph has no more than
+// three hundred nodes, edges between nodes that it has alone, each pair and relation once, and says how many are left out.
+func TestNeighborhoodsAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		n := neighbors{Address: "self"}
 		hex := rapid.StringMatching(`0x[0-9a-f]{1,3}`)
-		for range rapid.IntRange(0, 60).Draw(t, "agents") {
-			row := n.Feedback.Nodes
-			row = append(row, struct {
-				Decimal, Tag1 string
-				Agent         struct {
-					ID, ShortID string
-					Name        *string
-					Feedback    struct {
-						Nodes []struct{ Client, Decimal, Tag1 string }
-					}
-				}
-			}{})
-			last := &row[len(row)-1]
-			last.Agent.ID = "agent" + hex.Draw(t, "agent")
+		agents := make([]neighborAgent, rapid.IntRange(0, 60).Draw(t, "agents"))
+		for i := range agents {
+			a := &agents[i]
+			a.ID, a.Owner = "agent"+hex.Draw(t, "agent"), hex.Draw(t, "owner")
+			a.Feedback.PageInfo.HasNextPage = rapid.Bool().Draw(t, "more")
 			for range rapid.IntRange(0, 15).Draw(t, "others") {
-				last.Agent.Feedback.Nodes = append(last.Agent.Feedback.Nodes, struct{ Client, Decimal, Tag1 string }{hex.Draw(t, "client"), "1", ""})
+				a.Feedback.Nodes = append(a.Feedback.Nodes, struct{ Client, Decimal, Tag1 string }{hex.Draw(t, "client"), "1", ""})
 			}
-			n.Feedback.Nodes = row
 		}
-		g := graphOf(n)
-		if len(g.Nodes) > maxNodes {
-			t.Fatalf("%d nodes", len(g.Nodes))
+		self := hex.Draw(t, "self")
+		var r reviewerNeighbors
+		var v validatorNeighbors
+		var d domainNeighbors
+		r.Address, v.Address = self, self
+		r.Feedback.Nodes = slices.Grow(r.Feedback.Nodes, len(agents))[:len(agents)]
+		v.Validations.Nodes = slices.Grow(v.Validations.Nodes, len(agents))[:len(agents)]
+		d.Agents.Nodes = slices.Grow(d.Agents.Nodes, len(agents))[:len(agents)]
+		for i, a := range agents {
+			r.Feedback.Nodes[i].Agent, v.Validations.Nodes[i].Agent, d.Agents.Nodes[i].neighborAgent = a, a, a
 		}
-		pairs := map[[2]string]bool{}
-		for _, e := range g.Edges {
-			if g.Node(e.From) == nil || g.Node(e.To) == nil || pairs[[2]string{e.From, e.To}] {
-				t.Fatalf("edge %v", e)
-			}
-			pairs[[2]string{e.From, e.To}] = true
-		}
-		if _, err := g.JSON(); err != nil {
-			t.Fatal(err)
-		}
+		checkNeighborhood(t, aroundReviewer(r), agents, false)
+		checkNeighborhood(t, aroundValidator(v), agents, true)
+		checkNeighborhood(t, aroundDomain("shop.example", d), agents, true)
 	})
+}
+
+// checkNeighborhood checks a neighborhood against the agents that it was made of.
+func checkNeighborhood(t *rapid.T, n *neighborhood, agents []neighborAgent, owners bool) {
+	g := n.Graph
+	if len(g.Nodes) > graph.MaxNodes {
+		t.Fatalf("%d nodes", len(g.Nodes))
+	}
+	joined := map[[3]string]bool{}
+	for _, e := range g.Edges {
+		key := [3]string{e.From, e.To, e.Relation}
+		if g.Node(e.From) == nil || g.Node(e.To) == nil || joined[key] || e.Relation == "owns" && !owners {
+			t.Fatalf("edge %v", e)
+		}
+		joined[key] = true
+	}
+	wanted, cut := map[string]bool{n.Name: true}, map[string]bool{}
+	first := map[string]neighborAgent{}
+	for _, a := range agents {
+		if _, known := first[a.ID]; !known {
+			first[a.ID] = a
+		}
+	}
+	for id, a := range first {
+		if g.Node(id) == nil {
+			t.Fatalf("agent %s is left out", id)
+		}
+		wanted[id] = true
+		if cut[id] = a.Feedback.PageInfo.HasNextPage; owners {
+			wanted[a.Owner] = true
+		}
+		for _, r := range a.Feedback.Nodes {
+			wanted[r.Client] = true
+		}
+	}
+	missing := 0
+	for id := range wanted {
+		if g.Node(id) == nil {
+			missing++
+		}
+	}
+	if (missing > 0) != (g.Left > 0) || missing > 0 && len(g.Nodes) != graph.MaxNodes || missing == 0 && len(g.Nodes) != len(wanted) {
+		t.Fatalf("%d of %d nodes are missing, %d are said to be left out", missing, len(wanted), g.Left)
+	}
+	more := 0
+	for _, has := range cut {
+		if has {
+			more++
+		}
+	}
+	if n.Cut != more {
+		t.Fatalf("%d agents have more ratings, %d are said to", more, n.Cut)
+	}
+	checkDrawn(t, g)
+}
+
+// checkDrawn checks what a script gets: nodes at places that are apart from the middle, and no pair of nodes twice.
+func checkDrawn(t *rapid.T, g *graph.Graph) {
+	text, err := g.JSON()
+	var drawn struct {
+		Nodes []struct {
+			Kind string
+			X, Y float64
+		}
+		Edges []struct{ From, To string }
+	}
+	if err = cmp.Or(err, json.Unmarshal([]byte(text), &drawn)); err != nil || len(drawn.Nodes) != len(g.Nodes) {
+		t.Fatalf("%v: %s", err, text)
+	}
+	pairs := map[[2]string]bool{}
+	for _, e := range drawn.Edges {
+		if pair := [2]string{e.From, e.To}; pairs[pair] {
+			t.Fatalf("%v is drawn twice", pair)
+		} else {
+			pairs[pair] = true
+		}
+	}
+	for i, n := range drawn.Nodes {
+		if atMiddle := n.X == 0 && n.Y == 0; atMiddle != (i == 0) || (n.Kind == "self") != (i == 0) {
+			t.Fatalf("node %d: %+v", i, n)
+		}
+	}
+}
+
+// TestDomainsConfirm: a domain confirms an agent by its own file or that of a host below it.
+func TestDomainsConfirm(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		domain, verdict string
+		want            bool
+	}{{"shop.example", "proven", true}, {"api.shop.example", "proven", true}, {"shop.example", "refused", false},
+		{"shop.example", "unavailable", false}, {"myshop.example", "proven", false}, {"example", "proven", false}} {
+		if got := proven("shop.example", []struct{ Domain, Verdict string }{{c.domain, c.verdict}}); got != c.want {
+			t.Errorf("%s %s: %t", c.domain, c.verdict, got)
+		}
+	}
 }

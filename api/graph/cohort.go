@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/api/answers"
 	"repute/api/wire"
+	"repute/api/wire/work"
 	"repute/store/manifestdb"
 	"repute/store/query"
 )
@@ -28,6 +29,7 @@ type cohort struct {
 	reputations memo[map[repute.AgentID]query.Reputation]
 	proofs      memo[map[repute.AgentID][]repute.DomainProof]
 	manifests   memo[map[repute.AgentID]manifestdb.Summary]
+	runs        memo[map[repute.AgentID]work.AgentRunPage]
 	overTime
 }
 

@@ -222,7 +222,7 @@ func (e *Endpoint) answer(c echo.Context, r GraphQLRequest) error {
 
 // exec runs one query within its budget. wait is the pause before a retry in seconds, "" where none helps.
 func (e *Endpoint) exec(ctx context.Context, r GraphQLRequest) (response *graphql.Response, wait string) {
-	ctx, spent := withBudget(ctx, e.cost)
+	ctx, spent := withBudget(withWork(ctx, e.o.Work), e.cost)
 	// Once for all fields, which would wait one after the other.
 	if err := e.index.Await(ctx); err != nil {
 		response = &graphql.Response{Errors: []*gqlerrors.QueryError{{Err: err, ResolverError: err}}}

@@ -30,7 +30,7 @@ func (e *Endpoint) Subscribe(ctx context.Context, query, operation string, varia
 	if wait := e.server.Wait(ctx, httpapi.CallerOf(ctx)); wait > 0 {
 		return nil, fmt.Errorf("too many requests, try again in %s", wait.Round(time.Second))
 	}
-	ctx, spent := withBudget(ctx, e.cost)
+	ctx, spent := withBudget(withWork(ctx, e.o.Work), e.cost)
 	in, err := e.schema.Subscribe(ctx, query, operation, variables)
 	if err != nil {
 		return nil, err

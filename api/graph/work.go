@@ -16,6 +16,9 @@ type Work interface {
 	Tasks(context.Context, work.TaskFilter) (work.TaskPage, error)
 	// Runs returns a page of runs, the newest first.
 	Runs(context.Context, work.RunFilter) (work.RunPage, error)
+	// AgentRuns returns a page of the runs of each agent, the newest first, in the order of agents. The number of
+	// statements MUST NOT depend on how many agents and runs there are.
+	AgentRuns(ctx context.Context, agents []repute.AgentID, first int, after string) ([]work.AgentRunPage, error)
 	// Run returns a run; repute.ErrNotFound if there is none.
 	Run(ctx context.Context, id string) (work.Run, error)
 }
@@ -99,6 +102,74 @@ func (q *queryResolver) Runs(ctx context.Context, args struct {
 		return nil, renameCursor(err)
 	}
 	return &runConnection{page.Nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}}, nil
+}
+
+// workKey is the context key of what reads tasks and runs, for fields below the root.
+type workKey struct{}
+
+// withWork lets fields below the root find what reads tasks and runs; nil where no orchestrator is served.
+func withWork(ctx context.Context, w Work) context.Context {
+	return context.WithValue(ctx, workKey{}, w)
+}
+
+// agentRunConnection is a page of the runs of an agent.
+type agentRunConnection struct {
+	Nodes    []work.AgentRun
+	PageInfo pageInfo
+}
+
+// agentRunsArgs are the arguments of Agent.runs.
+type agentRunsArgs struct {
+	First *int32
+	After *string
+}
+
+// agentRunCost is what a run costs in the list of an agent, with its newest call and what it paid.
+const agentRunCost = 3
+
+// Runs lists the runs of the orchestrator that the agent does. They are read at once for all agents that were read
+// together.
+func (n *agentNode) Runs(ctx context.Context, args agentRunsArgs) (*agentRunConnection, error) {
+	reader, served := ctx.Value(workKey{}).(Work)
+	if !served {
+		return nil, noOrchestrator()
+	}
+	first, err := pageSize(args.First)
+	if err != nil {
+		return nil, err
+	}
+	page, err := n.group.runsOf(ctx, reader, n.key, first, orEmpty(args.After))
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &agentRunConnection{page.Nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}}, nil
+}
+
+// runPage is a question for the runs of agents.
+type runPage struct {
+	first int
+	after string
+}
+
+// runsOf returns a page of the runs of an agent.
+func (c *cohort) runsOf(ctx context.Context, reader Work, id repute.AgentID, first int, after string) (work.AgentRunPage,
+	error) {
+	all, err := c.runs.get(runPage{first, after}, func() (map[repute.AgentID]work.AgentRunPage, error) {
+		ids := distinct(c.ids)
+		if err := charge(ctx, readCost+agentRunCost*first*len(ids)); err != nil {
+			return nil, err
+		}
+		pages, err := reader.AgentRuns(ctx, ids, first, after)
+		if err != nil {
+			return nil, err
+		}
+		of := make(map[repute.AgentID]work.AgentRunPage, len(ids))
+		for i, id := range ids {
+			of[id] = pages[i]
+		}
+		return of, nil
+	})
+	return all[id], err
 }
 
 // Run reads one run, nil when there is none.

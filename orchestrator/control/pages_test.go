@@ -303,7 +303,8 @@ func TestPagesOfWorkCostFewStatements(t *testing.T) {
 	}, worker{slug: "plain"})
 	task := h.submit(`{"goal":"one"}`)
 	h.ended(task)
-	for _, path := range []string{"/ui/tasks", "/ui/runs", "/ui/runs/" + task.RunID, "/ui/operations", "/ui/runtime"} {
+	h.identify("plain")
+	for _, path := range []string{"/ui/tasks", "/ui/runs", "/ui/runs/" + task.RunID, "/ui/operations", "/ui/runtime", "/ui/agent/7:0/work"} {
 		first := h.page(path, "Authorization", "Bearer "+annsToken) // connections and types are known then
 		if path == "/ui/runtime" {
 			first.says(t, "No agent runs on this database.", "repute agent new")

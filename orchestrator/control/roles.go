@@ -21,7 +21,7 @@ func roleOf(method, path string) (role httpapi.Role, known bool) {
 	case "GET /agents", "GET /agents/:slug", "GET /agents/:slug/trust", "GET /agents/:slug/agent-registration.json",
 		"GET /agents/:slug/agent.json", "GET /agents/:slug/manifest", "GET /agents/openapi.json":
 		return "", true
-	case "GET /agents/:slug/agent_log.json", "GET /agents/:slug/log", "GET /tasks", "GET /tasks/:id", "GET /runs/:id",
+	case "GET /agents/:slug/agent_log.json", "GET /agents/:slug/log", "GET /tasks", "GET /tasks/:id", "GET /runs", "GET /runs/:id",
 		"GET /runs/:id/receipts", "GET /runs/:id/receipts/:receipt", "GET /runs/:id/decisions",
 		"GET /runs/:id/gate:verify", "GET /runs/:id/events", "GET /acts", "GET /acts/:id", "GET /treasury/status",
 		"GET /treasury/policies/:slug", "GET /treasury/events":

@@ -98,7 +98,7 @@ func TestPrivateReads(t *testing.T) {
 	h := newRoles(t, true)
 	var task control.Task
 	h.into(h.ann(http.MethodPost, "/v1/tasks", `{"goal":"g","coordinatorSlug":"plain"}`), http.StatusCreated, &task)
-	for _, path := range []string{"/v1/tasks", "/v1/tasks/" + task.ID, "/v1/runs/" + task.RunID,
+	for _, path := range []string{"/v1/tasks", "/v1/tasks/" + task.ID, "/v1/runs", "/v1/runs?agentId=7:0", "/v1/runs/" + task.RunID,
 		"/v1/runs/" + task.RunID + "/receipts", "/v1/runs/" + task.RunID + "/receipts/1",
 		"/v1/runs/" + task.RunID + "/events", "/v1/runs/" + task.RunID + "/gate:verify", "/v1/acts", "/v1/treasury/events",
 		"/v1/agents/plain/log", "/v1/agents/plain/agent_log.json",
@@ -143,7 +143,7 @@ func TestRolesAreChecked(t *testing.T) {
 // What is private stays so however the path ends: the guard in front sees it as it was sent.
 func TestPrivatePathsWithSlash(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/v1/tasks", "/v1/runs/x/events", "/v1/agents/plain/log",
+	for _, path := range []string{"/v1/tasks", "/v1/runs", "/v1/runs/x/events", "/v1/agents/plain/log",
 		"/v1/agents/plain/agent_log.json", "/.well-known/agent_log.json", "/v1/treasury/status", "/v1/acts"} {
 		for _, end := range []string{"", "/", "//"} {
 			if !control.IsPrivate(path + end) {

@@ -28,6 +28,8 @@ func (c *Control) mount() {
 	rest.Write[RetryFrom](c.router, http.MethodPost, "/tasks/{id}/retry", "retry-task",
 		"Starts another attempt of a task that failed", c.retryTask)
 
+	rest.Read(c.router, "/runs", "list-runs", "Lists runs of all tasks, newest first: of one agent, or of an identity on the chain",
+		c.listRuns)
 	rest.Read(c.router, "/runs/{id}", "get-run", "Returns a run: phases, steps, budget used, and why it was refused", c.getRun)
 	rest.Read(c.router, "/runs/{id}/receipts", "list-receipts",
 		"Lists receipts of a run: its recorded calls of tools, addresses and chains", c.listReceipts)

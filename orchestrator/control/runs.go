@@ -197,9 +197,7 @@ func AwaitedOf(open []rundb.Decision) ([]Awaited, error) {
 // runOnWire converts a run into the form of the API, without its phases and decisions.
 func runOnWire(r repute.Run) (Run, error) {
 	reasons, err := reasonsOf(r.Reasons)
-	w := Run{RunLine: RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status,
-		Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error},
-		TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: reasons,
+	w := Run{RunLine: lineOnWire(&r), TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: reasons,
 		Cancel:    r.Cancel,
 		Limits:    rest.AmountsOf(r.Limits),
 		CreatedAt: r.Created, StartedAt: rest.OptionalTime(r.Started), EndedAt: rest.OptionalTime(r.Ended),

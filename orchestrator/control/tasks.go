@@ -268,9 +268,8 @@ func (c *Control) getTask(ctx context.Context, in *rest.IDInput) (*rest.Answer[T
 		return nil, err
 	}
 	w := taskOnWire(t)
-	for _, r := range runs {
-		w.Runs = append(w.Runs, RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status,
-			Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error})
+	for i := range runs {
+		w.Runs = append(w.Runs, lineOnWire(&runs[i]))
 	}
 	return rest.Say(&w), nil
 }

@@ -23,13 +23,68 @@ function kindOf(path) {
   return parts.join("/") + [...url.searchParams.keys()].sort().map((k) => "?" + k).join("");
 }
 
+// graphs are the pages of the neighborhoods of a reviewer, a validator and a domain that have some.
+async function graphs(context) {
+  const query = `{ agents(sort: feedback, first: 50) { nodes { feedback(first: 1) { nodes { client } } domainProofs { domain } } }
+    validators(first: 1) { nodes { address } } }`;
+  const { data } = await (await context.request.post(base + "/graphql", { data: { query } })).json();
+  const agents = data.agents.nodes;
+  const found = { reviewer: agents.find((a) => a.feedback.nodes.length)?.feedback.nodes[0].client,
+    validator: data.validators.nodes[0]?.address, domain: agents.find((a) => a.domainProofs.length)?.domainProofs[0].domain };
+  return Object.entries(found).filter(([, id]) => id).map(([kind, id]) => `/ui/${kind}/${id}/graph`);
+}
+
+// neighborhoods checks that each graph is drawn, and that without JavaScript its table says the same.
+async function neighborhoods(page, still, pages) {
+  const kinds = new Set();
+  for (const path of pages.filter((p) => p.endsWith("/graph"))) {
+    await page.goto(base + path);
+    await page.waitForSelector(".graph canvas");
+    const edges = JSON.parse(await page.getAttribute("[data-graph]", "data-graph")).edges.length;
+    await still.goto(base + path);
+    const rows = await still.locator("#edges ~ .scroll tbody tr:visible").count();
+    assert.ok(edges > 0 && rows >= edges, `${path}: ${edges} edges, ${rows} rows`);
+    assert.equal(await still.locator(".graph:visible").count(), 0, `${path}: an empty graph is shown without JavaScript`);
+    kinds.add(path.split("/")[2]);
+  }
+  console.log(`graphs of ${[...kinds].sort().join(", ")}`);
+  assert.ok(kinds.has("reviewer") && kinds.has("validator") && kinds.has("domain"), "a kind of graph was not looked at");
+}
+
+// agentRuns looks at the runs on the page of an agent that did some: they take a token and lead to their pages.
+async function agentRuns(context, page, token, troubles) {
+  const headers = { Authorization: "Bearer " + token };
+  const { agents } = await (await context.request.get(base + "/v1/agents")).json();
+  for (const { agentId } of agents.filter((a) => a.agentId)) {
+    const { runs } = await (await context.request.get(`${base}/v1/runs?limit=1&agentId=${agentId}`, { headers })).json();
+    if (!runs.length) continue;
+    const path = `/ui/agent/${agentId}/work`;
+    await page.goto(base + path);
+    await page.evaluate(() => sessionStorage.clear());
+    await page.goto(base + path);
+    await judge(page, "/ui/agent/{id}/work", "without a token", troubles);
+    if (await page.locator("#token").count()) {
+      assert.match(await page.textContent("#work"), /A token is needed/);
+      await useToken(page, token);
+    }
+    await page.waitForSelector("#work tbody tr");
+    await judge(page, "/ui/agent/{id}/work", "with runs", troubles);
+    await page.click("#work tbody th a");
+    await page.waitForURL(/\/ui\/runs\//);
+    await page.waitForSelector("#what");
+    console.log(`runs of agent ${agentId} are on its page`);
+    return;
+  }
+  throw new Error("no agent on the chain did a run");
+}
+
 // follow opens pages from the first one on, and returns some of each kind.
 async function follow(context) {
   const page = await context.newPage();
   const found = [];
   const seen = new Set();
   const kinds = new Map();
-  const queue = ["/", "/docs", "/graphiql", "/ui/compare", "/ui/nothing"];
+  const queue = ["/", "/docs", "/graphiql", "/ui/compare", "/ui/nothing", ...(await graphs(context))];
   while (queue.length > 0 && found.length < 60) {
     const path = queue.shift();
     const kind = kindOf(path);
@@ -473,11 +528,12 @@ try {
   await still.fill("#q", "agent");
   await still.click(".search button[type=submit]");
   assert.match(still.url(), /q=agent/);
-  await plain.close();
 
   const context = await browser.newContext();
   const page = await context.newPage();
   watch(page, troubles);
+  await neighborhoods(page, still, pages);
+  await plain.close();
   for (const path of pages.slice(0, 8)) await keyboard(page, path, troubles);
   await search(page);
   await live(page);
@@ -492,6 +548,7 @@ try {
   if (process.env.WEB_TOKEN) {
     await operate(page, process.env.WEB_TOKEN, troubles);
     await askRuntime(page, troubles);
+    await agentRuns(context, page, process.env.WEB_TOKEN, troubles);
     await questions(page, process.env.WEB_TOKEN);
     await approve(context, process.env.WEB_TOKEN, troubles);
     await reject(context, process.env.WEB_TOKEN, troubles);

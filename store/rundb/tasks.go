@@ -121,22 +121,28 @@ func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.
 	return list, store.Failed("list tasks", err)
 }
 
-// selectRuns begins the statements that scanRunRow reads.
-const selectRuns = `select r.id, r.task_id, r.root_id, coalesce(r.parent_id, ''), r.parent_step, r.slug, r.goal, r.input, r.status, r.awaiting,
+// runColumns are the columns that scanRun reads.
+const runColumns = `r.id, r.task_id, r.root_id, coalesce(r.parent_id, ''), r.parent_step, r.slug, r.goal, r.input, r.status, r.awaiting,
 	r.attempt, r.phase, r.max_steps, r.max_tool_calls, r.max_writes, r.max_runtime_ms, coalesce(r.max_gas::text, ''),
 	coalesce(r.max_tokens, 0), coalesce(r.max_cost, 0),
 	r.steps, r.tool_calls, r.writes, r.runtime_ms, r.gas::text, r.tokens, r.cost, r.reasons, r.error, r.cancel, r.created_at,
-		r.started_at, r.ended_at from runs r `
+		r.started_at, r.ended_at`
+
+// selectRuns begins the statements that scanRunRow reads.
+const selectRuns = `select ` + runColumns + ` from runs r `
 
 // scanRunRow reads a row of selectRuns.
-func scanRunRow(row pgx.CollectableRow) (r repute.Run, err error) {
+func scanRunRow(row pgx.CollectableRow) (repute.Run, error) { return scanRun(row) }
+
+// scanRun reads a row of runColumns and of further columns.
+func scanRun(row pgx.CollectableRow, further ...any) (r repute.Run, err error) {
 	var most, took int64
 	var started, ended *time.Time
-	err = row.Scan(&r.ID, &r.Task, &r.Root, &r.Parent, &r.ParentStep, &r.Agent, &r.Goal, &r.Input, &r.Status, &r.Awaiting,
+	err = row.Scan(append([]any{&r.ID, &r.Task, &r.Root, &r.Parent, &r.ParentStep, &r.Agent, &r.Goal, &r.Input, &r.Status, &r.Awaiting,
 		&r.Attempt, &r.Phase, &r.Limits.Steps, &r.Limits.ToolCalls, &r.Limits.Writes, &most, &r.Limits.GasWei,
 		&r.Limits.Tokens, &r.Limits.Cost, &r.Used.Steps, &r.Used.ToolCalls, &r.Used.Writes, &took, &r.Used.GasWei,
 		&r.Used.Tokens, &r.Used.Cost, &r.Reasons, &r.Error, &r.Cancel,
-		&r.Created, &started, &ended)
+		&r.Created, &started, &ended}, further...)...)
 	r.Limits.Runtime, r.Used.Runtime = time.Duration(most)*time.Millisecond, time.Duration(took)*time.Millisecond
 	r.Created, r.Started, r.Ended = r.Created.UTC(), store.TimeOf(started), store.TimeOf(ended)
 	return r, err

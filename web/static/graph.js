@@ -11,7 +11,7 @@ function paint(box) {
     const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g).map(Number);
     return "#" + [r, g, b].map((v) => Math.round(v).toString(16).padStart(2, "0")).join("");
   };
-  const kinds = { self: color("--accent"), agent: color("--good"), reviewer: color("--warn") };
+  const kinds = { self: color("--accent"), agent: color("--good"), owner: color("--soft"), reviewer: color("--warn") };
   const line = color("--line");
   const text = color("--text");
   probe.remove();

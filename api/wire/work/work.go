@@ -72,6 +72,27 @@ type RunLine struct {
 	Started, Ended *wire.Time
 }
 
+// AgentRun is a run in the list of an agent on the chain.
+type AgentRun struct {
+	RunLine
+	// LastCall is the newest call; nil before the first.
+	LastCall *Receipt
+	// PaidUsd is what the run paid by x402, and PaidWei what treasuries paid for it in native coin.
+	PaidUsd wire.Decimal
+	PaidWei wire.BigInt
+	// Trust is the effect of the trust gate's newest decision in the present attempt; nil before.
+	Trust *string
+	// Verified is the score of checking what it did in the present attempt, from 0 to 1; nil before.
+	Verified *float64
+}
+
+// AgentRunPage is a page of the runs of one agent.
+type AgentRunPage struct {
+	Nodes []AgentRun
+	// Next is the cursor of the next page; empty at the end.
+	Next string
+}
+
 // Run is a run with what is stored about it.
 type Run struct {
 	RunLine

@@ -2055,6 +2055,31 @@ class IntentList(TypedDict):
     unsure: bool
 
 
+class ListedRun(TypedDict):
+    agentSlug: str
+    attempt: int
+    awaiting: NotRequired[str]
+    createdAt: str
+    endedAt: NotRequired[str]
+    error: NotRequired[str]
+    goal: str
+    id: str
+    lastCall: NotRequired[Receipt]
+    paidUsd: str
+    paidWei: str
+    parentRunId: NotRequired[str]
+    parentStepId: NotRequired[str]
+    phase: str
+    rootRunId: str
+    startedAt: NotRequired[str]
+    status: Literal[
+        'pending', 'planning', 'running', 'completed', 'failed', 'cancelled'
+    ]
+    taskId: str
+    trust: NotRequired[Literal['allow', 'deny', 'require_approval']]
+    verified: NotRequired[float]
+
+
 class ManifestIntent(TypedDict):
     description: str
     method: str | None
@@ -2110,6 +2135,11 @@ class Run(TypedDict):
     taskId: str
     treasuryEvents: list[TreasuryEvent]
     used: NotRequired[Amounts]
+
+
+class RunList(TypedDict):
+    nextCursor: NotRequired[str]
+    runs: list[ListedRun]
 
 
 class SubgraphAnswer(TypedDict):

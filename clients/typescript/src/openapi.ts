@@ -944,6 +944,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists runs of all tasks, newest first: of one agent, or of an identity on the chain */
+        get: operations["list-runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs/{id}": {
         parameters: {
             query?: never;
@@ -3439,6 +3456,45 @@ export interface components {
             record: string;
             runId: string;
         };
+        ListedRun: {
+            agentSlug: string;
+            /** Format: int64 */
+            attempt: number;
+            awaiting?: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            endedAt?: string;
+            error?: string;
+            goal: string;
+            id: string;
+            /** @description the newest call, without request and result */
+            lastCall?: components["schemas"]["Receipt"];
+            /** @description what it paid by x402, as the caps of payments count it */
+            paidUsd: string;
+            /** @description what treasuries paid for it in native coin, as their events tell */
+            paidWei: string;
+            parentRunId?: string;
+            parentStepId?: string;
+            /** @description the last that was recorded, none at first */
+            phase: string;
+            rootRunId: string;
+            /** Format: date-time */
+            startedAt?: string;
+            /** @enum {string} */
+            status: "pending" | "planning" | "running" | "completed" | "failed" | "cancelled";
+            taskId: string;
+            /**
+             * @description the trust gate's newest decision in the present attempt
+             * @enum {string}
+             */
+            trust?: "allow" | "deny" | "require_approval";
+            /**
+             * Format: double
+             * @description what came of checking what it did in the present attempt, 0 to 1
+             */
+            verified?: number;
+        };
         Manifest: {
             /**
              * Format: int64
@@ -4334,6 +4390,10 @@ export interface components {
             parentStepId?: string;
             /** @enum {string} */
             status: "pending" | "planning" | "running" | "completed" | "failed" | "cancelled";
+        };
+        RunList: {
+            nextCursor?: string;
+            runs: components["schemas"]["ListedRun"][];
         };
         RunSummary: {
             keyActions: string[];
@@ -8346,6 +8406,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["APIKey"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "list-runs": {
+        parameters: {
+            query?: {
+                /** @description slug of the agent that works */
+                agent?: string;
+                /** @description identity on the chain of the agent that works, e.g. 8453:22: runs of all agents that have it now */
+                agentId?: string;
+                /** @description approval: those that wait for a person */
+                awaiting?: "approval";
+                /** @description nextCursor of the page before */
+                cursor?: string;
+                /** @description 1 to 200, 50 when absent */
+                limit?: number;
+                status?: "pending" | "planning" | "running" | "completed" | "failed" | "cancelled";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunList"];
                 };
             };
             /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */

@@ -170,7 +170,7 @@ func (r *Router) Fail(ctx context.Context, err error) *httpapi.ErrorBody {
 		kind, _, _ := strings.Cut(missing.What, " ")
 		listed := *missing
 		listed.Hint = map[string]string{"task": "GET /v1/tasks lists tasks", "agent": "GET /v1/agents lists agents",
-			"run": "GET /v1/tasks/{id} lists the runs of a task"}[kind]
+			"run": "GET /v1/runs lists runs, and GET /v1/tasks/{id} those of a task"}[kind]
 		err = &listed
 	}
 	return r.server.Fail(ctx, err)

@@ -98,10 +98,7 @@ func (r Reader) Runs(ctx context.Context, f work.RunFilter) (out work.RunPage, e
 	if err != nil {
 		return out, err
 	}
-	if len(list) > f.First {
-		list = list[:f.First]
-		out.Next = rest.Cursor(list[f.First-1].Created, list[f.First-1].ID)
-	}
+	list, out.Next = control.CutRuns(list, f.First)
 	out.Nodes = wire.Each(list, lineInGraph)
 	return out, nil
 }

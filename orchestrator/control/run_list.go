@@ -1,0 +1,147 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"repute"
+	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
+	"repute/store/rundb"
+)
+
+// ListedRun is a run in the list of all runs.
+type ListedRun struct {
+	RunLine
+	TaskID    string     `json:"taskId"`
+	Root      string     `json:"rootRunId"`
+	Goal      string     `json:"goal"`
+	Phase     string     `json:"phase" doc:"the last that was recorded, none at first"`
+	LastCall  *Receipt   `json:"lastCall,omitempty" doc:"the newest call, without request and result"`
+	PaidUSD   string     `json:"paidUsd" doc:"what it paid by x402, as the caps of payments count it"`
+	PaidWei   string     `json:"paidWei" pattern:"^[0-9]+$" doc:"what treasuries paid for it in native coin, as their events tell"`
+	Trust     string     `json:"trust,omitempty" enum:"allow,deny,require_approval" doc:"the trust gate's newest decision in the present attempt"`
+	Verified  *float64   `json:"verified,omitempty" doc:"what came of checking what it did in the present attempt, 0 to 1"`
+	CreatedAt time.Time  `json:"createdAt"`
+	StartedAt *time.Time `json:"startedAt,omitempty"`
+	EndedAt   *time.Time `json:"endedAt,omitempty"`
+}
+
+// RunList is a page of runs.
+type RunList struct {
+	Runs []ListedRun `json:"runs"`
+	Next string      `json:"nextCursor,omitempty"`
+}
+
+type runsInput struct {
+	Status   string         `query:"status" enum:"pending,planning,running,completed,failed,cancelled"`
+	Agent    string         `query:"agent" doc:"slug of the agent that works"`
+	AgentID  string         `query:"agentId" doc:"identity on the chain of the agent that works, e.g. 8453:22: runs of all agents that have it now"`
+	Awaiting string         `query:"awaiting" enum:"approval" doc:"approval: those that wait for a person"`
+	Limit    httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
+	Cursor   string         `query:"cursor" doc:"nextCursor of the page before"`
+}
+
+// filter reads the parameters of a list of runs. Agent is nil without an identity.
+func (in *runsInput) filter() (f rundb.RunFilter, agent *repute.AgentRef, size int, err error) {
+	if size, err = httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage); err != nil {
+		return f, nil, 0, err
+	}
+	f.Status, f.Agent, f.Awaiting = repute.RunStatus(in.Status), in.Agent, in.Awaiting == "approval"
+	if in.Status != "" && !slices.Contains(runStatuses(), f.Status) {
+		return f, nil, 0, repute.Invalid("status", fmt.Sprintf("%.40q is none", in.Status), fmt.Sprintf("one of %v", runStatuses()))
+	}
+	if in.Awaiting != "" && !f.Awaiting {
+		return f, nil, 0, repute.Invalid("awaiting", fmt.Sprintf("%.40q is nothing that runs wait for", in.Awaiting), "approval")
+	}
+	if err := rest.Known("agent", in.Agent); err != nil {
+		return f, nil, 0, err
+	}
+	if in.AgentID != "" {
+		if agent, err = agentOf(in.AgentID); err != nil {
+			return f, nil, 0, err
+		}
+	}
+	f.Before, f.BeforeID, err = rest.ReadCursor(in.Cursor)
+	return f, agent, size, err
+}
+
+// agentOf reads the id of an agent with its chain.
+func agentOf(id string) (*repute.AgentRef, error) {
+	ref, err := repute.ParseAgentRef(id)
+	var wrong *repute.InputError
+	switch {
+	case errors.As(err, &wrong):
+		return nil, repute.Invalid("agentId", wrong.Reason, "eip155:{chainId}:{registry}:{tokenId} or {chainId}:{tokenId}")
+	case err == nil && ref.ChainID == 0:
+		return nil, repute.Invalid("agentId", "names no chain", "eip155:{chainId}:{registry}:{tokenId} or {chainId}:{tokenId}")
+	}
+	return &ref, err
+}
+
+// runStatuses returns the statuses that the list of runs can be filtered by.
+func runStatuses() []repute.RunStatus {
+	return []repute.RunStatus{repute.RunPending, repute.RunPlanning, repute.RunRunning, repute.RunCompleted, repute.RunFailed,
+		repute.RunCancelled}
+}
+
+// listRuns serves GET /v1/runs, the newest first.
+func (c *Control) listRuns(ctx context.Context, in *runsInput) (*rest.Answer[RunList], error) {
+	f, agent, size, err := in.filter()
+	if err != nil {
+		return nil, err
+	}
+	var list []repute.Run
+	if agent == nil {
+		list, err = rundb.Runs(ctx, c.db, f, size+1)
+	} else {
+		var of [][]repute.Run
+		if of, err = rundb.AgentRuns(ctx, c.db, []repute.AgentRef{*agent}, f, size+1); err == nil {
+			list = of[0]
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, next := CutRuns(list, size)
+	details, err := rundb.DetailsOf(ctx, c.db, list)
+	if err != nil {
+		return nil, err
+	}
+	out := RunList{Runs: []ListedRun{}, Next: next}
+	for i := range list {
+		out.Runs = append(out.Runs, listedRun(&list[i], details[list[i].ID]))
+	}
+	return rest.Say(&out), nil
+}
+
+// CutRuns returns the first runs, which were read with one more than size, and the cursor of the next page, empty at the
+// end.
+func CutRuns(list []repute.Run, size int) (page []repute.Run, next string) {
+	if len(list) <= size {
+		return list, ""
+	}
+	return list[:size], rest.Cursor(list[size-1].Created, list[size-1].ID)
+}
+
+// listedRun converts a run into its form in the list of all runs.
+func listedRun(r *repute.Run, d rundb.RunDetails) ListedRun {
+	out := ListedRun{RunLine: lineOnWire(r), TaskID: r.Task, Root: r.Root, Goal: r.Goal, Phase: r.Phase.String(),
+		PaidUSD: d.Purchases.String(), PaidWei: cmp.Or(d.Native, "0"), Trust: d.Trust, Verified: d.Verified,
+		CreatedAt: r.Created, StartedAt: rest.OptionalTime(r.Started), EndedAt: rest.OptionalTime(r.Ended)}
+	if d.LastCall != nil {
+		call := receiptOnWire(*d.LastCall)
+		out.LastCall = &call
+	}
+	return out
+}
+
+// lineOnWire converts a run into its short form.
+func lineOnWire(r *repute.Run) RunLine {
+	return RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status, Awaiting: r.Awaiting,
+		Attempt: r.Attempt, Error: r.Error}
+}
