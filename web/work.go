@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"repute/web/failure"
 	"repute/web/format"
 	"repute/web/query"
 )
@@ -256,7 +257,7 @@ func (s *site) run(ctx context.Context, p *page) (string, error) {
 	p.Title = "Run " + format.Short(p.ID)
 	r, err := ask[struct{ Run *run }](ctx, s, p, "run", map[string]any{"id": p.ID})
 	if err == nil && r.Run == nil {
-		return "", errNowhere
+		return "", failure.ErrNowhere
 	}
 	live := err == nil && !(r.Run.Over() && r.Run.Root().Over())
 	p.Body = guard(p, r.Run, live, err)
@@ -294,7 +295,7 @@ type purchases struct {
 // spending is what agents paid by x402, and the treasury or why there is none to show: agents pay without one too.
 type spending struct {
 	Treasury  *treasuryShown
-	Missing   *failure
+	Missing   *failure.Text
 	Purchases *purchases
 }
 
@@ -314,8 +315,8 @@ func (s *site) spending(ctx context.Context, p *page) (out spending, err error) 
 	}
 	out.Purchases = paid.Purchases
 	t, err := ask[struct{ Treasury *treasuryShown }](ctx, s, p, "treasury", map[string]any{})
-	if notServed(err) {
-		f := failureOf(err)
+	if failure.NotServed(err) {
+		f := failure.Of(err)
 		out.Missing, err = &f, nil
 	}
 	out.Treasury = t.Treasury
