@@ -15,9 +15,10 @@ import (
 var allowed = map[string][]string{
 	".":          {},
 	"migrations": {},
-	"web": {".", "internal/httpapi", "internal/shell", "web/assets", "web/failure", "web/format", "web/graph",
+	"web": {".", "internal/httpapi", "internal/shell", "web/assets", "web/budget", "web/failure", "web/format", "web/graph",
 		"web/query"},
 	"web/assets":                  {"internal/httpapi"},
+	"web/budget":                  {"web/format"},
 	"web/failure":                 {"internal/httpapi", "web/query"},
 	"web/format":                  {},
 	"web/graph":                   {},

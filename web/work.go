@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"repute/web/budget"
 	"repute/web/failure"
 	"repute/web/format"
 	"repute/web/query"
@@ -50,13 +51,6 @@ func took(from, to *time.Time) int64 {
 type workReason struct {
 	ID, Effect, Text string
 	Have, Need       *string
-}
-
-// amounts are limits, or what was used of them.
-type amounts struct {
-	Steps, ToolCalls, Writes, RuntimeMs int64
-	GasWei, CostUsd                     *string
-	Tokens                              *int64
 }
 
 // treasuryEvent is an event that a treasury emitted.
@@ -115,8 +109,8 @@ type awaited struct {
 // run is a run with what is stored about it.
 type run struct {
 	runLine
-	Limits  amounts
-	Used    *amounts
+	Limits  budget.Amounts
+	Used    *budget.Amounts
 	Reasons []workReason
 	Cancel  *string
 	Phases  []phase
@@ -169,6 +163,9 @@ type run struct {
 	Events       []treasuryEvent
 	Runs         []runLine
 }
+
+// Budget returns the limits of the run, each with what was used of it.
+func (r run) Budget() []budget.Line { return budget.Lines(r.Limits, r.Used) }
 
 // Root returns the run of the whole task.
 func (r run) Root() runLine {

@@ -107,26 +107,3 @@ func TestGuardedPages(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
-
-// TestBudgetOfRun: what is used is shown of each limit, and what has no limit says so.
-func TestBudgetOfRun(t *testing.T) {
-	t.Parallel()
-	tokens, gas, used := int64(100), "2000", "500"
-	r := run{Limits: amounts{Steps: 10, RuntimeMs: 60_000, GasWei: &gas, Tokens: &tokens}, Used: &amounts{Steps: 5, GasWei: &used, CostUsd: &used}}
-	lines := map[string]budgetLine{}
-	for _, l := range r.Budget() {
-		lines[l.Name] = l
-	}
-	if l := lines["Steps"]; l.Share != .5 || l.Used != "5" || l.Limit != "10" {
-		t.Errorf("%+v", l)
-	}
-	if l := lines["Gas"]; l.Share != .25 || l.Limit != "2\u202f000 wei" {
-		t.Errorf("%+v", l)
-	}
-	if l := lines["Cost of models"]; l.Share >= 0 || l.Limit != "no limit" {
-		t.Errorf("%+v", l)
-	}
-	if l := lines["Tokens of models"]; l.Share != 0 || l.Limit != "100" {
-		t.Errorf("%+v", l)
-	}
-}

@@ -149,16 +149,3 @@ func TestAmountsForPeople(t *testing.T) {
 		}
 	})
 }
-
-// TestPartsOfLimits: parts of limits stay within 0 and 1, and say where there is no limit.
-func TestPartsOfLimits(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		if p := Part(rapid.Float64().Draw(t, "used"), rapid.Float64().Draw(t, "limit")); !(p >= 0 && p <= 1) {
-			t.Fatal(p)
-		}
-	})
-	if got := PartOf(nil, nil); got != -1 {
-		t.Errorf("without a limit: %v", got)
-	}
-}
