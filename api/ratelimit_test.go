@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"repute/api"
+	"repute/internal/freeport"
 	"repute/internal/httpapi"
 
 	"github.com/redis/go-redis/v9"
@@ -207,7 +207,7 @@ func startRedis(t *testing.T) redisServer {
 		}
 		t.Skip("redis-server is not installed")
 	}
-	addr := freeAddress(t)
+	addr := freeport.Address(t)
 	_, port, _ := net.SplitHostPort(addr)
 	dir := t.TempDir()
 	cmd := exec.Command(binary, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no",
@@ -228,14 +228,4 @@ func startRedis(t *testing.T) redisServer {
 	defer client.Close()
 	waitFor(t, "redis", func() bool { return client.Ping(context.Background()).Err() == nil })
 	return redisServer{addr, cmd.Process, stop}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return fmt.Sprint(l.Addr())
 }

@@ -141,7 +141,7 @@ const finalDoubts = 4
 func (f *Follower) lead(ctx context.Context, l store.Lease, retry *node.Backoff) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var background sync.WaitGroup
-	background.Go(func() { cancel(f.renew(ctx, l)) })
+	background.Go(func() { cancel(f.db.KeepRenewed(ctx, l, f.opts.TTL)) })
 	defer background.Wait()
 	defer cancel(nil)
 	defer f.prefetch.close()
@@ -200,32 +200,6 @@ func (f *Follower) verify(ctx context.Context, l store.Lease) {
 func (f *Follower) shorter(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && f.sizer.size < r.asked
-}
-
-// renew extends the lease until ctx ends or the lease is lost: taken by another
-// process, or not renewed for as long as it lasts.
-func (f *Follower) renew(ctx context.Context, l store.Lease) error {
-	renewed := time.Now()
-	for {
-		if repute.Pause(ctx, f.opts.TTL/4); ctx.Err() != nil {
-			return nil
-		}
-		err := f.tryRenew(ctx, l)
-		switch {
-		case err == nil:
-			renewed = time.Now()
-		case errors.Is(err, repute.ErrFenced), time.Since(renewed) > f.opts.TTL:
-			return fmt.Errorf("%w (%w)", repute.ErrFenced, err)
-		}
-	}
-}
-
-// tryRenew renews the lease. It takes at most a quarter of the lease's time, so that there is time
-// for another try.
-func (f *Follower) tryRenew(ctx context.Context, l store.Lease) error {
-	ctx, cancel := context.WithTimeout(ctx, f.opts.TTL/4)
-	defer cancel()
-	return f.db.Renew(ctx, l, f.opts.TTL)
 }
 
 // halt logs why the chain halted, and returns the error for Run.

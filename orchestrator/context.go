@@ -150,15 +150,11 @@ func readable(field string, v json.RawMessage) error {
 // HTTP sends a request to a public address; the resolved addresses are checked. An answer with any
 // status is no error.
 func (c *Context) HTTP(ctx context.Context, q outbound.HTTPRequest) (out outbound.HTTPResponse, err error) {
-	u, err := url.Parse(q.URL)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return out, repute.Invalid("url", "is no address", "an http or https URL") // not quoted, because it may contain a password
+	shown, err := shownURL(q.URL)
+	if err != nil {
+		return out, err
 	}
-	shown := *u
-	shown.User, shown.RawQuery = nil, ""
-	r := repute.Receipt{Kind: repute.CallHTTP, Ref: shown.String(),
-		Summary: fmt.Sprintf("%s %s", q.Verb(), shown.Redacted()), Domain: u.Hostname(),
-		Request: journal.JSON(map[string]any{"method": q.Verb(), "sha256": journal.Digest([]byte(q.URL), q.Body)})}
+	r := requested(repute.CallHTTP, &q, shown)
 	body, err := c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) {
 		answer, err := q.Send(ctx, c.w.e.o.HTTP, key)
 		return journal.JSON(answer), err
@@ -167,6 +163,23 @@ func (c *Context) HTTP(ctx context.Context, q outbound.HTTPRequest) (out outboun
 		return out, err
 	}
 	return out, json.Unmarshal(body, &out)
+}
+
+// shownURL returns a URL without what may be secret in it.
+func shownURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, repute.Invalid("url", "is no address", "an http or https URL") // not quoted: it may have a password
+	}
+	u.User, u.RawQuery = nil, ""
+	return u, nil
+}
+
+// requested returns the receipt of a request before it is journaled.
+func requested(kind repute.CallKind, q *outbound.HTTPRequest, shown *url.URL) repute.Receipt {
+	return repute.Receipt{Kind: kind, Ref: shown.String(), Summary: q.Verb() + " " + shown.Redacted(),
+		Domain:  shown.Hostname(),
+		Request: journal.JSON(map[string]any{"method": q.Verb(), "sha256": journal.Digest([]byte(q.URL), q.Body)})}
 }
 
 // Read calls a view function of a contract. It counts as a tool call.

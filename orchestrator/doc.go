@@ -6,7 +6,8 @@
 // agent reaches outside itself it reaches through a Context, which counts it, keeps within the budget, and writes the
 // receipts itself.
 //
-// The packages below have the parts: standard the types that agents and the runtime exchange, transaction what a
-// transaction is and moves, trustgate and safety what is decided about agents and transactions, approval what a person
-// sees who must approve, journal the form in which it is stored, and audit the check of what was stored.
+// The packages below have the parts: standard the types that agents and the runtime exchange, builtin the agents of the
+// binary, lifecycle the rules of the phases, transaction what a transaction is and moves, trustgate and safety what is
+// decided about agents and transactions, approval what a person sees who must approve, crosscheck the check of what an
+// agent says, journal the form in which all is stored, and audit the check of what was stored.
 package orchestrator

@@ -16,7 +16,7 @@ import (
 
 	"repute"
 	"repute/contracts"
-	"repute/orchestrator/journal"
+	"repute/orchestrator/builtin"
 	"repute/orchestrator/leases"
 	"repute/orchestrator/outbound"
 	"repute/orchestrator/pending"
@@ -160,61 +160,14 @@ func (e *Engine) session(ctx context.Context) error {
 
 // install registers the agents of this binary.
 func (e *Engine) install(ctx context.Context) error {
+	r := builtin.Registrar{Db: e.db, Keys: e.o.Keys, TrustChain: e.o.TrustChain, Lenient: e.o.Lenient, Log: e.log}
 	for slug, m := range e.local {
-		known, err := rundb.Module(ctx, e.db, slug)
-		if err != nil && !errors.Is(err, repute.ErrNotFound) {
+		_, isDry := m.(DryRunner)
+		if err := r.Register(ctx, slug, m.Info().Manifest, isDry); err != nil {
 			return err
 		}
-		manifest := m.Info().Manifest
-		if id, err := manifest.Identity(); err != nil {
-			return fmt.Errorf("agent %q: %w", slug, err)
-		} else if id != nil {
-			known.Agent = id
-		}
-		known.Slug, known.URL, known.Manifest = slug, "", journal.JSON(manifest)
-		_, known.DryRun = m.(DryRunner)
-		e.prove(&known)
-		if err := rundb.SaveModule(ctx, e.db, known); err != nil {
-			return err
-		}
-		e.warn(ctx, known)
 	}
 	return nil
-}
-
-// prove notes the key that an agent of this binary has.
-func (e *Engine) prove(m *repute.Module) {
-	before := m.Proof
-	m.Proof = repute.ModuleProof{}
-	if e.o.Keys == nil {
-		return
-	}
-	chain := e.o.TrustChain
-	if m.Agent != nil {
-		chain = m.Agent.ChainID
-	}
-	key, err := e.o.Keys(chain, m.Slug)
-	switch {
-	case err != nil:
-	case before.Kind == repute.ProofKey && before.Signer == key:
-		m.Proof = before
-	default:
-		m.Proof = repute.ModuleProof{Kind: repute.ProofKey, Signer: key, At: time.Now().UTC()}
-	}
-}
-
-// warn logs at the start what the gate would refuse later. An agent that is not indexed yet causes
-// no warning.
-func (e *Engine) warn(ctx context.Context, m repute.Module) {
-	if m.Agent == nil || e.o.Lenient {
-		return
-	}
-	p := trustgate.ProofOf(m, true)
-	if err := p.Look(ctx, e.db, *m.Agent); err != nil {
-		e.log.Info("the proof of an agent's identity could not be looked at yet", "agent", m.Slug, "error", err)
-	} else if fault := p.Fault(); fault != "" {
-		e.log.Error("an agent cannot work under its identity", "agent", m.Slug, "identity", m.Agent.String(), "reason", fault)
-	}
 }
 
 // watch renews the leases of this engine's runs, ends cancelled and lost runs, and queues runs

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"repute"
@@ -77,14 +76,11 @@ func (c *Context) planIntent(ctx context.Context, q outbound.IntentRequest) (pla
 
 // unpaid sends the request of an intent that costs nothing. A demand for payment is refused, and no redirect is followed.
 func (c *Context) unpaid(ctx context.Context, q outbound.HTTPRequest) (*outbound.PaidResponse, error) {
-	u, err := url.Parse(q.URL)
+	shown, err := shownURL(q.URL)
 	if err != nil {
-		return nil, repute.Invalid("url", "is no address", "an https URL")
+		return nil, err
 	}
-	u.RawQuery = ""
-	raw, err := c.call(ctx, repute.Receipt{Kind: repute.CallHTTP, Ref: u.String(), Domain: u.Hostname(),
-		Summary: fmt.Sprintf("%s %s", q.Verb(), u.Redacted()),
-		Request: journal.JSON(map[string]any{"method": q.Verb(), "sha256": journal.Digest([]byte(q.URL), q.Body)})},
+	raw, err := c.call(ctx, requested(repute.CallHTTP, &q, shown),
 		func(ctx context.Context, key string) (json.RawMessage, error) {
 			answer, err := q.Send(ctx, direct(c.w.e.o.HTTP), key)
 			if err == nil && answer.Status == http.StatusPaymentRequired {

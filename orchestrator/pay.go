@@ -47,9 +47,8 @@ func (c *Context) Pay(ctx context.Context, q outbound.PaidRequest) (out outbound
 	if c.w.databaseFailed() != nil { // nothing that happens after is stored
 		return out, ErrAway
 	}
-	r := repute.Receipt{Run: c.RunID, Step: c.step, Key: key, Kind: repute.CallPayment, Ref: shown.String(),
-		Summary: fmt.Sprintf("%s %s", q.Verb(), shown.Redacted()), Domain: shown.Hostname(),
-		Request: journal.JSON(map[string]any{"method": q.Verb(), "sha256": journal.Digest([]byte(q.URL), q.Body)})}
+	r := requested(repute.CallPayment, &q.HTTPRequest, shown)
+	r.Run, r.Step, r.Key = c.RunID, c.step, key
 	journaled, known, err := rundb.BeginCall(ctx, c.w.e.db, c.w.lease, r,
 		rundb.Charge{ToolCalls: 1, MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
 	if err != nil {
@@ -69,10 +68,10 @@ func (c *Context) Pay(ctx context.Context, q outbound.PaidRequest) (out outbound
 
 // mayPay refuses a request that no policy lets an agent pay for. It returns the address as it is shown.
 func (c *Context) mayPay(q *outbound.PaidRequest) (*url.URL, error) {
-	u, err := url.Parse(q.URL)
+	shown, err := shownURL(q.URL)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return nil, repute.Invalid("url", "is no address", "an http or https URL") // not quoted: it may contain a password
+	case err != nil:
+		return nil, err
 	case c.phase != repute.PhaseExecute:
 		return nil, transaction.Refuse("phase", "answers are paid for in Execute alone, not in %s", c.phase)
 	case c.w.e.o.Payer == nil:
@@ -81,9 +80,7 @@ func (c *Context) mayPay(q *outbound.PaidRequest) (*url.URL, error) {
 	case !c.w.e.o.Policy().Spending().Allowed():
 		return nil, transaction.Refuse("payments", "the policy lets no agent pay for answers (payments)")
 	}
-	shown := *u
-	shown.User, shown.RawQuery = nil, ""
-	return &shown, nil
+	return shown, nil
 }
 
 // sameJSON reports whether two stored requests are equal.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/orchestrator/crosscheck"
 	"repute/orchestrator/guard"
 	"repute/orchestrator/journal"
 	"repute/orchestrator/quote"
@@ -402,28 +403,14 @@ func (w *work) verify(ctx context.Context) (o outcome) {
 
 // runtimeChecks returns the checks of the runtime, which do not depend on the agent's statements.
 func (w *work) runtimeChecks(ctx context.Context) ([]standard.Check, error) {
-	receipts, err := rundb.Receipts(ctx, w.e.db, w.Run.ID)
-	if err != nil {
-		return nil, err
-	}
-	steps, err := rundb.Steps(ctx, w.e.db, w.Run.ID)
-	if err != nil {
-		return nil, err
-	}
-	claims, err := w.claimsHold(ctx, receipts)
-	if err != nil {
-		return nil, err
-	}
-	kept, err := w.recordsKept(ctx, receipts)
-	return []standard.Check{standard.StepsDone(w.plan, steps), standard.CallsEnded(w.Run.Attempt, receipts), claims,
-		kept, w.manifestKept()}, err
+	checks, err := w.checker().Execution(ctx, w.plan, w.done)
+	now := journal.Digest(journal.JSON(w.agent.Info().Manifest))
+	return append(checks, crosscheck.Manifest(w.manifest, now)), err
 }
 
-// manifestKept checks that the agent still declares the manifest of the run's beginning.
-func (w *work) manifestKept() standard.Check {
-	now := journal.Digest(journal.JSON(w.agent.Info().Manifest))
-	return standard.Check{Name: "runtime.manifest", Passed: now == w.manifest,
-		Details: map[bool]string{false: "the agent changed its manifest"}[now == w.manifest]}
+// checker compares what the agent says of the run with what is stored.
+func (w *work) checker() *crosscheck.Checker {
+	return &crosscheck.Checker{Db: w.e.db, Run: &w.Run, Records: w.records}
 }
 
 // summarize is phase 8: the agent describes the result. A text that contradicts the receipts fails
@@ -439,7 +426,7 @@ func (w *work) summarize(ctx context.Context) outcome {
 	}
 	w.summary = s
 	if err == nil {
-		err = w.summaryHolds(ctx, &s)
+		err = w.checker().Summary(ctx, &s)
 	}
 	return outcome{result: s, err: err}
 }

@@ -5,7 +5,6 @@ import (
 
 	"repute"
 	"repute/orchestrator/safety"
-	"repute/orchestrator/standard"
 	"repute/orchestrator/transaction"
 )
 
@@ -28,11 +27,4 @@ func (w *work) identities(chainID uint64) (out []repute.AgentID) {
 // mayTouch refuses a transaction that would change records which the agent must not change.
 func (w *work) mayTouch(ctx context.Context, tx *transaction.Tx) error {
 	return w.records(tx.ChainID).MayTouch(ctx, tx)
-}
-
-// recordsKept checks that no transaction changed the agent's identity or trust records, or rated a
-// related agent, directly or through other contracts. The error is one of the runtime.
-func (w *work) recordsKept(ctx context.Context, receipts []repute.Receipt) (standard.Check, error) {
-	broken, err := safety.Broken(ctx, receipts, w.records)
-	return standard.Check{Name: "runtime.records", Passed: broken == "", Details: broken}, err
 }

@@ -15,6 +15,7 @@ import (
 	"repute/orchestrator/guard"
 	"repute/orchestrator/journal"
 	"repute/orchestrator/leases"
+	"repute/orchestrator/lifecycle"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/telemetry"
 	"repute/orchestrator/transaction"
@@ -202,7 +203,7 @@ func (w *work) advance(ctx context.Context, p repute.Phase) error {
 	if known, ok := w.Phases[p]; ok && known.Status != repute.PhaseWaiting {
 		return nil
 	}
-	if w.Run.Awaiting != "" || w.skips(p) {
+	if w.Run.Awaiting != "" || lifecycle.Skips(w.Phases, p) {
 		return nil
 	}
 	started := time.Now()
@@ -223,21 +224,6 @@ func (w *work) advance(ctx context.Context, p repute.Phase) error {
 		err = w.record(ctx, p, outcome{err: err}, started)
 	}
 	return err
-}
-
-// skips reports whether a phase has nothing to do: after a failure only finish remains, and after a
-// failed verification also summarize.
-func (w *work) skips(p repute.Phase) bool {
-	if p == repute.PhaseRecord {
-		return false
-	}
-	for before, known := range w.Phases {
-		bad := known.Status == repute.PhaseFailed || known.Status == repute.PhaseRejected
-		if bad && before < p && !(before == repute.PhaseVerify && p == repute.PhaseSummarize) {
-			return true
-		}
-	}
-	return false
 }
 
 // interrupted returns an error if a phase ended by no fault of the run: the process stops, another
@@ -315,11 +301,9 @@ func cutOff(ctx context.Context) bool {
 	return cause != nil && !errors.Is(cause, leases.ErrCancelled) && !errors.Is(cause, errTime)
 }
 
-var (
-	// errEndpoints wraps the error of a chain whose endpoints did not answer: the phase is repeated
-	// while the budget allows.
-	errEndpoints = errors.New("the chain could not be asked")
-)
+// errEndpoints wraps the error of a chain whose endpoints did not answer: the phase is repeated
+// while the budget allows.
+var errEndpoints = errors.New("the chain could not be asked")
 
 // perform does a phase within the rest of the run's time.
 func (w *work) perform(ctx context.Context, p repute.Phase) outcome {
@@ -434,58 +418,12 @@ func (w *work) taken(row repute.RunPhase, out rundb.PhaseOutcome) {
 
 // outcomeOf returns the changes of run and task that follow from a phase's outcome.
 func (w *work) outcomeOf(row repute.RunPhase, o outcome) rundb.PhaseOutcome {
-	out := rundb.PhaseOutcome{Run: w.Run.ID, RunPhase: row, Status: w.Run.Status, Receipts: o.receipts,
-		Decisions: o.decisions}
-	event := map[string]any{"phase": row.Phase.String(), "status": row.Status}
-	if row.Error != "" {
-		event["error"] = row.Error
-	}
-	if len(o.reasons) > 0 {
-		out.Reasons = journal.JSON(o.reasons)
-		event["reasons"] = o.reasons
-	}
-	switch {
-	case o.waits != nil:
-		out.Awaiting = repute.AwaitingApproval
-	case row.Phase == repute.PhaseRecord:
-		out.Ended = true
-		out.Status, out.Task = w.end()
-	case row.Status != repute.PhaseOK:
-		out.Failure = row.Error
-		if out.Failure == "" {
-			out.Failure = journal.Shorten(fmt.Sprintf("%s: %s", row.Phase, transaction.Texts(transaction.Against(o.reasons))))
-		}
-	case row.Phase == repute.PhaseDiscover:
-		out.Status, out.Task = repute.RunPlanning, repute.TaskAssigned
-	case row.Phase == repute.PhaseDryRun:
-		out.Status, out.Task = repute.RunRunning, repute.TaskRunning
-	}
-	out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "phase.finished", Data: journal.JSON(event)})
-	if out.Awaiting != "" {
+	ending := lifecycle.Ending{Run: &w.Run, Done: w.Phases, Phase: row, Reasons: o.reasons, Waits: o.waits != nil,
+		IsCancelled: w.cancelled()}
+	out := ending.Outcome()
+	out.Receipts, out.Decisions = o.receipts, o.decisions
+	if o.waits != nil {
 		out.Events = append(out.Events, w.asks()...)
 	}
-	if out.Ended {
-		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "run.finished",
-			Data: journal.JSON(map[string]any{"status": out.Status, "task": out.Task, "attempt": w.Run.Attempt,
-				"error": w.Run.Error})})
-	}
 	return out
-}
-
-// end returns the final statuses of run and task.
-func (w *work) end() (repute.RunStatus, repute.TaskStatus) {
-	run, task := repute.RunCompleted, repute.TaskCompleted
-	for p, known := range w.Phases {
-		switch {
-		case p == repute.PhaseRecord:
-		case known.Status == repute.PhaseRejected:
-			run, task = repute.RunFailed, repute.TaskRejected
-		case known.Status == repute.PhaseFailed && task != repute.TaskRejected:
-			run, task = repute.RunFailed, repute.TaskFailed
-		}
-	}
-	if run == repute.RunFailed && w.cancelled() {
-		return repute.RunCancelled, repute.TaskCancelled
-	}
-	return run, task
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"repute/internal/httprule"
 )
 
 const (
@@ -130,7 +132,7 @@ func (g *Guard) Control(network, address string, conn syscall.RawConn) error {
 func (g *Guard) Check(u *url.URL) error {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	addr, ipErr := netip.ParseAddr(host)
-	private := g.allowsHost(net.JoinHostPort(host, defaultPort(u))) || ipErr == nil && g.allowsAddr(addr)
+	private := g.allowsHost(net.JoinHostPort(host, httprule.Port(u))) || ipErr == nil && g.allowsAddr(addr)
 	switch {
 	case u.User != nil:
 		return final(ReasonBlockedHost, "user information in %q", u.Redacted())
@@ -190,20 +192,9 @@ func checkName(host string) error {
 	return nil
 }
 
-// defaultPort returns the port of a URL, or that of its scheme.
-func defaultPort(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "http":
-		return "80"
-	}
-	return "443"
-}
-
 // checkPort refuses ports that documents are not served on.
 func (g *Guard) checkPort(u *url.URL) error {
-	port := defaultPort(u)
+	port := httprule.Port(u)
 	for _, p := range g.ports {
 		if fmt.Sprint(p) == port {
 			return nil

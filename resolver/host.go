@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/idna"
+
+	"repute/internal/httprule"
 )
 
 // HostOf is the one spelling of the host of an http(s) URL: lower case, in ASCII as DNS
@@ -27,7 +29,7 @@ func canonicalHost(u *url.URL) string {
 	if name == "" || storable(name, maxHostText) != name {
 		return ""
 	}
-	if port == "" || port == defaultPort(&url.URL{Scheme: strings.ToLower(u.Scheme)}) {
+	if port == "" || port == httprule.Port(&url.URL{Scheme: strings.ToLower(u.Scheme)}) {
 		if strings.Contains(name, ":") {
 			return "[" + name + "]"
 		}

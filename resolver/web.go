@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"repute/internal/httprule"
 )
 
 // maxRetryAfter bounds the pause that a server may ask for, so that it cannot postpone a URI
@@ -152,7 +154,7 @@ func statusError(resp *http.Response) *Error {
 		Reason:        ReasonHTTPStatus,
 		Status:        resp.StatusCode,
 		AfterRedirect: resp.Request.Response != nil, // the redirect that led here
-		RetryAfter:    retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+		RetryAfter:    min(httprule.RetryAfter(resp.Header.Get("Retry-After"), time.Now()), maxRetryAfter),
 		Err:           fmt.Errorf("%s from %s", resp.Status, resp.Request.URL.Host),
 	}
 	switch code := resp.StatusCode; code {
@@ -166,17 +168,6 @@ func statusError(resp *http.Response) *Error {
 		e.Retry = code >= 500
 	}
 	return e
-}
-
-// retryAfter reads seconds or a date.
-func retryAfter(value string, now time.Time) time.Duration {
-	var wait time.Duration
-	if secs, err := strconv.ParseInt(strings.TrimSpace(value), 10, 32); err == nil {
-		wait = time.Duration(secs) * time.Second
-	} else if at, err := http.ParseTime(value); err == nil {
-		wait = at.Sub(now)
-	}
-	return min(max(wait, 0), maxRetryAfter)
 }
 
 // freshFor reads Cache-Control and how much of it passed already (Age).

@@ -173,19 +173,6 @@ func TestFetchStatus(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for value, want := range map[string]time.Duration{
-		"": 0, "soon": 0, "-5": 0, "120": 2 * time.Minute, "99999999": maxRetryAfter,
-		"Thu, 01 Jan 2026 00:01:00 GMT": time.Minute,
-		"Thu, 01 Jan 2015 00:01:00 GMT": 0,
-	} {
-		if got := retryAfter(value, now); got != want {
-			t.Errorf("%q: %s, want %s", value, got, want)
-		}
-	}
-}
-
 func TestFetchEncodings(t *testing.T) {
 	c, base := site(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", r.URL.Path[1:])

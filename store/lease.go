@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -94,6 +95,31 @@ func (db *DB) Renew(ctx context.Context, l Lease, ttl time.Duration) error {
 		return repute.ErrFenced
 	}
 	return nil
+}
+
+// KeepRenewed renews the lease to ttl again and again until ctx ends. It returns nil then, and repute.ErrFenced when
+// the lease is lost: another process took it, or it could not be renewed for as long as it lasts.
+func (db *DB) KeepRenewed(ctx context.Context, l Lease, ttl time.Duration) error {
+	renewed := time.Now()
+	for {
+		if repute.Pause(ctx, ttl/4); ctx.Err() != nil {
+			return nil
+		}
+		err := db.tryRenew(ctx, l, ttl)
+		switch {
+		case err == nil:
+			renewed = time.Now()
+		case errors.Is(err, repute.ErrFenced), time.Since(renewed) > ttl:
+			return fmt.Errorf("%w (%w)", repute.ErrFenced, err)
+		}
+	}
+}
+
+// tryRenew is Renew within a quarter of the lease's time, so that there is time for another try.
+func (db *DB) tryRenew(ctx context.Context, l Lease, ttl time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, ttl/4)
+	defer cancel()
+	return db.Renew(ctx, l, ttl)
 }
 
 // Release gives the lease up. Releasing a lost one is no error.

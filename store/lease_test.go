@@ -1,9 +1,12 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"repute"
 	"repute/store"
@@ -82,6 +85,38 @@ func TestFormerLeaderIsFenced(t *testing.T) {
 	ok(t, eventdb.Apply(ctx, db, rest))
 	if err := eventdb.Apply(ctx, db, rest); !errors.Is(err, repute.ErrFenced) {
 		t.Errorf("the same batch again: %v", err)
+	}
+}
+
+// TestKeepRenewed: a lease is renewed until it is lost, or until its holder ends.
+func TestKeepRenewed(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	a, err := db.Acquire(ctx, "kept", "a", time.Hour)
+	ok(t, err)
+	const ttl = 4 * time.Second // long enough for a busy machine to renew in time
+	holding, end := context.WithCancel(ctx)
+	kept := make(chan error, 1)
+	go func() { kept <- db.KeepRenewed(holding, a, ttl) }()
+	end()
+	if err := <-kept; err != nil {
+		t.Errorf("the holder ended: %v", err)
+	}
+	go func() { kept <- db.KeepRenewed(ctx, a, ttl) }()
+	for until := time.Now().Add(time.Minute); ; {
+		var renewed bool // to the short time that it is kept for
+		ok(t, db.Pool().QueryRow(ctx, `select expires_at < clock_timestamp() + interval '1 minute' from leases
+			where name = 'kept'`).Scan(&renewed))
+		if renewed {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("it was not renewed")
+		}
+	}
+	ok(t, db.InTx(ctx, pgx.TxOptions{}, "revoke", func(tx pgx.Tx) error { return store.RevokeLease(ctx, tx, "kept") }))
+	if err := <-kept; !errors.Is(err, repute.ErrFenced) {
+		t.Errorf("the lease was lost: %v", err)
 	}
 }
 

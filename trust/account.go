@@ -213,6 +213,6 @@ func (s *Scorer) NeedsRows(e *Evidence) bool {
 	if s.p.Guard.FullShare == 0 || e.isFirstOwners() {
 		return false
 	}
-	held, alone := s.tenuresByIdentity(e)
+	held, alone := s.accountable(e)
 	return !alone && len(held) > 0 || len(e.Tenures) > 0 && !e.isOwnerAmong(held, s.w.Graph())
 }

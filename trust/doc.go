@@ -18,6 +18,6 @@
 // and returns a Result. A Scorer saves work when many agents are scored with the same weights,
 // and a Ledger holds the records of all agents of a chain for one pass over them.
 //
-// Package trust/fixed has the numbers, trust/flow weights and paths, and
-// trust/replay the inputs that are stored so that a score can be computed again.
+// Package trust/fixed has the numbers, trust/flow weights and paths, trust/accountable who answers
+// for an agent, and trust/replay the inputs that are stored so that a score can be computed again.
 package trust

@@ -4,6 +4,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/accountable"
 	"repute/trust/fixed"
 	"repute/trust/flow"
 	"repute/trust/rating"
@@ -24,7 +25,7 @@ type Evidence struct {
 	// unknown.
 	Wallet, Registrar common.Address
 	Tenures           []rating.Tenure
-	Actions           []Action
+	Actions           []accountable.Action
 	// Domains prove the agent and no agent of another owner. They are set where a penalty depends on them.
 	Domains []string
 	// Since is the first block whose praise counts: earlier praise is about an earlier owner.

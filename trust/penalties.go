@@ -7,16 +7,11 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/accountable"
 	"repute/trust/fixed"
 	"repute/trust/flow"
 	"repute/trust/rating"
 )
-
-// Action is the first transaction by which an address acted for an agent: see Evidence.Actions.
-type Action struct {
-	Block uint64
-	By    common.Address
-}
 
 // Role is how an identity is related to an agent.
 type Role string
@@ -43,9 +38,9 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 	}
 	owner := s.w.Graph().Identity(e.Owner)
 	if e.isFirstOwners() {
-		return s.penalize(nil, &e, &identityTenures{identity: owner, holder: e.Owner}, own, nil)
+		return s.penalize(nil, &e, &accountable.Identity{Address: owner, Holder: e.Owner}, own, nil)
 	}
-	held, alone := s.tenuresByIdentity(&e)
+	held, alone := s.accountable(&e)
 	isBounded := len(e.Domains) > 0 && len(e.Tenures) > 0 && !e.isOwnerAmong(held, s.w.Graph())
 	if !alone && len(held) > 0 || isBounded {
 		e.Rows = slices.Clone(e.Rows)
@@ -55,14 +50,14 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 		h, r := &held[i], own
 		if !alone {
 			r = s.scoreDuring(&e, h)
-			if h.identity == owner && h.acted && (r == nil || own.Score < r.Score) {
+			if h.Address == owner && h.HasActed() && (r == nil || own.Score < r.Score) {
 				r = own
 			}
 		}
 		out = s.penalize(out, &e, h, r, nil)
 	}
 	if isBounded {
-		h := e.latest(s.w.Graph())
+		h := e.history().Present(s.w.Graph())
 		out = s.penalize(out, &e, &h, s.scoreDuring(&e, &h), e.Domains)
 	}
 	return out
@@ -76,35 +71,62 @@ func (e *Evidence) isFirstOwners() bool {
 		(e.Tenures[0].Wallet == e.Owner || e.Tenures[0].Wallet == (common.Address{})) && e.Wallet == e.Tenures[0].Wallet
 }
 
+// history returns who had the agent.
+func (e *Evidence) history() *accountable.History {
+	return &accountable.History{Owner: e.Owner, Wallet: e.Wallet, Registrar: e.Registrar, Tenures: e.Tenures,
+		Actions: e.Actions}
+}
+
+// accountable returns the identities that are accountable for an agent. alone reports whether one had it all the time
+// and is accountable for all ratings.
+func (s *Scorer) accountable(e *Evidence) (held []accountable.Identity, alone bool) {
+	return e.history().Identities(e.Rows, s.w, s.p.Paths.MinWeight)
+}
+
 // isOwnerAmong reports whether the present owner is among the identities that are accountable for the agent.
-func (e *Evidence) isOwnerAmong(held []identityTenures, g *flow.Graph) bool {
+func (e *Evidence) isOwnerAmong(held []accountable.Identity, g *flow.Graph) bool {
 	owner := g.Identity(e.Owner)
-	return slices.ContainsFunc(held, func(h identityTenures) bool { return h.identity == owner })
+	return slices.ContainsFunc(held, func(h accountable.Identity) bool { return h.Address == owner })
 }
 
 // penalize appends the penalty of an identity if r, the score by the ratings that it is accountable for, is surely bad.
 // r may be nil. A penalty with domains is limited to the agents that these domains prove.
-func (s *Scorer) penalize(list []repute.Penalty, e *Evidence, h *identityTenures, r *Result,
+func (s *Scorer) penalize(list []repute.Penalty, e *Evidence, h *accountable.Identity, r *Result,
 	domains []string) []repute.Penalty {
 	if r == nil || r.High >= guardBelow(s.p) {
 		return list
 	}
-	return append(list, repute.Penalty{TokenID: e.Agent.TokenID, Identity: h.identity, Holder: h.holder, Score: r.Score,
+	return append(list, repute.Penalty{TokenID: e.Agent.TokenID, Identity: h.Address, Holder: h.Holder, Score: r.Score,
 		High: r.High, Tier: r.Tier, Domains: domains})
 }
 
-// latest returns the tenures of the present owner since PresentSince. Its until is 0 everywhere, so that no rating
-// after the owner's tenures counts.
-func (e *Evidence) latest(g *flow.Graph) identityTenures {
-	h := identityTenures{identity: g.Identity(e.Owner), holder: e.Owner}
-	since := rating.PresentSince(e.Tenures, g)
-	for n, t := range e.Tenures {
-		if t.From >= since {
-			h.tenures = append(h.tenures, n)
-		}
+// scoreDuring returns the score of an agent by the ratings that an identity is accountable for, nil when none of them
+// is negative.
+func (s *Scorer) scoreDuring(e *Evidence, id *accountable.Identity) *Result {
+	part := s.evidenceOf(e, id)
+	if !slices.ContainsFunc(part.Rows, func(r rating.Row) bool { return blames(s.p, &r, e) }) {
+		return nil
 	}
-	h.until = make([]uint64, len(h.tenures))
-	return h
+	r := s.Score(part)
+	return &r
+}
+
+// blames reports whether a row of the evidence counts against an agent.
+func blames(p *rating.Params, row *rating.Row, e *Evidence) bool {
+	rec, reason := p.Read(row, e.Block.Time.Unix(), e.Scales)
+	return reason == "" && rec.Value < 0
+}
+
+// evidenceOf returns e with only the rows that an identity is accountable for.
+func (s *Scorer) evidenceOf(e *Evidence, id *accountable.Identity) Evidence {
+	out, h := *e, e.history()
+	out.Owner, out.Self, out.Named, out.Since, out.Related = id.Holder, nil, nil, 0, nil
+	if s.w.Graph().Identity(e.Owner) == id.Address {
+		out.Self, out.Named = slices.Clone(e.Self), e.Named
+	}
+	out.Self = append(out.Self, id.Addresses(h)...)
+	out.Rows = id.Rows(h, e.Rows, int64(s.p.Guard.TailDays)*24*60*60)
+	return out
 }
 
 // Penalties are surely bad agents by the identities that answer for them. Where Penalty.Bad is set they MUST be those
@@ -192,12 +214,12 @@ func (e *Evidence) affiliates() (out []affiliate) {
 // related to it.
 func (e *Evidence) isCustomers() bool {
 	g := e.Weights.Graph()
-	if _, atOnce := e.firstTransfer(g); atOnce {
+	if _, atOnce := e.history().FirstTransfer(g); atOnce {
 		return true
 	}
 	owner := g.Identity(e.Owner)
 	return owner != g.Identity(e.Registrar) && (e.Wallet != (common.Address{}) ||
-		slices.ContainsFunc(e.Actions, func(a Action) bool { return g.Identity(a.By) == owner }))
+		slices.ContainsFunc(e.Actions, func(a accountable.Action) bool { return g.Identity(a.By) == owner }))
 }
 
 // AffiliatedIdentities returns the identities of owner, wallet and registrar. An identity may

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"repute"
+	"repute/trust/accountable"
 	"repute/trust/rating"
 )
 
@@ -21,7 +22,7 @@ var (
 
 // history is a random history of an agent, in which each step is a block and lasts an hour.
 type history struct {
-	events  []OwnerEvent
+	events  []accountable.OwnerEvent
 	tenures []rating.Tenure
 	rows    []rating.Row
 	owner   int
@@ -33,6 +34,11 @@ type history struct {
 
 // time is that of the present block.
 func (h *history) time() int64 { return testTime - 6*testDay + int64(h.block)*3600 }
+
+// event is an event by which the owner names another address.
+func (h *history) event(kind repute.EventKind, to int) accountable.OwnerEvent {
+	return accountable.OwnerEvent{Block: h.block, Kind: kind, From: address(h.owner), To: address(to)}
+}
 
 // begin begins a tenure after the present block.
 func (h *history) begin(owner, wallet int) {
@@ -56,7 +62,7 @@ func (h *history) transfer(to int) {
 	case has:
 		h.gone = 0
 	}
-	h.events = append(h.events, OwnerEvent{h.block, repute.KindTransfer, address(h.owner), address(to)})
+	h.events = append(h.events, h.event(repute.KindTransfer, to))
 	h.begin(to, 0)
 }
 
@@ -65,7 +71,7 @@ func (h *history) act() {
 	if h.owner == 910 {
 		return
 	}
-	h.events = append(h.events, OwnerEvent{Block: h.block, Kind: repute.KindURIUpdated})
+	h.events = append(h.events, accountable.OwnerEvent{Block: h.block, Kind: repute.KindURIUpdated})
 	if !slices.Contains(accountables, h.owner) {
 		h.acts = append(h.acts, h.block)
 	}
@@ -96,8 +102,7 @@ func (h *history) step(t *rapid.T, othersAct bool) {
 		h.block++
 		h.transfer(906)
 	case what == "approve":
-		h.events = append(h.events, OwnerEvent{h.block, repute.KindApproval, address(h.owner), address(950)},
-			OwnerEvent{h.block, repute.KindApprovalForAll, address(h.owner), address(951)})
+		h.events = append(h.events, h.event(repute.KindApproval, 950), h.event(repute.KindApprovalForAll, 951))
 	case what == "act" && (isTheirs || othersAct):
 		h.act()
 	case what == "rate" && len(h.rows) < 20:
@@ -114,7 +119,7 @@ func TestPenaltiesOfRandomHistories(t *testing.T) {
 		w := newWorld()
 		w.builder.Link(w.builder.Add(address(900)), w.builder.Add(address(905)))
 		othersAct := rapid.Bool().Draw(t, "others act")
-		h := &history{events: []OwnerEvent{{Kind: repute.KindRegistered, To: address(900)}}, owner: 900}
+		h := &history{events: []accountable.OwnerEvent{{Kind: repute.KindRegistered, To: address(900)}}, owner: 900}
 		h.begin(900, 0)
 		h.tenures[0].From = 0
 		for range rapid.IntRange(20, 60).Draw(t, "steps") {
@@ -125,7 +130,7 @@ func TestPenaltiesOfRandomHistories(t *testing.T) {
 		}
 		e := w.evidence(h.rows...)
 		e.Owner, e.Tenures = address(h.owner), h.tenures
-		e.Registrar, e.Actions = ReadActions(h.events)
+		e.Registrar, e.Actions = accountable.ReadActions(h.events)
 		e.Since = rating.PresentSince(e.Tenures, w.walk().Graph())
 		e.Agent.TokenID.SetUint64(7)
 		s := NewScorer(w.walk(), w.params)

@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/accountable"
 	"repute/trust/fixed"
 	"repute/trust/rating"
 )
@@ -30,6 +31,11 @@ func held(from, to uint64, owner int) rating.Tenure {
 		t.Ended = dayOf(to)
 	}
 	return t
+}
+
+// acted is the first transaction of the owner with this number.
+func acted(block uint64, owner int) accountable.Action {
+	return accountable.Action{Block: block, By: address(owner)}
 }
 
 // paidTo lets those of the rows that are in these blocks claim a payment to this address, of the same day.
@@ -91,21 +97,21 @@ func TestPenaltiesOfWhoHadTheAgent(t *testing.T) {
 	signed[1].To, signed[1].Ended, signed[2].Wallet = 24, dayOf(24), address(904)
 	for name, c := range map[string]struct {
 		tenures   []rating.Tenure
-		acts      []Action
+		acts      []accountable.Action
 		rows      []rating.Row
 		penalized []int
 	}{
 		"before the sale":          {sold, nil, blame(11, 12, 13, 14, 15, 16), []int{900}},
 		"in the block of the sale": {sold, nil, blame(20, 20, 20, 20, 20, 20), []int{900}},
 		"soon after the sale":      {sold, nil, blame(21, 22, 23, 24, 25, 26), []int{900}},
-		"soon after, of who acts": {sold, []Action{{22, address(901)}},
+		"soon after, of who acts": {sold, []accountable.Action{acted(22, 901)},
 			blame(21, 22, 23, 24, 25, 26, 27, 27, 27), []int{901}},
-		"before the new owner acts": {sold, []Action{{27, address(901)}},
+		"before the new owner acts": {sold, []accountable.Action{acted(27, 901)},
 			blame(21, 22, 23, 24, 25, 26, 27, 28, 28, 28, 28, 28, 28), []int{900, 901}},
 		"long after the sale": {sold, nil, blame(28, 29, 30, 31, 32, 33), nil},
-		"long after, of who acted": {sold, []Action{{25, address(901)}}, blame(28, 29, 30, 31, 32, 33),
+		"long after, of who acted": {sold, []accountable.Action{acted(25, 901)}, blame(28, 29, 30, 31, 32, 33),
 			[]int{901}},
-		"before the sale, of who acts": {sold, []Action{{30, address(901)}}, blame(11, 12, 13, 14, 15, 16),
+		"before the sale, of who acts": {sold, []accountable.Action{acted(30, 901)}, blame(11, 12, 13, 14, 15, 16),
 			[]int{900, 901}},
 		"of a wallet that signs": {signed, nil, blame(28, 29, 30, 31, 32, 33), []int{901, 904}},
 		"praised since": {sold, nil, append(blame(11, 12, 13, 14, 15, 16), praise(40)...),
@@ -115,7 +121,7 @@ func TestPenaltiesOfWhoHadTheAgent(t *testing.T) {
 		"handed on at once, bad since": {[]rating.Tenure{held(10, 10, 900), soon}, nil, blame(11, 12, 13, 14, 15, 16),
 			nil},
 		"handed on at once, of who acted": {[]rating.Tenure{held(10, 10, 900), soon},
-			[]Action{{9, address(900)}, {11, address(901)}}, blame(12, 13, 14, 15, 16, 17), []int{901}},
+			[]accountable.Action{acted(9, 900), acted(11, 901)}, blame(12, 13, 14, 15, 16, 17), []int{901}},
 		"handed on at once, and back": {[]rating.Tenure{held(10, 10, 900),
 			{From: 11, To: 20, Began: soon.Began, Ended: dayOf(20), Owner: address(901)}, held(21, last, 900)}, nil,
 			blame(28, 29, 30, 31, 32, 33), []int{900}},

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"repute/web/failure"
 	"repute/web/format"
 	"repute/web/query"
 )
@@ -114,7 +115,7 @@ type scorePoint struct {
 	Value, Low, High *float64
 }
 
-// ofAgent runs a document about the agent of a page. errNowhere: there is no such agent.
+// ofAgent runs a document about the agent of a page. failure.ErrNowhere: there is no such agent.
 func ofAgent[T any](ctx context.Context, s *site, p *page, name string, variables map[string]any) (T, error) {
 	p.Title = "Agent " + format.Short(p.ID)
 	variables["id"] = p.ID
@@ -122,7 +123,7 @@ func ofAgent[T any](ctx context.Context, s *site, p *page, name string, variable
 	if err != nil || a.Agent == nil {
 		var none T
 		if err == nil {
-			err = errNowhere
+			err = failure.ErrNowhere
 		}
 		return none, err
 	}
@@ -139,7 +140,7 @@ func listed[T any](ctx context.Context, s *site, p *page, name string, variables
 		return agent, err
 	}
 	if len(list.AgentsByID) != 1 || list.AgentsByID[0] == nil {
-		return agent, errNowhere
+		return agent, failure.ErrNowhere
 	}
 	return *list.AgentsByID[0], nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"repute/web/failure"
 	"repute/web/query"
 )
 
@@ -50,10 +51,10 @@ func (s *site) agentRuns(ctx context.Context, p *page) guarded {
 		}
 	}](ctx, s, p, "agent_runs", query.Given(map[string]any{"id": p.ID, "first": agentRunRows, "after": p.Query.Get("runs")}))
 	if err == nil && (len(l.AgentsByID) != 1 || l.AgentsByID[0] == nil) {
-		err = fmt.Errorf("agent %s: %w", p.ID, errNowhere)
+		err = fmt.Errorf("agent %s: %w", p.ID, failure.ErrNowhere)
 	}
-	if notServed(err) {
-		f := failureOf(err)
+	if failure.NotServed(err) {
+		f := failure.Of(err)
 		return guarded{Why: &f} // for every caller, so that caches may keep the page
 	}
 	shown := struct {

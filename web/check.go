@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/web/failure"
 	"repute/web/query"
 )
 
@@ -105,7 +106,7 @@ func (s *site) check(ctx context.Context, p *page) (string, error) {
 		Kinds              []option
 		Kind, Content, URL string
 		File               *checkedFile
-		Why                *failure
+		Why                *failure.Text
 	}{Kinds: fileKinds(), Kind: p.Form.Get("kind"), Content: pasted(p.Form), URL: strings.TrimSpace(p.Form.Get("url"))}
 	if p.Form == nil {
 		body.Kind, body.URL = p.Query.Get("kind"), p.Query.Get("url")
@@ -119,7 +120,7 @@ func (s *site) check(ctx context.Context, p *page) (string, error) {
 	if variables = query.Given(variables); p.Form != nil && (variables["content"] != nil || variables["url"] != nil) {
 		f, err := ask[struct{ CheckFile checkedFile }](ctx, s, p, "check_file", variables)
 		if err != nil {
-			why := failureOf(err)
+			why := failure.Of(err)
 			body.Why, p.Status, p.Retry = &why, why.Status, why.Retry
 		} else {
 			body.File = &f.CheckFile

@@ -1,10 +1,9 @@
 package web
 
 import (
-	"errors"
 	"net/url"
 
-	"repute/web/query"
+	"repute/web/failure"
 )
 
 // guarded is the body of a page that may need a token. A browser asks for such a page without one, because a script keeps
@@ -12,7 +11,7 @@ import (
 // the part of the page that may need it.
 type guarded struct {
 	// Why says why the page shows nothing; nil where it shows what it is about.
-	Why *failure
+	Why *failure.Text
 	// Wanted reports whether a token could help.
 	Wanted bool
 	// Live reports whether what is shown may still change, so that the page asks for it again.
@@ -28,31 +27,13 @@ func guard(p *page, shown any, live bool, err error) guarded {
 	if err == nil {
 		return guarded{Shown: shown, Live: live}
 	}
-	f := failureOf(err)
-	g := guarded{Why: &f, Wanted: wantsToken(err), Live: f.Retry != ""}
-	if !g.Wanted && !notServed(err) {
+	f := failure.Of(err)
+	g := guarded{Why: &f, Wanted: failure.WantsToken(err), Live: f.Retry != ""}
+	if !g.Wanted && !failure.NotServed(err) {
 		p.Status, p.Retry = f.Status, f.Retry
 	}
 	return g
 }
-
-// codeOf returns the code of an error of GraphQL; "" for other errors.
-func codeOf(err error) string {
-	var q *query.Error
-	if errors.As(err, &q) {
-		return q.Extensions.Code
-	}
-	return ""
-}
-
-// wantsToken reports whether the same question with a token, or with another one, could be answered.
-func wantsToken(err error) bool {
-	code := codeOf(err)
-	return code == "UNAUTHORIZED" || code == "FORBIDDEN"
-}
-
-// notServed reports whether this server is not configured for the question.
-func notServed(err error) bool { return codeOf(err) == "NOT_FOUND" }
 
 // Here returns the path of the page with its parameters.
 func (p *page) Here() string { return (&url.URL{Path: p.Path, RawQuery: p.Query.Encode()}).String() }

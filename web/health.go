@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/web/failure"
 	"repute/web/format"
 	"repute/web/query"
 )
@@ -95,7 +96,7 @@ func (s *site) chainHealth(ctx context.Context, p *page) (string, error) {
 			return "chain", nil
 		}
 	}
-	return "", errNowhere
+	return "", failure.ErrNowhere
 }
 
 // offered is what a search of offers found.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"repute/web/failure"
 	"repute/web/format"
 	"repute/web/graph"
 )
@@ -231,7 +232,7 @@ func (s *site) domainGraph(ctx context.Context, p *page) (string, error) {
 	domain := strings.TrimSuffix(strings.ToLower(p.ID), ".")
 	p.Title = "Neighborhood of " + format.Short(domain)
 	if domain == "" { // which would select the agents of all domains
-		return "", errNowhere
+		return "", failure.ErrNowhere
 	}
 	d, err := ask[domainNeighbors](ctx, s, p, "domain_neighbors",
 		map[string]any{"domain": domain, "first": neighborAgents, "ratings": neighborRatings})

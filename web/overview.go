@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"repute/web/failure"
 	"repute/web/format"
 )
 
@@ -127,7 +128,7 @@ func (s *site) latest(c echo.Context) error {
 	p := s.newPage(c)
 	l, err := ask[latest](c.Request().Context(), s, p, "latest", map[string]any{"first": latestRows})
 	if err != nil {
-		f := failureOf(err)
+		f := failure.Of(err)
 		return s.send(c, f.Status, []byte(`<tr><td colspan="9">The newest changes cannot be read now. They are asked for again with the next one.</td></tr>`))
 	}
 	var out bytes.Buffer

@@ -1,9 +1,7 @@
 package web
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -16,6 +14,7 @@ import (
 
 	"repute/internal/httpapi"
 	"repute/internal/shell"
+	"repute/web/failure"
 	"repute/web/format"
 	"repute/web/query"
 )
@@ -57,7 +56,7 @@ func ask[T any](ctx context.Context, s *site, p *page, name string, variables ma
 }
 
 // nowhere is the page of an unknown path.
-func nowhere(context.Context, *page) (string, error) { return "", errNowhere }
+func nowhere(context.Context, *page) (string, error) { return "", failure.ErrNowhere }
 
 // newPage returns the page of a request without content.
 func (s *site) newPage(c echo.Context) *page {
@@ -133,7 +132,7 @@ func (p *page) At(tab string) bool {
 // funcs are the functions of templates.
 func (s *site) funcs() template.FuncMap {
 	all := format.Funcs(s.o.Now)
-	all["asset"], all["command"], all["prefix"] = s.assets.url, shell.Line, func() string { return prefix }
+	all["asset"], all["command"], all["prefix"] = s.assets.URL, shell.Line, func() string { return prefix }
 	return all
 }
 
@@ -160,21 +159,9 @@ func (s *site) readTemplates() (map[string]*template.Template, error) {
 	return out, nil
 }
 
-// failure is what the page of an error says.
-type failure struct {
-	Status              int
-	Title, Detail, Next string
-	RequestID           string
-	// Retry is after how many seconds the page asks again; empty: never.
-	Retry string
-}
-
-// errNowhere is returned for an unknown path, and for something that is not indexed.
-var errNowhere = errors.New("nothing is here")
-
 // failed fills in the page of an error and returns its status.
 func (s *site) failed(c echo.Context, p *page, err error) int {
-	f := failureOf(err)
+	f := failure.Of(err)
 	if f.Status == http.StatusInternalServerError {
 		body := s.o.Server.Fail(c.Request().Context(), err) // logs it
 		f.RequestID = body.RequestID
@@ -184,54 +171,4 @@ func (s *site) failed(c echo.Context, p *page, err error) int {
 		c.Response().Header().Set(httpapi.RetryAfter, f.Retry)
 	}
 	return f.Status
-}
-
-// failureOf says in plain words what went wrong and what to do next.
-func failureOf(err error) failure {
-	var q *query.Error
-	switch {
-	case errors.Is(err, errNowhere):
-		return failure{Status: http.StatusNotFound, Title: "Nothing here",
-			Detail: "No page or agent of this name is known to this index.",
-			Next:   "Check the address, or search for a name, a host or an address of a wallet."}
-	case !errors.As(err, &q):
-		body := httpapi.ErrorOf(err)
-		f := failure{Status: body.Status, Title: body.Title, Detail: body.Detail, Next: body.Hint}
-		if f.Next == "" {
-			f.Next = "Try again. If it stays like this, tell the operator the id of the request."
-		}
-		return f
-	}
-	f := failure{Detail: q.Message, Next: q.Extensions.Hint, RequestID: q.Extensions.RequestID,
-		Retry: q.Extensions.RetryAfter.String()}
-	switch q.Extensions.Code {
-	case "INVALID", "BAD_QUERY":
-		f.Status, f.Title = http.StatusBadRequest, "This cannot be asked"
-		if q.Extensions.Field != "" {
-			f.Detail = q.Extensions.Field + ": " + q.Message
-		}
-	case "NOT_FOUND":
-		f.Status, f.Title = http.StatusNotFound, "Nothing here"
-	case "UNAUTHORIZED":
-		f.Status, f.Title = http.StatusUnauthorized, "A token is needed"
-		f.Next = "Type a token of this server above. It is one of orchestrator.tokens in its configuration."
-	case "FORBIDDEN":
-		f.Status, f.Title = http.StatusForbidden, "The token is not enough"
-	case "TOO_COMPLEX", "LIMITED":
-		f.Status, f.Title = http.StatusTooManyRequests, "Too much at once"
-	case "GONE":
-		f.Status, f.Title = http.StatusGone, "Not kept any more"
-		f.Next = cmp.Or(f.Next, "An input that this follows from was removed. Scores of newer epochs have theirs.")
-	case "TIMEOUT":
-		f.Status, f.Title = http.StatusServiceUnavailable, "This takes too long"
-		f.Next = cmp.Or(f.Next, "Wait a few seconds and load the page again, or ask for less.")
-	case "UNAVAILABLE":
-		f.Status, f.Title = http.StatusServiceUnavailable, "The index does not answer"
-		f.Next = "Wait a few seconds and load the page again. The page /readyz says which part is away."
-	default:
-		f.Status, f.Title = http.StatusInternalServerError, "Something broke here"
-		f.Next = "Try again. If it stays like this, tell the operator the id of the request."
-	}
-	f.Next = cmp.Or(f.Next, "Go back, or search for something else.")
-	return f
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"repute/web/failure"
 	"repute/web/format"
 	"repute/web/query"
 )
@@ -193,7 +194,7 @@ func (s *site) domain(ctx context.Context, p *page) (string, error) {
 		return "", err
 	}
 	if m.Manifest == nil {
-		return "", errNowhere
+		return "", failure.ErrNowhere
 	}
 	p.Body = *m.Manifest
 	return "domain", nil

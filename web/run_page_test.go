@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/net/html"
 
+	"repute/web/assets"
+	"repute/web/failure"
 	"repute/web/format"
 )
 
@@ -18,7 +20,7 @@ func render(t *testing.T, name string, body any) (elements []*html.Node) {
 	t.Helper()
 	s := &site{o: Options{Now: time.Now}}
 	var err error
-	if s.assets, err = readAssets(); err != nil {
+	if s.assets, err = assets.Read(files, "static"); err != nil {
 		t.Fatal(err)
 	}
 	templates, err := s.readTemplates()
@@ -144,9 +146,9 @@ func TestExpensivePagesAreAskedForRarely(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"tasks": "3", "runs": "3", "run": "3", "treasury": "15", "operations": "30", "runtime": "30"} {
 		got := ""
-		var body any = guarded{Live: true, Why: &failure{}}
+		var body any = guarded{Live: true, Why: &failure.Text{}}
 		if name == "runtime" {
-			body = runtimePage{guarded: guarded{Live: true, Why: &failure{}}}
+			body = runtimePage{guarded: guarded{Live: true, Why: &failure.Text{}}}
 		}
 		for _, n := range render(t, name, body) {
 			if attr(n, "id") == "work" {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"repute/web/failure"
 )
 
 // runtimeRow is an agent that runs here.
@@ -51,7 +53,7 @@ type runtimePage struct {
 	// Asked is the agent whose address was or can be asked; empty for none.
 	Asked  string
 	Remote *remoteRuntime
-	Away   *failure // why Remote is missing; nil where nothing was asked
+	Away   *failure.Text // why Remote is missing; nil where nothing was asked
 }
 
 // runtime shows agents that run on the database of the index, and the paid work of one of them: the one that the
@@ -68,7 +70,7 @@ func (s *site) runtime(ctx context.Context, p *page) (string, error) {
 	if p.Form != nil && remote.Asked != "" {
 		h, err := ask[struct{ RuntimeHealth *remoteRuntime }](ctx, s, p, "runtime_health", map[string]any{"agent": remote.Asked})
 		if remote.Remote = h.RuntimeHealth; err != nil {
-			why := failureOf(err)
+			why := failure.Of(err)
 			remote.Away, p.Status, p.Retry = &why, why.Status, why.Retry
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"embed"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -17,8 +18,12 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute/internal/httpapi"
+	"repute/web/assets"
 	"repute/web/query"
 )
+
+//go:embed static queries all:templates
+var files embed.FS
 
 // Policy is the content security policy of all pages: their own scripts and styles, no other host, and forms that ask
 // this server only.
@@ -41,7 +46,7 @@ type Options struct {
 // site serves the pages.
 type site struct {
 	o         Options
-	assets    *assets
+	assets    *assets.Set
 	documents query.Documents
 	templates map[string]*template.Template // by the name of the page's file, without extension
 }
@@ -53,7 +58,7 @@ func Mount(o Options) error {
 	}
 	s := &site{o: o}
 	var err error
-	if s.assets, err = readAssets(); err != nil {
+	if s.assets, err = assets.Read(files, "static"); err != nil {
 		return err
 	}
 	if s.documents, err = query.Read(files); err != nil {
@@ -113,7 +118,7 @@ func (s *site) mount() {
 	e.POST(prefix+"/check", s.page(s.check))
 	e.POST(prefix+"/runtime", s.page(s.runtime))
 	s.o.Server.Raw("/assets/:name")
-	e.GET("/assets/:name", s.assets.serve)
+	e.GET("/assets/:name", s.assets.Serve)
 }
 
 // static is a page that asks nothing.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"repute/web/budget"
+	"repute/web/failure"
 	"repute/web/format"
 	"repute/web/query"
 )
@@ -49,13 +51,6 @@ func took(from, to *time.Time) int64 {
 type workReason struct {
 	ID, Effect, Text string
 	Have, Need       *string
-}
-
-// amounts are limits, or what was used of them.
-type amounts struct {
-	Steps, ToolCalls, Writes, RuntimeMs int64
-	GasWei, CostUsd                     *string
-	Tokens                              *int64
 }
 
 // treasuryEvent is an event that a treasury emitted.
@@ -114,8 +109,8 @@ type awaited struct {
 // run is a run with what is stored about it.
 type run struct {
 	runLine
-	Limits  amounts
-	Used    *amounts
+	Limits  budget.Amounts
+	Used    *budget.Amounts
 	Reasons []workReason
 	Cancel  *string
 	Phases  []phase
@@ -168,6 +163,9 @@ type run struct {
 	Events       []treasuryEvent
 	Runs         []runLine
 }
+
+// Budget returns the limits of the run, each with what was used of it.
+func (r run) Budget() []budget.Line { return budget.Lines(r.Limits, r.Used) }
 
 // Root returns the run of the whole task.
 func (r run) Root() runLine {
@@ -256,7 +254,7 @@ func (s *site) run(ctx context.Context, p *page) (string, error) {
 	p.Title = "Run " + format.Short(p.ID)
 	r, err := ask[struct{ Run *run }](ctx, s, p, "run", map[string]any{"id": p.ID})
 	if err == nil && r.Run == nil {
-		return "", errNowhere
+		return "", failure.ErrNowhere
 	}
 	live := err == nil && !(r.Run.Over() && r.Run.Root().Over())
 	p.Body = guard(p, r.Run, live, err)
@@ -294,7 +292,7 @@ type purchases struct {
 // spending is what agents paid by x402, and the treasury or why there is none to show: agents pay without one too.
 type spending struct {
 	Treasury  *treasuryShown
-	Missing   *failure
+	Missing   *failure.Text
 	Purchases *purchases
 }
 
@@ -314,8 +312,8 @@ func (s *site) spending(ctx context.Context, p *page) (out spending, err error) 
 	}
 	out.Purchases = paid.Purchases
 	t, err := ask[struct{ Treasury *treasuryShown }](ctx, s, p, "treasury", map[string]any{})
-	if notServed(err) {
-		f := failureOf(err)
+	if failure.NotServed(err) {
+		f := failure.Of(err)
 		out.Missing, err = &f, nil
 	}
 	out.Treasury = t.Treasury

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -26,6 +25,7 @@ import (
 
 	"repute/agent/capability"
 	"repute/agent/signed"
+	"repute/internal/freeport"
 )
 
 const (
@@ -54,25 +54,20 @@ func localFacilitator(t *testing.T) (url string, settled *atomic.Int64) {
 // startRuntime starts the example and returns its base URL and the address of its key.
 func startRuntime(t *testing.T, node, facilitator string) (string, common.Address) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
+	port := freeport.Port(t)
 	key, err := crypto.GenerateKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(node, runtimeExample)
 	cmd.Env = append(os.Environ(), "AGENT_ID=42", "AGENT_PRIVATE_KEY="+hexutil.Encode(crypto.FromECDSA(key)),
-		"AGENT_REGISTRY_CONTRACT="+registry, "FACILITATOR_URL="+facilitator, fmt.Sprint("AGENT_PORT=", port))
+		"AGENT_REGISTRY_CONTRACT="+registry, "FACILITATOR_URL="+facilitator, "AGENT_PORT="+port)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	base := "http://127.0.0.1:" + port
 	for range 600 {
 		if resp, err := http.Get(base + "/health"); err == nil {
 			_ = resp.Body.Close()

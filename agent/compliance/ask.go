@@ -8,9 +8,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
+
+	"repute/internal/httprule"
 )
 
 // maxAnswer bounds an answer in bytes, maxCapabilities how many of a runtime are asked.
@@ -103,10 +104,10 @@ func (s *suite) ask(ctx context.Context, method, path string, body []byte, h htt
 		if a.err != nil || a.status != http.StatusTooManyRequests {
 			break
 		}
-		seconds, _ := strconv.Atoi(a.header.Get("Retry-After")) // 0 where it is no number
+		wait := httprule.RetryAfter(a.header.Get("Retry-After"), time.Now())
 		select {
 		case <-ctx.Done():
-		case <-time.After(min(maxWait, max(time.Second, time.Duration(seconds)*time.Second))):
+		case <-time.After(min(maxWait, max(time.Second, wait))):
 		}
 		a.err = s.send(ctx, a, method, path, body, h)
 	}

@@ -23,6 +23,7 @@ import (
 
 	"repute"
 	"repute/agent/capability"
+	"repute/internal/httprule"
 )
 
 // MCP calls a tool of an MCP server with the input as its arguments. A structured result is the
@@ -192,11 +193,7 @@ func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), 
 
 // originOf is the scheme, host and port of a URL.
 func originOf(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + httprule.Port(u)
 }
 
 // endpointTransport sends requests to one origin, adds headers to them, and ends answers that are too long.

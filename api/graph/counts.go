@@ -3,6 +3,7 @@ package graph
 import (
 	"time"
 
+	"repute/api/graph/runtimes"
 	"repute/internal/cache"
 	"repute/store"
 	"repute/store/docstats"
@@ -20,7 +21,7 @@ const (
 type counts struct {
 	jobs      *cache.Brief[[]rundb.JobCount]
 	documents *cache.Brief[[]docstats.RankQueue]
-	runtimes  *cache.Brief[[]*runtime]
+	runtimes  *cache.Brief[[]*runtimes.Runtime]
 }
 
 // countsOf returns the counts of a database.
@@ -29,7 +30,7 @@ func countsOf(db *store.DB) *counts {
 		return &counts{
 			jobs:      cache.NewBrief[[]rundb.JobCount]("the count of jobs", countsKept, countsLimit),
 			documents: cache.NewBrief[[]docstats.RankQueue]("the count of documents", countsKept, countsLimit),
-			runtimes:  cache.NewBrief[[]*runtime]("the list of runtimes", countsKept, countsLimit),
+			runtimes:  cache.NewBrief[[]*runtimes.Runtime]("the list of runtimes", countsKept, countsLimit),
 		}
 	})
 }

@@ -26,6 +26,7 @@ import (
 	"repute/api/answers"
 	"repute/api/feed"
 	"repute/api/wire"
+	"repute/api/wire/provenance"
 	"repute/internal/httpapi"
 )
 
@@ -93,7 +94,7 @@ func Mount(server *httpapi.Server, x *answers.Index, o Options) (*Endpoint, erro
 // parseSchema fails where schema and resolvers do not match.
 func parseSchema(sdl string, server *httpapi.Server, x *answers.Index, o Options) (*graphql.Schema, error) {
 	guard := panicGuard{server}
-	attacks, err := readAttacks(repute.AttackReport)
+	attacks, err := provenance.ReadAttacks(repute.AttackReport)
 	if err != nil {
 		return nil, err
 	}

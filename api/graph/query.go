@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/api/answers"
 	"repute/api/wire"
+	"repute/api/wire/provenance"
 	"repute/internal/httpapi"
 	"repute/store/query"
 )
@@ -16,7 +17,7 @@ import (
 type queryResolver struct {
 	index   *answers.Index
 	options Options
-	attacks *attackReport
+	attacks *provenance.AttackReport
 }
 
 // pageInfo is where a connection stopped.

@@ -3,54 +3,29 @@ package graph
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"time"
-	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/api/wire"
+	"repute/api/wire/provenance"
 	"repute/store/rootdb"
 	"repute/store/scoredb"
 )
 
-// shownInput bounds an input of scores that is shown as text, in bytes.
-const shownInput = 256 << 10
-
-// rootSet is a set of roots of a chain.
-type rootSet struct {
-	ChainID wire.Long
-	Name    string
-	Roots   wire.Long
-}
-
 // RootSets lists the sets of roots.
-func (q *queryResolver) RootSets(ctx context.Context) ([]rootSet, error) {
+func (q *queryResolver) RootSets(ctx context.Context) ([]provenance.RootSet, error) {
 	if err := charge(ctx, readCost); err != nil {
 		return nil, err
 	}
 	list, err := rootdb.RootSets(ctx, q.index.DB)
-	return wire.Each(list, func(s rootdb.RootSet) rootSet {
-		return rootSet{wire.Long(s.ChainID), s.Name, wire.Long(s.Roots)}
-	}), err
-}
-
-// root is an address that is trusted by configuration.
-type root struct {
-	Address  wire.Address
-	Weight   float64
-	Reason   string
-	Reviewed bool
-	Expires  *wire.Time
-	Expired  bool
+	return wire.Each(list, provenance.EncodeRootSet), err
 }
 
 // rootConnection is a page of the roots of a set.
 type rootConnection struct {
-	Nodes    []root
+	Nodes    []provenance.Root
 	PageInfo pageInfo
 }
 
@@ -78,7 +53,7 @@ func (q *queryResolver) Roots(ctx context.Context, args struct {
 	if err != nil {
 		return nil, err
 	}
-	out := &rootConnection{Nodes: []root{}}
+	out := &rootConnection{Nodes: []provenance.Root{}}
 	for _, r := range list {
 		switch {
 		case r.Address.Cmp(after) <= 0 && after != (common.Address{}):
@@ -86,28 +61,15 @@ func (q *queryResolver) Roots(ctx context.Context, args struct {
 			out.PageInfo = pageInfo{true, wire.OrNull(string(out.Nodes[size-1].Address))}
 			return out, nil
 		default:
-			out.Nodes = append(out.Nodes, encodeRoot(&r))
+			out.Nodes = append(out.Nodes, provenance.EncodeRoot(&r))
 		}
 	}
 	return out, nil
 }
 
-// encodeRoot writes a root.
-func encodeRoot(r *repute.TrustRoot) root {
-	return root{Address: wire.AddressOf(r.Address), Weight: float64(r.Weight) / repute.RootUnit, Reason: r.Reason,
-		Reviewed: r.Class == repute.ReviewedWriter, Expires: wire.EncodeTime(r.Expires),
-		Expired: !r.Expires.IsZero() && !time.Now().Before(r.Expires)}
-}
-
-// scoreInput is an input that scores name by its hash.
-type scoreInput struct {
-	SHA256 wire.Hash
-	Size   wire.Long
-	Text   *string
-}
-
 // ScoreInput reads an input of scores; nil where it is not kept.
-func (q *queryResolver) ScoreInput(ctx context.Context, args struct{ SHA256 wire.Hash }) (*scoreInput, error) {
+func (q *queryResolver) ScoreInput(ctx context.Context, args struct{ SHA256 wire.Hash }) (*provenance.ScoreInput,
+	error) {
 	var hash common.Hash
 	if err := hash.UnmarshalText([]byte(args.SHA256)); err != nil {
 		return nil, repute.Invalid("sha256", "is no hash", "0x and 64 hex digits")
@@ -122,46 +84,10 @@ func (q *queryResolver) ScoreInput(ctx context.Context, args struct{ SHA256 wire
 	if err != nil {
 		return nil, err
 	}
-	out := &scoreInput{SHA256: wire.Hash(hash.Hex()), Size: wire.Long(len(body))}
-	if len(body) <= shownInput && utf8.Valid(body) {
-		text := string(body)
-		out.Text = &text
-	}
-	return out, nil
-}
-
-// attackReport is what attacks on scores reached when they were measured.
-type attackReport struct {
-	Params     string
-	ParamsHash wire.Hash
-	Targets    []attackTarget
-}
-
-// attackTarget is a measured value with the limit that it must keep.
-type attackTarget struct {
-	Name         string
-	Value, Limit float64
-	// Bound is max where the value must be no more than the limit, and min where it must be no less.
-	Bound, Unit string
-	Ok          bool
-}
-
-// readAttacks reads the report of the release.
-func readAttacks(raw []byte) (*attackReport, error) {
-	var r struct {
-		Config struct {
-			Params     string
-			ParamsHash wire.Hash `json:"params_hash"`
-		}
-		Targets []attackTarget
-	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, fmt.Errorf("report of attacks: %w", err)
-	}
-	return &attackReport{r.Config.Params, r.Config.ParamsHash, r.Targets}, nil
+	return provenance.EncodeScoreInput(hash, body), nil
 }
 
 // Attacks returns what attacks reached.
-func (q *queryResolver) Attacks(ctx context.Context) (*attackReport, error) {
+func (q *queryResolver) Attacks(ctx context.Context) (*provenance.AttackReport, error) {
 	return q.attacks, charge(ctx, readCost)
 }

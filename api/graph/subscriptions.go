@@ -14,6 +14,7 @@ import (
 
 	"repute"
 	"repute/api/answers"
+	"repute/api/graph/socket"
 	"repute/api/wire"
 	"repute/api/wire/push"
 	"repute/internal/httpapi"
@@ -179,7 +180,7 @@ type place struct {
 
 // begin checks the arguments of a subscription. repute.ErrGone, which names the oldest cursor, for one that is too old.
 func (s *subscriptionResolver) begin(ctx context.Context, f *changesFilter) (p place, err error) {
-	if socketOf(ctx) == nil {
+	if socket.Of(ctx) == nil {
 		return p, repute.Invalid("query", "is a subscription", "open a WebSocket with the protocol graphql-transport-ws")
 	}
 	if err := charge(ctx, subscriptionCost); err != nil {
@@ -201,7 +202,7 @@ func (s *subscriptionResolver) begin(ctx context.Context, f *changesFilter) (p p
 // accepts no event for too long, it closes the connection with a code that says why. Nothing is buffered for a client.
 func follow[E any](ctx context.Context, s *subscriptionResolver, p place, event func(*store.Change) (*E, error)) <-chan *E {
 	out := make(chan *E)
-	conn := socketOf(ctx)
+	conn := socket.Of(ctx)
 	send := func(c *store.Change) error {
 		e, err := event(c)
 		if err != nil || e == nil {
@@ -238,12 +239,12 @@ func follow[E any](ctx context.Context, s *subscriptionResolver, p place, event 
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errSlow):
-			conn.close(closeSlow, "events were not read in time: continue after the last cursor")
+			conn.End(socket.Slow, "events were not read in time: continue after the last cursor")
 		case errors.Is(err, repute.ErrGone):
-			conn.close(closeGone, "the next changes are no longer kept: read the state again")
+			conn.End(socket.Gone, "the next changes are no longer kept: read the state again")
 		default:
 			s.o.log.WarnContext(ctx, "a subscription ends because changes cannot be read", "error", err)
-			conn.close(closeFailed, "changes cannot be read now")
+			conn.End(socket.Failed, "changes cannot be read now")
 		}
 		<-ctx.Done() // a closed channel would end the subscription as if it was complete
 	}()

@@ -188,7 +188,10 @@ func (d *Deliverer) work(ctx context.Context, stop context.CancelFunc, v *delive
 	var renewing sync.WaitGroup
 	defer renewing.Wait()
 	defer stop()
-	renewing.Go(func() { d.renew(ctx, stop, v.lease) })
+	renewing.Go(func() {
+		_ = d.db.KeepRenewed(ctx, v.lease, leaseTTL) // without the lease the work ends, whatever the reason
+		stop()
+	})
 	err := v.follow(ctx)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errDisabled), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFenced):
@@ -199,24 +202,6 @@ func (d *Deliverer) work(ctx context.Context, stop context.CancelFunc, v *delive
 	default:
 		if err != nil && !errors.Is(err, errDisabled) {
 			d.o.Log.WarnContext(ctx, "a webhook waits", "webhook", v.w.ID, "error", err)
-		}
-	}
-}
-
-// renew keeps the lease, and calls stop when it is lost.
-func (d *Deliverer) renew(ctx context.Context, stop context.CancelFunc, l store.Lease) {
-	defer stop()
-	last := time.Now()
-	for {
-		repute.Pause(ctx, leaseTTL/3)
-		if ctx.Err() != nil {
-			return
-		}
-		switch err := d.db.Renew(ctx, l, leaseTTL); {
-		case err == nil:
-			last = time.Now()
-		case errors.Is(err, repute.ErrFenced), time.Since(last) > leaseTTL:
-			return
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"repute/api/wire"
 	"repute/api/wire/push"
+	"repute/internal/httprule"
 	"repute/store/webhookdb"
 )
 
@@ -66,7 +67,7 @@ func (d *Deliverer) send(ctx context.Context, w *webhookdb.Webhook, id string, b
 	}
 	defer res.Body.Close()
 	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer) // the status is the answer
-	a := answer{status: res.StatusCode, retryAfter: retryAfter(res.Header.Get("Retry-After"), now)}
+	a := answer{status: res.StatusCode, retryAfter: httprule.RetryAfter(res.Header.Get("Retry-After"), now)}
 	if !a.accepted() {
 		a.reason = fmt.Sprintf("it answered %d", a.status)
 	}
@@ -106,17 +107,6 @@ func reasonOf(err error) string {
 		return told.Err.Error()
 	}
 	return "the request failed"
-}
-
-// retryAfter reads the header of that name: seconds or a date; 0 for anything else.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(header); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
 }
 
 // Test sends a message of kind TestKind to a webhook, also to a disabled one, once and outside of the order of changes.

@@ -15,6 +15,7 @@ import (
 	"repute"
 	"repute/api/wire"
 	"repute/devnet"
+	"repute/internal/freeport"
 	"repute/internal/pg"
 	"repute/internal/population"
 	"repute/store"
@@ -54,12 +55,12 @@ func newDemo(o options) (*demo, error) {
 // freeAddress replaces port 0 of an address by one that is free. repute.ErrInvalid when nothing
 // can listen there.
 func freeAddress(address string) (string, error) {
-	l, err := net.Listen("tcp", address)
+	free, err := freeport.Of(address)
 	if err != nil {
 		return "", repute.Invalid("listen", err.Error(),
 			"give --listen a free host:port, such as 127.0.0.1:0; with make: ARGS='--listen 127.0.0.1:0'")
 	}
-	return l.Addr().String(), l.Close()
+	return free, nil
 }
 
 // run starts the parts from the bottom up and takes them down in reverse.

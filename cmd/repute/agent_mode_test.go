@@ -18,6 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute/devnet"
+	"repute/internal/freeport"
 	"repute/internal/pgtest"
 )
 
@@ -47,7 +48,7 @@ func newRatedAgent(t *testing.T) *ratedAgent {
 	if _, err := b.Mine(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dir, listen, c := t.TempDir(), freeAddress(t), chain.Chain()
+	dir, listen, c := t.TempDir(), freeport.Address(t), chain.Chain()
 	a := &ratedAgent{chain: chain, index: "http://" + listen, database: pgtest.New(t), file: filepath.Join(dir, "agent.yaml"),
 		policy: filepath.Join(dir, "policy.json")}
 	indexed, key, roots := pgtest.New(t), filepath.Join(dir, "key"), ""
@@ -119,7 +120,7 @@ func (a *ratedAgent) rate(t *testing.T, good int) {
 // serve starts a process that serves the agent, and returns its base URL.
 func (a *ratedAgent) serve(t *testing.T, more ...string) (url string, cmd *exec.Cmd, says *bytes.Buffer) {
 	t.Helper()
-	listen := freeAddress(t)
+	listen := freeport.Address(t)
 	text, err := os.ReadFile(a.file)
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute/contracts"
+	"repute/internal/freeport"
 	"repute/internal/pgtest"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/standard"
@@ -35,8 +36,8 @@ import (
 // process that answers is another one than that which runs tasks.
 func TestAgentNew(t *testing.T) {
 	t.Parallel()
-	listen, database := freeAddress(t), pgtest.New(t)
-	goAgent, pyAgent := freeAddress(t), freeAddress(t)
+	listen, database := freeport.Address(t), pgtest.New(t)
+	goAgent, pyAgent := freeport.Address(t), freeport.Address(t)
 	file, rules := filepath.Join(t.TempDir(), "repute.yaml"), filepath.Join(t.TempDir(), "policy.yaml")
 	text := fmt.Sprintf("database: %q\nlisten: %s\norchestrator: {development: true, agent_hosts: [%q, %q], tokens: {ann: %q}, policy: %q}\n",
 		database, listen, goAgent, pyAgent, strings.Repeat("t", 32), rules)

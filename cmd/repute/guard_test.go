@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"repute/internal/freeport"
 	"repute/internal/pgtest"
 )
 
@@ -26,7 +27,7 @@ func TestGuardInFrontOfEveryRoute(t *testing.T) {
 	if err != nil || f.Close() != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	_, out := child(t, "serve", "--config", config, "--roles", "indexer,api,orchestrator", "--listen", address)
 	eventually(t, "http://"+address+"/agents", 200, "items", out)
 	send := func(method, path, host string, header ...string) (int, string) {
@@ -86,7 +87,7 @@ func TestGuardInFrontOfAgents(t *testing.T) {
 	}{{"reporter", "", nil}, {"gopher", "go", []string{}}, {"snake", "python3", []string{"--remote"}}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			what, address := c.name, freeAddress(t)
+			what, address := c.name, freeport.Address(t)
 			if c.needs != "" {
 				if _, err := exec.LookPath(c.needs); err != nil {
 					t.Skip(err)

@@ -17,6 +17,7 @@ import (
 
 	"repute/api/wire"
 	"repute/api/wire/push"
+	"repute/internal/freeport"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 )
@@ -161,7 +162,7 @@ func TestChangesThroughKills(t *testing.T) {
 	for agent := range uint64(3) {
 		chain.Mine(chain.Register(agent, rpctest.Account(1), "data:,first"))
 	}
-	listen, database := freeAddress(t), pgtest.New(t)
+	listen, database := freeport.Address(t), pgtest.New(t)
 	config := filepath.Join(t.TempDir(), "repute.yaml")
 	text := fmt.Sprintf("database: %q\nlisten: %s\nroles: [indexer, api]\nrate: -1\nchains:\n  - {name: busy, id: 31337, "+
 		"identity: %q, reputation: %q, start_block: 0, rpc: %q}\n", database, listen, chain.Identity, chain.Reputation, chain.URL())

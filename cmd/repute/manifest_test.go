@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/files"
+	"repute/internal/freeport"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/manifest"
@@ -166,7 +167,7 @@ func TestManifestCheckAgent(t *testing.T) {
 	c.Mine(c.Register(0, rpctest.Account(1), ""),
 		c.Register(1, rpctest.Account(2), "data:,"+fmt.Sprintf(goodRegistration, registry)),
 		c.Register(2, rpctest.Account(2), "data:,"+fmt.Sprintf(goodRegistration, registry)))
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	config := configure(t, c, pgtest.New(t))
 	_, out := child(t, "serve", "--config", config, "--roles", "indexer,documents,api", "--listen", address)
 	for _, id := range []string{"1", "2"} {

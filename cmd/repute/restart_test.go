@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"repute/internal/freeport"
 	"repute/internal/pgtest"
 )
 
@@ -22,7 +23,7 @@ func TestStatusTellsOfRestarts(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	address, other := freeAddress(t), freeAddress(t)
+	address, other := freeport.Address(t), freeport.Address(t)
 	data := filepath.Join(dir, "data")
 	cmd, out := child(t, "serve", "--roles", "api", "--data-dir", data, "--listen", address)
 	eventually(t, "http://"+address+"/status", 200, `"database":{"restarts":0}`, out)

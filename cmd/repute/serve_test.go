@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,20 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"repute/internal/freeport"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 )
-
-// freeAddress finds a port that nobody listens on right now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // fetch gets a page; code 0 means that nobody answered.
 func fetch(t *testing.T, url string) (code int, body string) {
@@ -76,7 +65,7 @@ func TestWrongChainBehindTheURL(t *testing.T) {
 		!strings.Contains(out.String(), "chain 5") {
 		t.Errorf("exit code %d (%v), says %s; want 2 naming both ids", code, err, out)
 	}
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	_, out = child(t, "serve", "--config", configure(t, c, pgtest.New(t)), "--roles", "indexer,api", "--listen", address)
 	eventually(t, "http://"+address+"/readyz", 503, "serves chain 5, configured is 31337", out)
 	eventually(t, "http://"+address+"/healthz", 200, "", out)
@@ -85,7 +74,7 @@ func TestWrongChainBehindTheURL(t *testing.T) {
 func TestNodeAwayAtStart(t *testing.T) {
 	c := small(t)
 	c.GoDark(true)
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	cmd, out := child(t, "serve", "--config", configure(t, c, pgtest.New(t)), "--roles", "indexer,documents,api",
 		"--listen", address)
 	eventually(t, "http://"+address+"/healthz", 200, "", out)
@@ -192,7 +181,7 @@ func TestDatabaseRefusesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong.User = url.UserPassword("nobody", "wrong")
-	for _, args := range [][]string{{"status", "--database-url", "postgres://" + freeAddress(t) + "/x"},
+	for _, args := range [][]string{{"status", "--database-url", "postgres://" + freeport.Address(t) + "/x"},
 		{"serve", "--roles", "documents", "--database-url", wrong.String()}} {
 		var errs bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -282,7 +271,7 @@ func TestServeChecksBeforeItMakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, _, stderr := tool(t, "serve", "--config", path, "--data-dir", dir, "--roles", "orchestrator,api", "--listen",
-			freeAddress(t))
+			freeport.Address(t))
 		if _, err := os.Stat(dir); code != 2 || !strings.Contains(stderr, says) || !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: exit code %d, %s; the data directory: %v", says, code, stderr, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"repute/devnet"
+	"repute/internal/freeport"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 )
@@ -120,7 +121,7 @@ func TestServeUntilBlock(t *testing.T) {
 		t.Errorf("stopped at block %d, want 4", at)
 	}
 	mustRun(t, "serve", "--until-block", "2", "--config", configure(t, c, database)) // reached long ago
-	mustRun(t, "serve", "--once", "--roles", "indexer,documents,api", "--listen", freeAddress(t), "--config",
+	mustRun(t, "serve", "--once", "--roles", "indexer,documents,api", "--listen", freeport.Address(t), "--config",
 		configure(t, c, database))
 	if at := cursor(t, db); at != c.Head().Number() {
 		t.Errorf("stopped at block %d, the head is %d", at, c.Head().Number())

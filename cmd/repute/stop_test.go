@@ -13,13 +13,14 @@ import (
 
 	"repute"
 	"repute/cmd/repute/internal/cli"
+	"repute/internal/freeport"
 	"repute/internal/pgtest"
 	"repute/store/query"
 )
 
 // While a request keeps the first Ctrl-C waiting, the second one ends the process.
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	cmd, out := child(t, "serve", "--roles", "api", "--database-url", pgtest.New(t), "--listen", address)
 	eventually(t, "http://"+address+"/healthz", 200, "", out)
 	conn, err := net.Dial("tcp", address)

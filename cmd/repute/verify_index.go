@@ -165,15 +165,7 @@ func hold(ctx context.Context, db *store.DB, chainID uint64) (lease store.Lease,
 	renewing, cancel := context.WithCancel(ctx)
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		for tick := time.NewTicker(verifyLease / 4); ; {
-			select {
-			case <-renewing.Done():
-				tick.Stop()
-				return
-			case <-tick.C:
-				_ = db.Renew(renewing, lease, verifyLease) // every write checks whether it is still ours
-			}
-		}
+		_ = db.KeepRenewed(renewing, lease, verifyLease) // every write checks whether it is still ours
 	})
 	return lease, func() {
 		cancel()

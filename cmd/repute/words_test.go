@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"repute/internal/freeport"
 	"repute/internal/pgtest"
 )
 
@@ -33,7 +34,7 @@ func TestDatabaseAwayIsOneLine(t *testing.T) {
 // A service says when it starts that Redis is away, once, and /status and the metric
 // do too.
 func TestRedisAway(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	cmd, out := child(t, "serve", "--roles", "api", "--database-url", pgtest.New(t), "--redis-url",
 		"redis://127.0.0.1:1/0", "--listen", address)
 	eventually(t, "http://"+address+"/status", 200, `"redis":"away"`, out)

@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/trust"
+	"repute/trust/accountable"
 	"repute/trust/graph"
 	"repute/trust/rating"
 )
@@ -163,7 +164,7 @@ func (s *washing) platformCase() GuardCase {
 	}
 	acted := s.penalties(func(e *trust.Evidence, first uint64) {
 		handed(e, first)
-		e.Actions = []trust.Action{{Block: first - 1, By: Address(s.old)}}
+		e.Actions = []accountable.Action{{Block: first - 1, By: Address(s.old)}}
 	})
 	idle := s.penalties(func(e *trust.Evidence, first uint64) {
 		handed(e, first)
@@ -211,7 +212,7 @@ func (s *washing) listedCase() GuardCase {
 	given := func(e *trust.Evidence, first uint64) {
 		give(e, s.next, first+badRatings, 199*secondsDay)
 		e.Named = []common.Address{Address(s.next + 6), Address(s.next + 7)}
-		_, e.Actions = trust.ReadActions([]trust.OwnerEvent{
+		_, e.Actions = accountable.ReadActions([]accountable.OwnerEvent{
 			{Kind: repute.KindRegistered, To: Address(s.old)},
 			{Block: first + badRatings, Kind: repute.KindTransfer, From: Address(s.old), To: Address(s.next)},
 			{Block: first + badRatings + 1, Kind: repute.KindApproval, From: Address(s.next), To: Address(s.next + 6)},
@@ -228,7 +229,7 @@ func (s *washing) movedCase() GuardCase {
 	moved := s.penalties(func(e *trust.Evidence, first uint64) {
 		e.Tenures[0].Wallet = Address(s.next)
 		give(e, s.next, first, 100*secondsDay)
-		e.Actions = []trust.Action{{Block: first, By: Address(s.next)}}
+		e.Actions = []accountable.Action{{Block: first, By: Address(s.next)}}
 	})
 	c := s.judge(GuardCase{Accountable: "owner that moved the bad one to its own wallet before the ratings",
 		Bystander: "owner that moved a praised one to its own wallet"}, moved, trust.Evidence{Owner: Address(s.old)},
@@ -248,11 +249,11 @@ func (s *washing) strawmanCase() GuardCase {
 	bad := s.engine.scorer.Score(half)
 	before := s.penalties(func(e *trust.Evidence, first uint64) {
 		give(e, s.next, first+badRatings/2, 200*secondsDay-60)
-		e.Actions = []trust.Action{{Block: first + badRatings/2 - 1, By: Address(s.next)}}
+		e.Actions = []accountable.Action{{Block: first + badRatings/2 - 1, By: Address(s.next)}}
 	})
 	sold := s.penalties(func(e *trust.Evidence, first uint64) {
 		give(e, s.next, first-1, 200*secondsDay-60)
-		e.Actions = []trust.Action{{Block: first - 1, By: Address(s.next)}}
+		e.Actions = []accountable.Action{{Block: first - 1, By: Address(s.next)}}
 	})
 	return s.judge(GuardCase{Accountable: "owner that gave it away after half of the ratings to one that acts for it",
 		Bystander: "owner that gave one away before the ratings to one that acts for it", Bad: points(bad.Score)}, before,

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"repute/internal/bench/harness"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"repute/devnet"
+	"repute/internal/freeport"
 )
 
 // FollowOptions say what Follow measures.
@@ -132,7 +132,7 @@ func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m Foll
 		return m, err
 	}
 	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
-	address, err := freeAddress(ctx)
+	address, err := freeport.Of("127.0.0.1:0")
 	if err != nil {
 		return m, err
 	}
@@ -252,15 +252,6 @@ func (f *follow) measure(ctx context.Context, w *watch) (m FollowMeasurements, e
 	m = w.measurements()
 	m.Blocks, m.Events = f.o.Blocks, f.o.Blocks*f.o.PerSecond
 	return m, nil
-}
-
-func freeAddress(ctx context.Context) (string, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // configure writes the product's configuration.

@@ -21,6 +21,7 @@ import (
 	"repute/mcp"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/control/workgraph"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/tasks"
 	"repute/policy"
@@ -148,7 +149,7 @@ func (o *options) handler(t *testing.T) http.Handler {
 	if o.pages == nil {
 		o.pages = o.DB
 	}
-	tasks := control.NewReader(o.pages, o.Operator, o.PrivateReads)
+	tasks := workgraph.New(o.pages, o.Operator, o.PrivateReads)
 	_, err = api.New(api.Options{Server: server, DB: o.pages, Tools: o.served, Work: tasks, Treasury: tasks})
 	ok(t, err)
 	_, err = control.New(o.Options)

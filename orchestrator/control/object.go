@@ -60,6 +60,11 @@ func summaryOf(raw json.RawMessage) (*RunSummary, error) {
 	return &RunSummary{s.Text, rest.OrEmpty(s.KeyActions), rest.OrEmpty(s.Receipts), rest.OrEmpty(s.Warnings)}, nil
 }
 
+// VerificationOf decodes the stored result of the phase verify; nil if none is stored.
+func VerificationOf(raw json.RawMessage) (*standard.Verification, error) {
+	return stored[*standard.Verification](raw)
+}
+
 // reasonsOf reads stored reasons.
 func reasonsOf(raw json.RawMessage) ([]policy.Reason, error) {
 	out, err := stored[[]policy.Reason](raw)

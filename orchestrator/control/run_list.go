@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,8 @@ import (
 	"time"
 
 	"repute"
-	"repute/api/wire"
-	"repute/api/wire/work"
 	"repute/internal/httpapi"
 	"repute/orchestrator/control/rest"
-	"repute/store"
 	"repute/store/rundb"
 )
 
@@ -109,7 +107,7 @@ func (c *Control) listRuns(ctx context.Context, in *runsInput) (*rest.Answer[Run
 	if err != nil {
 		return nil, err
 	}
-	list, next := cutRuns(list, size)
+	list, next := CutRuns(list, size)
 	details, err := rundb.DetailsOf(ctx, c.db, list)
 	if err != nil {
 		return nil, err
@@ -121,9 +119,9 @@ func (c *Control) listRuns(ctx context.Context, in *runsInput) (*rest.Answer[Run
 	return rest.Say(&out), nil
 }
 
-// cutRuns returns the first runs, which were read with one more than size, and the cursor of the next page, empty at the
+// CutRuns returns the first runs, which were read with one more than size, and the cursor of the next page, empty at the
 // end.
-func cutRuns(list []repute.Run, size int) (page []repute.Run, next string) {
+func CutRuns(list []repute.Run, size int) (page []repute.Run, next string) {
 	if len(list) <= size {
 		return list, ""
 	}
@@ -133,7 +131,7 @@ func cutRuns(list []repute.Run, size int) (page []repute.Run, next string) {
 // listedRun converts a run into its form in the list of all runs.
 func listedRun(r *repute.Run, d rundb.RunDetails) ListedRun {
 	out := ListedRun{RunLine: lineOnWire(r), TaskID: r.Task, Root: r.Root, Goal: r.Goal, Phase: r.Phase.String(),
-		PaidUSD: d.Purchases.String(), PaidWei: orZero(d.Native), Trust: d.Trust, Verified: d.Verified,
+		PaidUSD: d.Purchases.String(), PaidWei: cmp.Or(d.Native, "0"), Trust: d.Trust, Verified: d.Verified,
 		CreatedAt: r.Created, StartedAt: rest.OptionalTime(r.Started), EndedAt: rest.OptionalTime(r.Ended)}
 	if d.LastCall != nil {
 		call := receiptOnWire(*d.LastCall)
@@ -146,52 +144,4 @@ func listedRun(r *repute.Run, d rundb.RunDetails) ListedRun {
 func lineOnWire(r *repute.Run) RunLine {
 	return RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status, Awaiting: r.Awaiting,
 		Attempt: r.Attempt, Error: r.Error}
-}
-
-// AgentRuns returns a page of the runs of each agent on the chain, the newest first, with two statements for all of them.
-func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first int, after string) ([]work.AgentRunPage, error) {
-	if err := r.permit(ctx); err != nil {
-		return nil, err
-	}
-	var f rundb.RunFilter
-	var err error
-	if f.Before, f.BeforeID, err = rest.ReadCursor(after); err != nil {
-		return nil, err
-	}
-	return agentRuns(ctx, r.db, agents, f, first)
-}
-
-// agentRuns reads the pages of AgentRuns.
-func agentRuns(ctx context.Context, db *store.DB, agents []repute.AgentID, f rundb.RunFilter, first int) ([]work.AgentRunPage,
-	error) {
-	lists, err := rundb.AgentRuns(ctx, db, wire.Each(agents, func(id repute.AgentID) repute.AgentRef {
-		return repute.AgentRef{ChainID: id.ChainID, Registry: &id.Registry, TokenID: id.TokenID}
-	}), f, first+1)
-	if err != nil {
-		return nil, err
-	}
-	pages, all := make([]work.AgentRunPage, len(lists)), []repute.Run{}
-	for i := range lists {
-		lists[i], pages[i].Next = cutRuns(lists[i], first)
-		all = append(all, lists[i]...)
-	}
-	details, err := rundb.DetailsOf(ctx, db, all)
-	if err != nil {
-		return nil, err
-	}
-	for i, list := range lists {
-		pages[i].Nodes = wire.Each(list, func(r repute.Run) work.AgentRun { return agentRunInGraph(r, details[r.ID]) })
-	}
-	return pages, nil
-}
-
-// agentRunInGraph converts a run into its form in the list of an agent.
-func agentRunInGraph(r repute.Run, d rundb.RunDetails) work.AgentRun {
-	out := work.AgentRun{RunLine: lineInGraph(r), PaidUsd: wire.Decimal(d.Purchases.String()),
-		PaidWei: wire.BigInt(orZero(d.Native)), Trust: wire.OrNull(d.Trust), Verified: d.Verified}
-	if d.LastCall != nil {
-		call := receiptInGraph(*d.LastCall)
-		out.LastCall = &call
-	}
-	return out
 }

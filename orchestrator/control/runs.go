@@ -148,10 +148,10 @@ func (c *Control) getRun(ctx context.Context, in *rest.IDInput) (*rest.Answer[Ru
 }
 
 // Run returns a run with everything that is stored about it. repute.ErrNotFound if there is none.
-func (c *Control) Run(ctx context.Context, id string) (Run, error) { return readRun(ctx, c.db, id) }
+func (c *Control) Run(ctx context.Context, id string) (Run, error) { return ReadRun(ctx, c.db, id) }
 
-// readRun returns a run with everything that is stored about it. repute.ErrNotFound if there is none.
-func readRun(ctx context.Context, db *store.DB, id string) (Run, error) {
+// ReadRun is Control.Run of a database.
+func ReadRun(ctx context.Context, db *store.DB, id string) (Run, error) {
 	if err := rest.Known("run", id); err != nil {
 		return Run{}, err
 	}

@@ -85,7 +85,8 @@ type RetryFrom struct {
 	From string `json:"from,omitempty" enum:"discover,plan,trust,policy,dry_run,execute,verify,summarize" doc:"the phase that failed when absent"`
 }
 
-type tasksInput struct {
+// TasksInput selects a page of tasks, the newest first.
+type TasksInput struct {
 	Status      string         `query:"status" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
 	Coordinator string         `query:"coordinator" doc:"slug"`
 	Awaiting    string         `query:"awaiting" enum:"approval" doc:"approval: those about which a person must decide"`
@@ -206,13 +207,13 @@ func encoded(v any) json.RawMessage {
 }
 
 // listTasks serves GET /v1/tasks, newest first.
-func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*rest.Answer[TaskList], error) {
-	out, err := tasksOf(ctx, c.db, in)
+func (c *Control) listTasks(ctx context.Context, in *TasksInput) (*rest.Answer[TaskList], error) {
+	out, err := Tasks(ctx, c.db, in)
 	return rest.Say(&out), err
 }
 
-// tasksOf returns a page of tasks.
-func tasksOf(ctx context.Context, db *store.DB, in *tasksInput) (out TaskList, err error) {
+// Tasks returns a page of the tasks of a database. repute.ErrInvalid names the wrong member of in.
+func Tasks(ctx context.Context, db *store.DB, in *TasksInput) (out TaskList, err error) {
 	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
 		return out, err

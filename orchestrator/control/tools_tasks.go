@@ -61,7 +61,7 @@ func (c *Control) addTaskTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[tasksTool, TaskList]{Name: "openfi_list_tasks",
 			Description: "Lists tasks, newest first. Next: openfi_list_runs; where awaiting is set, openfi_get_run of its runId.",
 			Do: rest.Private(c.router, func(ctx context.Context, in tasksTool) (TaskList, error) {
-				return rest.Body(c.listTasks(ctx, &tasksInput{in.Status, in.Coordinator, in.Awaiting, httpapi.Number(rest.Text(in.Limit)),
+				return rest.Body(c.listTasks(ctx, &TasksInput{in.Status, in.Coordinator, in.Awaiting, httpapi.Number(rest.Text(in.Limit)),
 					in.Cursor}))
 			})}),
 		mcp.Add(s, mcp.Tool[TaskTool, Task]{Name: "openfi_list_runs",

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/internal/freeport"
 	"repute/orchestrator"
 	"repute/orchestrator/outbound"
 	"repute/orchestrator/remote"
@@ -49,15 +49,12 @@ func TestTypeScriptExample(t *testing.T) {
 
 // testExample starts an example agent and asks it everything that a run asks.
 func testExample(t *testing.T, slug, program, source string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	port := l.Addr().(*net.TCPAddr).Port
-	ok(t, l.Close())
-	cmd := exec.Command(program, source, fmt.Sprint(port))
+	port := freeport.Port(t)
+	cmd := exec.Command(program, source, port)
 	ok(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	client, _ := watch(t, "")
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	base := "http://127.0.0.1:" + port
 	m := opened(t, base, client)
 	task := standard.Task{ID: "t", Goal: "count", Input: json.RawMessage(`{"url": "https://example.com"}`)}
 	for input, want := range map[string]bool{`{"url": "https://example.com"}`: true, `{}`: false, `"page"`: false} {

@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/accountable"
 	"repute/trust/flow"
 	"repute/trust/rating"
 )
@@ -19,11 +20,11 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *rating.Scales) trust
 		Rows: make([]rating.Row, len(s.Rows))}
 	e.Wallet, e.Tenures = s.Wallet, tenuresOf(s.Holders)
 	e.Since = rating.PresentSince(e.Tenures, w.Graph())
-	events := make([]trust.OwnerEvent, len(s.Events))
+	events := make([]accountable.OwnerEvent, len(s.Events))
 	for i, event := range s.Events {
-		events[i] = trust.OwnerEvent(event)
+		events[i] = accountable.OwnerEvent(event)
 	}
-	e.Registrar, e.Actions = trust.ReadActions(events)
+	e.Registrar, e.Actions = accountable.ReadActions(events)
 	if e.Registrar == (common.Address{}) && len(s.Holders) > 0 {
 		e.Registrar = s.Holders[0].Owner
 	}

@@ -8,10 +8,11 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute/internal/httprule"
 )
 
 // Client sends JSON-RPC over HTTP and decodes answers while they arrive, so that only decoded
@@ -92,7 +93,7 @@ func (t *Client) Send(ctx context.Context, batch []rpc.BatchElem) (int, error) {
 
 // judge decides what an HTTP response means, given the error of decoding its body.
 func (t *Client) judge(resp *http.Response, body *boundedBody, batch []rpc.BatchElem, err error) error {
-	retry := RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	retry := min(httprule.RetryAfter(resp.Header.Get("Retry-After"), time.Now()), maxBackoff*time.Second)
 	var refusal *Refusal
 	var bad *AnswerError
 	switch ok := resp.StatusCode/100 == 2; {
@@ -132,18 +133,6 @@ func (e *StatusError) Error() string {
 		text += ": " + e.Body
 	}
 	return text
-}
-
-// RetryAfter reads the header's seconds, however many, or date.
-func RetryAfter(value string, now time.Time) time.Duration {
-	seconds, err := strconv.ParseUint(value, 10, 64)
-	if err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(seconds, maxBackoff)) * time.Second
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
 }
 
 // boundedBody reads at most max bytes, counts them and keeps the first ones for

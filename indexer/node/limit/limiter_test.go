@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/indexer/node/jsonrpc"
+	"repute/internal/httprule"
 )
 
 func gateOf() *Limiter {
@@ -201,7 +202,7 @@ func TestGateCutsPauses(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := gateOf()
 				g.Others = func() bool { return others }
-				refusal := &jsonrpc.StatusError{Code: 429, Retry: jsonrpc.RetryAfter(header, time.Now())}
+				refusal := &jsonrpc.StatusError{Code: 429, Retry: httprule.RetryAfter(header, time.Now())}
 				if err := g.ask(t, Outcome{Err: refusal, Text: "HTTP status 429"}); err != nil {
 					t.Fatal(err)
 				}

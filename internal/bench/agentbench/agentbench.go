@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"repute/internal/freeport"
 	"repute/x402/facilitator"
 )
 
@@ -139,12 +139,10 @@ func (x *run) targets() []harness.Target {
 
 // begin starts the agent at a free address.
 func (x *run) begin(ctx context.Context, database, facilitator string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	listen, err := freeport.Of("127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	listen := l.Addr().String()
-	_ = l.Close()
 	x.base = "http://" + listen
 	x.args = []string{"agent-worker", "--database-url", database, "--facilitator", facilitator, "--listen", listen}
 	return x.start(ctx)

@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"repute/internal/bench/harness"
+	"repute/internal/freeport"
 	"repute/store"
 )
 
@@ -138,7 +138,7 @@ func (b *bench) run(ctx context.Context, server *harness.Server, measure func(co
 		return err
 	}
 	b.m.FillSeconds = time.Since(start).Seconds()
-	if b.address, err = freeAddress(ctx); err != nil {
+	if b.address, err = freeport.Of("127.0.0.1:0"); err != nil {
 		return err
 	}
 	if b.sink, err = newSink(ctx); err != nil {
@@ -185,15 +185,6 @@ func (b *bench) measure(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// freeAddress returns an address that nothing listens on.
-func freeAddress(ctx context.Context) (string, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // reputation returns the path of an agent's reputation.

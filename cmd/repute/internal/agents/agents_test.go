@@ -74,7 +74,10 @@ payments:
   settler: settler
   tokens: [{asset: "%s", symbol: USDC, decimals: 6, name: USDC, version: "2"}]
 %s
-capabilities:
+` + capabilities
+
+// capabilities are what agents of these tests do, for a free and for a paid one.
+const capabilities = `capabilities:
   - name: echo
     version: 1.0.0
     inputSchema: {type: object, properties: {text: {type: string}}, required: [text]}

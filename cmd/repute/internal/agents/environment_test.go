@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -16,45 +15,23 @@ import (
 
 	agentconfig "repute/agent/config"
 	"repute/agent/signed"
+	"repute/internal/freeport"
 	"repute/internal/paytest"
 	"repute/x402"
 )
 
-// capabilitiesFile says what an agent does. Everything else is left to the environment.
+// capabilitiesFile says what an agent does and takes. Everything else is left to the environment.
 const capabilitiesFile = `profile: {name: echo agent}
 policy: {unsigned: true}
 payments:
   settler: settler
   tokens: [{asset: "%s", symbol: USDC, decimals: 6, name: USDC, version: "2"}]
-capabilities:
-  - name: echo
-    version: 1.0.0
-    inputSchema: {type: object}
-    outputSchema: {type: object}
-    handler: {http: %s}
-  - name: report
-    version: 1.0.0
-    inputSchema: {type: object}
-    outputSchema: {type: object}
-    pricing: {amount: "0.02", currency: USDC}
-    handler: {http: %s}
-`
-
-// freePort is one that nothing listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	ok(t, err)
-	return port
-}
+` + capabilities
 
 // environment sets each variable of section 14 to what the world has, and returns the port and the payee.
 func (w *world) environment(t *testing.T) (port, payee string) {
 	t.Helper()
-	port, payee = freePort(t), common.HexToAddress("0xca5e").Hex()
+	port, payee = freeport.Port(t), common.HexToAddress("0xca5e").Hex()
 	key := w.Account(paytest.PayeeAccount).Key
 	values := map[string]string{"AGENT_ID": "0", "AGENT_PRIVATE_KEY": "0x" + hex.EncodeToString(crypto.FromECDSA(key)),
 		"AGENT_METADATA_URI": "https://agent.example/other.json", "AGENT_REGISTRY_CONTRACT": w.Chain().Identity.Hex(),
@@ -79,7 +56,7 @@ func TestServeByEnvironment(t *testing.T) {
 	if url != "http://127.0.0.1:"+port {
 		t.Errorf("AGENT_PORT %s: it listens on %s", port, url)
 	}
-	res := post(t, url+"/capability/echo", `{}`, nil)
+	res := post(t, url+"/capability/echo", `{"text":"a"}`, nil)
 	response, err := signed.ReadResponse(res.Header)
 	ok(t, err)
 	body, err := io.ReadAll(res.Body)
@@ -87,7 +64,7 @@ func TestServeByEnvironment(t *testing.T) {
 	if by, err := response.Verify(body); err != nil || by != w.Payee() {
 		t.Errorf("AGENT_PRIVATE_KEY: signed by %s, %v", by, err)
 	}
-	if got := post(t, url+"/capability/echo", `{}`, nil).StatusCode; got != http.StatusTooManyRequests {
+	if got := post(t, url+"/capability/echo", `{"text":"a"}`, nil).StatusCode; got != http.StatusTooManyRequests {
 		t.Errorf("AGENT_POLICY_URI: the second free request is answered with %d", got)
 	}
 	d, _, err := x402.DemandOf(post(t, url+"/capability/report", `{}`, nil).Header, nil)

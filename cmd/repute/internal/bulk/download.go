@@ -19,6 +19,7 @@ import (
 
 	"repute"
 	"repute/api/export"
+	"repute/internal/httprule"
 )
 
 const (
@@ -310,8 +311,8 @@ func (d *downloader) refused(res *http.Response) error {
 	case res.StatusCode == http.StatusGone:
 		return fmt.Errorf("%s: %w", text, errGone)
 	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= http.StatusInternalServerError:
-		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After")) // 0 without one
-		return &waitError{fmt.Errorf("%s: %w", text, errAgain), min(time.Duration(seconds)*time.Second, longestWait)}
+		wait := httprule.RetryAfter(res.Header.Get("Retry-After"), time.Now())
+		return &waitError{fmt.Errorf("%s: %w", text, errAgain), min(wait, longestWait)}
 	case res.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("%s: %w", text, repute.ErrNotFound)
 	}

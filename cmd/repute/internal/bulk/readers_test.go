@@ -15,6 +15,7 @@ import (
 
 	"repute/api/export"
 	"repute/cmd/repute/internal/cli"
+	"repute/internal/freeport"
 )
 
 // readers returns the directory with programs of others that read exports. scripts/export.sh makes it.
@@ -77,12 +78,7 @@ func TestDuckDBOfOthers(t *testing.T) {
 // startClickHouse starts the HTTP interface and returns its URL.
 func startClickHouse(t *testing.T, dir string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	_ = l.Close()
+	port := freeport.Port(t)
 	cmd := exec.Command(filepath.Join(dir, "venv/bin/python"), filepath.Join(dir, "clickhouse.py"), port)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"repute/mcp"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/control/workgraph"
 	"repute/orchestrator/intentcall"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/tasks"
@@ -102,8 +103,8 @@ func endTraces(p *sdk.TracerProvider) {
 }
 
 // reader returns what GraphQL reads of tasks, runs and the treasury.
-func (s *Service) reader(h sender) control.Reader {
-	return control.NewReader(s.db, h.operator, s.Config.PrivateReads())
+func (s *Service) reader(h sender) workgraph.Reader {
+	return workgraph.New(s.db, h.operator, s.Config.PrivateReads())
 }
 
 // control adds the routes under /v1 to a server, and their tools to an MCP server.

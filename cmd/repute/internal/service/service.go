@@ -32,8 +32,8 @@ import (
 	"repute/indexer/verify"
 	"repute/internal/httpapi"
 	"repute/mcp"
-	"repute/orchestrator/control"
 	"repute/orchestrator/control/apikeys"
+	"repute/orchestrator/control/workgraph"
 	"repute/resolver/wellknown"
 	"repute/store"
 	"repute/store/query"
@@ -328,7 +328,7 @@ func shared(c *config.Config) (*redis.Client, error) {
 
 // api adds the routes of the index to a server.
 func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Server, intents *finder.Finder,
-	hooks *hooks, tasks control.Reader) error {
+	hooks *hooks, tasks workgraph.Reader) error {
 	reader, err := s.Config.Trust.Reader()
 	if err != nil {
 		return err

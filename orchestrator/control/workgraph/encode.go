@@ -1,4 +1,4 @@
-package control
+package workgraph
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"repute/api/wire/work"
 	"repute/internal/httpapi"
 	"repute/orchestrator/approval"
+	"repute/orchestrator/control"
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/control/treasury"
 	"repute/orchestrator/standard"
@@ -19,7 +20,7 @@ import (
 const shownResult = 4 << 10
 
 // runInGraph converts a run into its form in GraphQL, without what Reader.Run adds.
-func runInGraph(w *Run) (out work.Run, err error) {
+func runInGraph(w *control.Run) (out work.Run, err error) {
 	out = work.Run{Limits: limitsInGraph(&w.Limits), Reasons: reasonsInGraph(w.Reasons), Cancel: wire.OrNull(w.Cancel),
 		Phases: wire.Each(w.Phases, phaseInGraph), Steps: stepsInGraph(w.Steps, w.Plan),
 		Decisions: wire.Each(w.Decisions, decisionInGraph), Approvals: wire.Each(w.Approvals, approvalInGraph),
@@ -78,13 +79,13 @@ func reasonsInGraph(list []policy.Reason) []work.Reason {
 }
 
 // phaseInGraph converts the record of a phase.
-func phaseInGraph(p Phase) work.Phase {
+func phaseInGraph(p control.Phase) work.Phase {
 	return work.Phase{Phase: p.Phase, Status: string(p.Status), Attempt: int32(min(p.Attempt, maxAttempt)),
 		Error: wire.OrNull(p.Error), Started: *wire.EncodeTime(p.Started), Ended: *wire.EncodeTime(p.Ended)}
 }
 
 // stepsInGraph joins the steps of the plan with what came of them. Steps that the plan does not have follow.
-func stepsInGraph(done []Step, plan *Plan) []work.Step {
+func stepsInGraph(done []control.Step, plan *control.Plan) []work.Step {
 	out, known := []work.Step{}, map[string]int{}
 	if plan != nil {
 		for _, s := range plan.Steps {
@@ -106,7 +107,7 @@ func stepsInGraph(done []Step, plan *Plan) []work.Step {
 
 // verificationInGraph reads the stored result of the phase verify; nil if none is stored.
 func verificationInGraph(raw json.RawMessage) (*work.Verification, error) {
-	v, err := stored[*standard.Verification](raw)
+	v, err := control.VerificationOf(raw)
 	if v == nil || err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func verificationInGraph(raw json.RawMessage) (*work.Verification, error) {
 }
 
 // trustInGraph converts a decision of the trust gate.
-func trustInGraph(g *GateDecision) *work.Trust {
+func trustInGraph(g *control.GateDecision) *work.Trust {
 	return &work.Trust{AgentID: wire.OrNull(wire.ID(g.AgentID)), Effect: string(g.Effect), Status: g.Status, Score: g.Score,
 		Low: g.Low, High: g.High, Confidence: g.Confidence, Tier: int32(g.Tier), ValueAtRisk: wire.BigInt(orZero(g.Value)),
 		Policy: wire.Hash(g.Policy), Reasons: reasonsInGraph(g.Reasons), At: *wire.EncodeTime(g.At)}
@@ -131,19 +132,19 @@ func orZero(text string) string {
 }
 
 // decisionInGraph converts a decision.
-func decisionInGraph(d PolicyDecision) work.Decision {
+func decisionInGraph(d control.PolicyDecision) work.Decision {
 	return work.Decision{Number: wire.Long(d.Number), Phase: d.Phase, Kind: string(d.Kind), Subject: d.Subject, Effect: d.Effect,
 		Attempt: int32(min(d.Attempt, maxAttempt)), Reasons: reasonsInGraph(d.Reasons), Policy: wire.Hash(d.Policy.Hex()),
 		Hash: wire.Hash(d.Hash.Hex()), At: *wire.EncodeTime(d.At)}
 }
 
 // approvalInGraph converts the answer of a person.
-func approvalInGraph(a Approval) work.Approval {
+func approvalInGraph(a control.Approval) work.Approval {
 	return work.Approval{Subject: a.Subject, Approved: a.Approved, By: a.By, Reason: wire.OrNull(a.Reason), At: *wire.EncodeTime(a.At)}
 }
 
 // awaitedInGraph converts a decision that is left to a person.
-func awaitedInGraph(a Awaited) work.Awaited {
+func awaitedInGraph(a control.Awaited) work.Awaited {
 	out := work.Awaited{Subject: a.Subject, Reasons: reasonsInGraph(a.Reasons)}
 	if a.Shown != nil {
 		out.Shown = shownInGraph(a.Shown)

@@ -1,4 +1,7 @@
-package trust
+// Package accountable says which identities answer for an agent, and for which of its ratings: who registered it, had
+// it, signed to be its wallet, or was paid for its work; since when, and until when nobody else used the agent. It
+// decides nothing about scores: package trust scores an agent by these ratings and derives penalties.
+package accountable
 
 import (
 	"cmp"
@@ -8,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/fixed"
 	"repute/trust/flow"
 	"repute/trust/rating"
 )
@@ -15,6 +19,21 @@ import (
 // leastPayers is how many raters with weight must have paid the owner of an agent before the owner counts as using
 // it. One payer is not enough, because anybody can send money to any address.
 const leastPayers = 2
+
+// History is who had an agent, and who acted for it. What is unknown is zero.
+type History struct {
+	// Owner and Wallet are the present ones, Registrar is the address that registered the agent.
+	Owner, Wallet, Registrar common.Address
+	// Tenures are the owners and wallets over time, Actions the first action of each ownership.
+	Tenures []rating.Tenure
+	Actions []Action
+}
+
+// Action is the first transaction by which an owner acted for an agent: see ReadActions.
+type Action struct {
+	Block uint64
+	By    common.Address
+}
 
 // OwnerEvent is an event of the Identity Registry about one agent. Block and Kind are always set, To of transfers and
 // registrations, From of transfers.
@@ -62,44 +81,52 @@ type beginning struct {
 // beginnings returns when identities began to use the agent, the earliest first: an owner by its first transaction
 // for the agent or by the first rating of a customer who paid it, a wallet and its owner by the wallet's signature.
 // What a registrar does before it transfers the agent at once is left out.
-func (s *Scorer) beginnings(e *Evidence) (out []beginning) {
-	g := s.w.Graph()
-	registrar := g.Identity(e.Registrar)
-	handed, atOnce := e.firstTransfer(g)
-	for _, a := range e.Actions {
+func (h *History) beginnings(p payments) (out []beginning) {
+	g := p.w.Graph()
+	registrar := g.Identity(h.Registrar)
+	handed, atOnce := h.FirstTransfer(g)
+	for _, a := range h.Actions {
 		if by := g.Identity(a.By); !atOnce || a.Block > handed || by != registrar {
 			out = append(out, beginning{by, a.Block + 1, false})
 		}
 	}
-	for i, t := range e.Tenures {
+	for i, t := range h.Tenures {
 		if t.Wallet == (common.Address{}) || i == 0 && g.Identity(t.Wallet) == registrar {
 			continue
 		}
 		out = append(out, beginning{g.Identity(t.Wallet), t.From, false}, beginning{g.Identity(t.Owner), t.From, false})
 	}
-	out = append(out, s.paidOwners(e)...)
+	out = append(out, h.paidOwners(p)...)
 	slices.SortStableFunc(out, func(a, b beginning) int { return cmp.Compare(a.from, b.from) })
 	return out
+}
+
+// payments are the ratings of an agent that may claim payments, and what decides whether their raters count: a weight
+// above least.
+type payments struct {
+	rows  []rating.Row
+	w     *flow.Weights
+	least fixed.Fixed
 }
 
 // paidOwners returns the identities that customers paid for the agent's work. A payment counts if it reached an address
 // of the identity that owned the agent then, and comes from a rater with weight. At least leastPayers raters MUST have
 // paid.
-func (s *Scorer) paidOwners(e *Evidence) (out []beginning) {
-	g := s.w.Graph()
+func (h *History) paidOwners(from payments) (out []beginning) {
+	g := from.w.Graph()
 	type payers struct {
 		first uint64
 		nodes []flow.Node
 	}
 	paid := map[common.Address]*payers{}
-	for i := range e.Rows {
-		p := &e.Rows[i]
-		if p.PaidAt == 0 || !s.w.Counts(g.Node(p.Rater), s.p.Paths.MinWeight) {
+	for i := range from.rows {
+		p := &from.rows[i]
+		if p.PaidAt == 0 || !from.w.Counts(g.Node(p.Rater), from.least) {
 			continue
 		}
-		rater, owner, n := g.Node(p.Rater), g.Identity(p.Payee), tenureAt(e.Tenures, p.PaidAt)
+		rater, owner, n := g.Node(p.Rater), g.Identity(p.Payee), tenureAt(h.Tenures, p.PaidAt)
 		if n < 0 || owner == g.Identity(p.Rater) ||
-			owner != g.Identity(e.Tenures[n].Owner) && owner != g.Identity(e.Tenures[n].Wallet) {
+			owner != g.Identity(h.Tenures[n].Owner) && owner != g.Identity(h.Tenures[n].Wallet) {
 			continue
 		}
 		if paid[owner] == nil {
@@ -140,14 +167,14 @@ type accountable struct {
 
 // accountableFrom returns since when each identity is accountable for an agent: the registrar from the start, unless
 // it transferred the agent at once, and others from their beginning.
-func (e *Evidence) accountableFrom(g *flow.Graph, beginnings []beginning) map[common.Address]accountable {
+func (h *History) accountableFrom(g *flow.Graph, beginnings []beginning) map[common.Address]accountable {
 	out := map[common.Address]accountable{}
-	registrar := g.Identity(e.Registrar)
-	switch _, atOnce := e.firstTransfer(g); {
-	case e.Registrar == (common.Address{}):
+	registrar := g.Identity(h.Registrar)
+	switch _, atOnce := h.FirstTransfer(g); {
+	case h.Registrar == (common.Address{}):
 	case !atOnce:
 		out[registrar] = accountable{0, true}
-	case registrar == g.Identity(e.Owner): // got the agent back: accountable for the score by all ratings only
+	case registrar == g.Identity(h.Owner): // got the agent back: accountable for the score by all ratings only
 		out[registrar] = accountable{math.MaxUint64, true}
 	}
 	for _, b := range beginnings {
@@ -160,43 +187,21 @@ func (e *Evidence) accountableFrom(g *flow.Graph, beginnings []beginning) map[co
 	return out
 }
 
-// firstTransfer returns the block in which the registrar's identity first transferred the
+// FirstTransfer returns the block in which the registrar's identity first transferred the
 // agent to another one, zero for never, and whether that was within rating.HandoverSeconds.
-func (e *Evidence) firstTransfer(g *flow.Graph) (block uint64, atOnce bool) {
-	if e.Registrar == (common.Address{}) {
+func (h *History) FirstTransfer(g *flow.Graph) (block uint64, atOnce bool) {
+	if h.Registrar == (common.Address{}) {
 		return 0, false
 	}
-	registrar := g.Identity(e.Registrar)
-	for i, t := range e.Tenures {
+	registrar := g.Identity(h.Registrar)
+	for i, t := range h.Tenures {
 		if g.Identity(t.Owner) == registrar {
 			continue
 		}
 		if i == 0 {
 			return t.From, true
 		}
-		return t.From - 1, rating.IsHandover(e.Tenures[0].Began, t.Began)
+		return t.From - 1, rating.IsHandover(h.Tenures[0].Began, t.Began)
 	}
 	return 0, false
-}
-
-// DomainProof is a domain whose file proves an agent.
-type DomainProof struct {
-	Domain string
-	Named  []common.Address // by the file, as accounts of the agent's chain
-	Owners []common.Address // of all agents that the domain proves
-}
-
-// OwnDomains returns the domains that belong to the agent's owner: their files name an address of the owner, and they
-// prove agents of no other identity. A host of many customers' agents is none.
-func (e *Evidence) OwnDomains(proofs []DomainProof) (out []string) {
-	g := e.Weights.Graph()
-	owner := g.Identity(e.Owner)
-	isOther := func(a common.Address) bool { return g.Identity(a) != owner }
-	for _, p := range proofs {
-		isNamed := slices.ContainsFunc(p.Named, func(a common.Address) bool { return !isOther(a) })
-		if isNamed && !slices.ContainsFunc(p.Owners, isOther) {
-			out = append(out, p.Domain)
-		}
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package graph
+package runtimes
 
 import (
 	"context"
@@ -25,37 +25,29 @@ const (
 	runtimeText = 200
 )
 
-// runtimeHealth is what a runtime says of itself.
-type runtimeHealth struct {
+// Health is what a runtime says of itself.
+type Health struct {
 	URL, Status, Version string
 	Accepting            bool
 	Uptime               wire.Long
 	Capabilities         []string
-	Receipts             *[]runtimeReceipt
+	Receipts             *[]Receipt
 }
 
-// runtimeReceipt is an execution that a runtime says that it was paid for.
-type runtimeReceipt struct {
+// Receipt is an execution that a runtime says that it was paid for.
+type Receipt struct {
 	ID, Settlement, Amount, Currency, Capability string
 	At                                           wire.Time
 }
 
-// RuntimeHealth asks the runtime of an agent for its health and receipts, through the guard of documents and within the
-// limit of the reads that a caller may cause.
-func (q *queryResolver) RuntimeHealth(ctx context.Context, args struct{ Agent wire.ID }) (*runtimeHealth, error) {
-	if err := charge(ctx, checkCost); err != nil {
-		return nil, err
-	}
-	agents, err := q.AgentsByID(ctx, struct{ IDs []wire.ID }{[]wire.ID{args.Agent}})
-	if err != nil {
-		return nil, err
-	}
-	if agents[0] == nil {
-		return nil, &repute.MissingError{What: "agent", Why: "is not indexed", Hint: "see /agents"}
-	}
-	agent := agents[0].Agent
+// Fetch returns the bytes behind a URI, through the guard of documents. repute.ErrInvalid says why there are none.
+type Fetch func(ctx context.Context, uri string) ([]byte, error)
+
+// Ask asks the runtime of an agent for its health and receipts, at the first origins of its services.
+// repute.ErrNotFound: none of them answers as its runtime.
+func Ask(ctx context.Context, fetch Fetch, agent *wire.Agent) (*Health, error) {
 	for _, origin := range originsOf(agent.Services) {
-		switch h, err := q.runtimeAt(ctx, origin, agent.ID, string(agent.TokenID)); {
+		switch h, err := fetch.runtimeAt(ctx, origin, agent.ID, string(agent.TokenID)); {
 		case h != nil:
 			return h, nil
 		case ctx.Err() != nil:
@@ -69,23 +61,23 @@ func (q *queryResolver) RuntimeHealth(ctx context.Context, args struct{ Agent wi
 		Hint: "ask the agent's owner; a runtime of this program answers GET /health at its address"}
 }
 
-// runtimeAt asks an origin for the runtime of an agent; nil where something else answers. Health names a token alone, so
-// the receipts tell whether it is the agent of this chain and registry: those of another one are not found. Any other
-// failure leaves the health without receipts.
-func (q *queryResolver) runtimeAt(ctx context.Context, origin string, id wire.ID, token string) (*runtimeHealth, error) {
-	h, err := q.health(ctx, origin, token)
+// runtimeAt asks an origin for the runtime of an agent; nil where something else answers. Health names a token alone,
+// so the receipts tell whether it is the agent of this chain and registry: those of another one are not found. Any
+// other failure leaves the health without receipts.
+func (f Fetch) runtimeAt(ctx context.Context, origin string, id wire.ID, token string) (*Health, error) {
+	h, err := f.health(ctx, origin, token)
 	if h == nil || err != nil {
 		return nil, err
 	}
-	h.Receipts, err = q.runtimeReceipts(ctx, origin, id)
+	h.Receipts, err = f.receipts(ctx, origin, id)
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil, nil
 	}
 	return h, nil
 }
 
-// rankOf orders services by how likely a runtime answers at them: those that speak a protocol of agents, then others, then
-// the web and profiles.
+// rankOf orders services by how likely a runtime answers at them: those that speak a protocol of agents, then others,
+// then the web and profiles.
 func rankOf(s wire.AgentService) int {
 	switch strings.ToLower(s.Name) {
 	case "a2a", "mcp":
@@ -113,8 +105,8 @@ func originsOf(services []wire.AgentService) (origins []string) {
 }
 
 // health asks an origin for the health of the runtime of a token; nil where something else answers.
-func (q *queryResolver) health(ctx context.Context, origin, token string) (*runtimeHealth, error) {
-	raw, err := q.fetchSoon(ctx, origin+"/health")
+func (f Fetch) health(ctx context.Context, origin, token string) (*Health, error) {
+	raw, err := f.soon(ctx, origin+"/health")
 	if err != nil {
 		return nil, err
 	}
@@ -127,21 +119,21 @@ func (q *queryResolver) health(ctx context.Context, origin, token string) (*runt
 	if json.Unmarshal(raw, &said) != nil || said.Status == "" || said.AgentID != token {
 		return nil, nil
 	}
-	return &runtimeHealth{URL: origin, Status: brief(said.Status), Version: brief(said.Version), Accepting: said.AcceptingRequests,
+	return &Health{URL: origin, Status: brief(said.Status), Version: brief(said.Version), Accepting: said.AcceptingRequests,
 		Uptime:       wire.Long(max(said.Uptime, 0)),
 		Capabilities: wire.Each(said.Capabilities[:min(len(said.Capabilities), shownCapabilities)], brief)}, nil
 }
 
-// fetchSoon is fetch within runtimePatience.
-func (q *queryResolver) fetchSoon(ctx context.Context, uri string) ([]byte, error) {
+// soon is f within runtimePatience.
+func (f Fetch) soon(ctx context.Context, uri string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, runtimePatience)
 	defer cancel()
-	return q.fetch(ctx, uri)
+	return f(ctx, uri)
 }
 
-// runtimeReceipts asks an origin for the newest receipts of an agent; nil where it answers something else.
-func (q *queryResolver) runtimeReceipts(ctx context.Context, origin string, id wire.ID) (*[]runtimeReceipt, error) {
-	raw, err := q.fetchSoon(ctx, origin+"/agents/"+string(id)+"/receipts?limit=20")
+// receipts asks an origin for the newest receipts of an agent; nil where it answers something else.
+func (f Fetch) receipts(ctx context.Context, origin string, id wire.ID) (*[]Receipt, error) {
+	raw, err := f.soon(ctx, origin+"/agents/"+string(id)+"/receipts?limit=20")
 	if err != nil {
 		return nil, err
 	}
@@ -152,9 +144,9 @@ func (q *queryResolver) runtimeReceipts(ctx context.Context, origin string, id w
 	if json.Unmarshal(raw, &said) != nil {
 		return nil, nil
 	}
-	out := []runtimeReceipt{}
-	for _, r := range said[:min(len(said), shownPaid)] {
-		out = append(out, runtimeReceipt{ID: brief(r.ReceiptID), Settlement: brief(r.Settlement), Amount: brief(r.Amount),
+	out := []Receipt{}
+	for _, r := range said[:min(len(said), ShownPaid)] {
+		out = append(out, Receipt{ID: brief(r.ReceiptID), Settlement: brief(r.Settlement), Amount: brief(r.Amount),
 			Currency: brief(r.Currency), Capability: brief(r.Capability), At: *wire.EncodeTime(time.Unix(min(max(r.Timestamp, 1), 1<<37), 0))})
 	}
 	return &out, nil

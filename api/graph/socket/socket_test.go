@@ -1,4 +1,4 @@
-package graph
+package socket
 
 import (
 	"bytes"
@@ -48,7 +48,8 @@ func TestCloseFrameIsBetweenFrames(t *testing.T) {
 			ends[len(stream)] = true
 		}
 		conn := &sunk{}
-		s := &socket{Conn: conn, done: make(chan struct{}), ended: func() {}}
+		s := New(func() {})
+		s.Conn = conn
 		if _, err := s.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestCloseFrameIsBetweenFrames(t *testing.T) {
 		closeAt := rapid.IntRange(0, 8).Draw(t, "close before write")
 		for n, rest := 0, stream; len(rest) > 0; n++ {
 			if n == closeAt {
-				s.close(closeSlow, "slow")
+				s.End(Slow, "slow")
 			}
 			size := rapid.IntRange(1, len(rest)).Draw(t, "write")
 			if _, err := s.Write(rest[:size]); err != nil {

@@ -1,4 +1,6 @@
-package control
+// Package workgraph reads tasks, runs and the treasury for GraphQL: from the same rows as the routes under /v1, for
+// the same callers, in the shapes of api/wire/work.
+package workgraph
 
 import (
 	"context"
@@ -12,6 +14,7 @@ import (
 	"repute/api/wire/work"
 	"repute/internal/cache"
 	"repute/internal/httpapi"
+	"repute/orchestrator/control"
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/control/treasury"
 	"repute/orchestrator/operate"
@@ -29,8 +32,7 @@ const (
 	shownEvents = 20
 )
 
-// Reader reads tasks, runs and the treasury for GraphQL, from the same rows as the routes under /v1 and for the same
-// callers. Make one with NewReader.
+// Reader reads tasks, runs and the treasury. Make one with New.
 type Reader struct {
 	db           *store.DB
 	operator     *operate.Operator
@@ -45,9 +47,9 @@ const (
 	treasuryLimit = time.Minute
 )
 
-// NewReader returns a reader of a database. The operator reads the treasury; nil: no wallet is configured, and the treasury
-// says so. privateReads requires a token with the role read, as in Options.
-func NewReader(db *store.DB, operator *operate.Operator, privateReads bool) Reader {
+// New returns a reader of a database. The operator reads the treasury; nil: no wallet is configured, and the treasury
+// says so. privateReads requires a token with the role read, as in control.Options.
+func New(db *store.DB, operator *operate.Operator, privateReads bool) Reader {
 	return Reader{db, operator, privateReads, cache.NewBrief[work.Treasury]("the treasury", treasuryKept, treasuryLimit)}
 }
 
@@ -64,16 +66,16 @@ func (r Reader) Tasks(ctx context.Context, f work.TaskFilter) (out work.TaskPage
 	if err := r.permit(ctx); err != nil {
 		return out, err
 	}
-	in := tasksInput{Status: f.Status, Coordinator: f.Agent, Limit: httpapi.Number(strconv.Itoa(f.First)), Cursor: f.After}
+	in := control.TasksInput{Status: f.Status, Coordinator: f.Agent, Limit: httpapi.Number(strconv.Itoa(f.First)), Cursor: f.After}
 	if f.Awaiting {
 		in.Awaiting = "approval"
 	}
-	list, err := tasksOf(ctx, r.db, &in)
+	list, err := control.Tasks(ctx, r.db, &in)
 	return work.TaskPage{Nodes: wire.Each(list.Tasks, taskInGraph), Next: list.Next}, err
 }
 
 // taskInGraph converts a task into its form in GraphQL.
-func taskInGraph(t Task) work.Task {
+func taskInGraph(t control.Task) work.Task {
 	return work.Task{ID: wire.ID(t.ID), RunID: wire.ID(t.RunID), Goal: t.Goal, Coordinator: t.Coordinator,
 		Status: string(t.Status), AskedBy: t.AskedBy, Awaiting: t.Awaiting != "", Error: wire.OrNull(t.Error),
 		ValueAtRisk: wire.OrNull(wire.BigInt(t.ValueAtRisk)), Tags: rest.OrEmpty(t.Tags),
@@ -96,7 +98,7 @@ func (r Reader) Runs(ctx context.Context, f work.RunFilter) (out work.RunPage, e
 	if err != nil {
 		return out, err
 	}
-	list, out.Next = cutRuns(list, f.First)
+	list, out.Next = control.CutRuns(list, f.First)
 	out.Nodes = wire.Each(list, lineInGraph)
 	return out, nil
 }
@@ -122,7 +124,7 @@ func (r Reader) Run(ctx context.Context, id string) (out work.Run, err error) {
 	if err := r.permit(ctx); err != nil {
 		return out, err
 	}
-	w, err := readRun(ctx, r.db, id)
+	w, err := control.ReadRun(ctx, r.db, id)
 	if err != nil {
 		return out, err
 	}

@@ -1,0 +1,41 @@
+// Package httprule has rules of HTTP (RFC 9110) that net/http leaves to its callers, so that all readers of a header
+// or a URL agree on what it says.
+package httprule
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Port returns the port of a URL, or that of its scheme: 80 of http, otherwise 443.
+func Port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "http":
+		return "80"
+	}
+	return "443"
+}
+
+// RetryAfter returns the pause that the header Retry-After asks for, as seconds or as a date; 0 for none, one that is
+// over, and any other text. The sender decides how long it is: callers MUST bound it.
+func RetryAfter(header string, now time.Time) time.Duration {
+	header = strings.TrimSpace(header)
+	seconds, err := strconv.ParseUint(header, 10, 31)
+	if errors.Is(err, strconv.ErrRange) {
+		seconds, err = math.MaxInt32, nil
+	}
+	if err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}

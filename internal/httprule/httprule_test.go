@@ -1,0 +1,39 @@
+package httprule
+
+import (
+	"math"
+	"net/url"
+	"testing"
+	"time"
+)
+
+// TestRetryAfter: seconds and dates are pauses, other texts are none.
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"": 0, "soon": 0, "-5": 0, "1.5": 0, "120": 2 * time.Minute, " 7 ": 7 * time.Second,
+		"99999999999999999999999":       math.MaxInt32 * time.Second,
+		"Thu, 01 Jan 2026 00:01:00 GMT": time.Minute,
+		"Thu, 01 Jan 2015 00:01:00 GMT": 0,
+	} {
+		if got := RetryAfter(header, now); got != want {
+			t.Errorf("%q: %s, want %s", header, got, want)
+		}
+	}
+}
+
+// TestPort: a URL without a port has that of its scheme.
+func TestPort(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://a": "80", "https://a/b": "443", "http://a:443": "443", "https://[::1]": "443",
+		"https://[::1]:1": "1", "ws://a": "443",
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Port(u); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package workgraph
+
+import (
+	"context"
+
+	"repute"
+	"repute/api/wire"
+	"repute/api/wire/work"
+	"repute/orchestrator/control"
+	"repute/orchestrator/control/rest"
+	"repute/store"
+	"repute/store/rundb"
+)
+
+// AgentRuns returns a page of the runs of each agent on the chain, the newest first, with two statements for all of them.
+func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first int, after string) ([]work.AgentRunPage, error) {
+	if err := r.permit(ctx); err != nil {
+		return nil, err
+	}
+	var f rundb.RunFilter
+	var err error
+	if f.Before, f.BeforeID, err = rest.ReadCursor(after); err != nil {
+		return nil, err
+	}
+	return agentRuns(ctx, r.db, agents, f, first)
+}
+
+// agentRuns reads the pages of AgentRuns.
+func agentRuns(ctx context.Context, db *store.DB, agents []repute.AgentID, f rundb.RunFilter, first int) ([]work.AgentRunPage,
+	error) {
+	lists, err := rundb.AgentRuns(ctx, db, wire.Each(agents, func(id repute.AgentID) repute.AgentRef {
+		return repute.AgentRef{ChainID: id.ChainID, Registry: &id.Registry, TokenID: id.TokenID}
+	}), f, first+1)
+	if err != nil {
+		return nil, err
+	}
+	pages, all := make([]work.AgentRunPage, len(lists)), []repute.Run{}
+	for i := range lists {
+		lists[i], pages[i].Next = control.CutRuns(lists[i], first)
+		all = append(all, lists[i]...)
+	}
+	details, err := rundb.DetailsOf(ctx, db, all)
+	if err != nil {
+		return nil, err
+	}
+	for i, list := range lists {
+		pages[i].Nodes = wire.Each(list, func(r repute.Run) work.AgentRun { return agentRunInGraph(r, details[r.ID]) })
+	}
+	return pages, nil
+}
+
+// agentRunInGraph converts a run into its form in the list of an agent.
+func agentRunInGraph(r repute.Run, d rundb.RunDetails) work.AgentRun {
+	out := work.AgentRun{RunLine: lineInGraph(r), PaidUsd: wire.Decimal(d.Purchases.String()),
+		PaidWei: wire.BigInt(orZero(d.Native)), Trust: wire.OrNull(d.Trust), Verified: d.Verified}
+	if d.LastCall != nil {
+		call := receiptInGraph(*d.LastCall)
+		out.LastCall = &call
+	}
+	return out
+}
