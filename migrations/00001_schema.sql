@@ -1349,6 +1349,9 @@ create table runs (
 );
 create index runs_agent on runs (slug, created_at desc, id desc);
 create index runs_newest on runs (created_at desc, id desc);
+create index runs_status on runs (status, created_at desc, id desc);
+create index runs_awaiting on runs (created_at desc, id desc)
+    where awaiting <> '';
 create index runs_lost on runs (lost_after)
     where lost_after < 'infinity'::timestamptz;
 create index runs_task on runs (task_id);

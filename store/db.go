@@ -433,60 +433,6 @@ func (db *DB) conn(ctx context.Context, mode pgx.TxAccessMode) (*pgxpool.Conn, e
 	return acquireReader(ctx, db.readers)
 }
 
-// acquireReader acquires a connection of a reader within readerWait.
-func acquireReader(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
-	wait, cancel := context.WithTimeout(ctx, readerWait)
-	defer cancel()
-	conn, err := pool.Acquire(wait)
-	if err != nil && wait.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("no connection is free: %w", repute.ErrUnavailable)
-	}
-	return conn, err
-}
-
-// InTx runs f in a transaction, which is committed when f returns nil and rolled back otherwise.
-// Errors of the database are wrapped with doing.
-func (db *DB) InTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pgx.Tx) error) error {
-	conn, err := db.conn(ctx, o.AccessMode)
-	if err != nil {
-		return Failed(doing, err)
-	}
-	defer conn.Release()
-	return inTx(ctx, conn, o, doing, f)
-}
-
-// InSnapshot runs f in a read-only transaction on one snapshot of the index, of the replica where there is one. A
-// replica is behind the database: what must see its own writes, or follows the change feed, reads by InTx or Readers.
-func (db *DB) InSnapshot(ctx context.Context, doing string, f func(pgx.Tx) error) error {
-	conn, err := acquireReader(ctx, db.replica)
-	if err != nil {
-		return Failed(doing, err)
-	}
-	defer conn.Release()
-	return inTx(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, doing, f)
-}
-
-// inTx is InTx on a connection.
-func inTx(ctx context.Context, conn *pgxpool.Conn, o pgx.TxOptions, doing string, f func(pgx.Tx) error) error {
-	tx, err := conn.BeginTx(ctx, o)
-	if err != nil {
-		return Failed(doing, err)
-	}
-	// The rollback must reach the server also when ctx is done.
-	defer tx.Rollback(context.WithoutCancel(ctx))
-	if err := f(tx); err != nil {
-		return Failed(doing, err)
-	}
-	return Failed(doing, tx.Commit(ctx))
-}
-
-// WaitForLocks disables the lock timeout of a transaction, for an operator's command that does not
-// retry.
-func WaitForLocks(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, "set local lock_timeout = 0")
-	return err
-}
-
 // setsMaxConns reports whether a URL bounds the connections of readers itself.
 func setsMaxConns(url string) bool {
 	c, err := pgx.ParseConfig(url)

@@ -105,6 +105,8 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into feedback select 1, a, substr(sha256((i / 3)::text::bytea), 1, 20), 1 + i % 3, 100 + i % 20000, i, i % 100, 0, 1 + i % 50, 1, 1, '', '', null, null
 			from generate_series(0, 20) a, generate_series(0, case when a = 0 then 30000 else 1000 end) i`,
 		`insert into sums select chain_id, token_id, client, tag1, tag2, decimals, count(*), sum(value) from feedback group by 1, 2, 3, 4, 5, 6`,
+		`insert into agent_sums select chain_id, token_id, 60, 1, 0, 1, 1 from agents where token_id > 100`,
+		`insert into hours select chain_id, 2, token_id, 480000 + n, 1, 1, 0, 1, 1 from agents, generate_series(0, 1) n`,
 		`insert into votes select distinct on (chain_id, token_id, tag1, client) chain_id, token_id, tag1, client, idx, value, decimals from feedback`,
 		`insert into responses select chain_id, token_id, client, idx, block, log_index + 100000, client, 1, '' from feedback where idx = 1`,
 		`insert into validation_requests select 1, substr(sha256((i % 9)::text::bytea), 1, 20), sha256(i::text::bytea), i % 40,
@@ -375,6 +377,10 @@ func TestReadsUseIndexes(t *testing.T) {
 		read()
 		seen := r.take()
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			// A search, and a read of a number of agents that the plan does not know, may read small tables whole.
+			if mode == "force_generic_plan" && (name == "agents of everything" || name == "loaders") {
+				continue
+			}
 			var plans strings.Builder
 			for _, s := range seen {
 				plan := explain(t, db, mode, s)
@@ -418,7 +424,12 @@ func explain(t *testing.T, db *store.DB, mode string, s statement) string {
 	if _, err := tx.Exec(ctx, "select set_config('plan_cache_mode', $1, true)", mode); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := tx.Query(ctx, "explain "+s.sql, s.args...)
+	sql, args := "explain "+s.sql, s.args
+	if mode == "force_generic_plan" { // explain by itself plans for the values, whatever the mode
+		sql, args = "explain execute read"+prepared(t, tx.Conn(), s), nil
+		defer tx.Conn().Deallocate(ctx, "read")
+	}
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,6 +438,27 @@ func explain(t *testing.T, db *store.DB, mode string, s statement) string {
 		t.Fatalf("%v: %s", err, s.sql)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// prepared prepares a statement under the name read, and returns its arguments as SQL.
+func prepared(t *testing.T, c *pgx.Conn, s statement) string {
+	t.Helper()
+	d, err := c.Prepare(context.Background(), "read", s.sql)
+	ok(t, err)
+	var values []string
+	for i, a := range s.args {
+		text, err := c.TypeMap().Encode(d.ParamOIDs[i], pgx.TextFormatCode, a, nil)
+		ok(t, err)
+		value := "null"
+		if text != nil {
+			value = "'" + strings.ReplaceAll(string(text), "'", "''") + "'"
+		}
+		values = append(values, value)
+	}
+	if values == nil {
+		return ""
+	}
+	return "(" + strings.Join(values, ", ") + ")"
 }
 
 // TestStatementsDoNotGrowWithThePage counts what reads send.

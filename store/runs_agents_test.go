@@ -106,14 +106,14 @@ func TestRunsOfAgents(t *testing.T) {
 	})
 }
 
-// TestDetailsOfRuns: what a run paid, called and was found to be worth is of that run and its present attempt alone, and
+// TestReadDetailsRuns: what a run paid, called and was found to be worth is of that run and its present attempt alone, and
 // texts beside it that Postgres cannot hold do no harm.
-func TestDetailsOfRuns(t *testing.T) {
+func TestReadDetailsRuns(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
 	run, lease := heldRun(t, db)
-	none, err := rundb.DetailsOf(ctx, db, []repute.Run{run})
-	if ok(t, err); none["r"].LastCall != nil || none["r"].Purchases != 0 || none["r"].Native != "0" || none["r"].Verified != nil ||
+	none, err := rundb.ReadDetails(ctx, db, []repute.Run{run})
+	if ok(t, err); none["r"].LastCall != nil || none["r"].Purchases != 0 || none["r"].Verified != nil ||
 		none["r"].Trust != "" {
 		t.Errorf("before: %+v", none["r"])
 	}
@@ -138,15 +138,22 @@ func TestDetailsOfRuns(t *testing.T) {
 		_, err := walletdb.AddPurchase(ctx, db, p, walletdb.Caps{Host: 1 << 40, Day: 1 << 40, Task: 1 << 40})
 		ok(t, err)
 	}
-	all, err := rundb.DetailsOf(ctx, db, []repute.Run{run})
+	all, err := rundb.ReadDetails(ctx, db, []repute.Run{run})
 	ok(t, err)
 	d := all["r"]
 	if d.Trust != "require_approval" || d.Verified == nil || *d.Verified != 0.25 || d.Purchases != 30_000 || d.LastCall == nil ||
 		d.LastCall.Ref != "1/b" || d.LastCall.Done {
 		t.Errorf("%+v, newest call %+v", d, d.LastCall)
 	}
+	for _, wrong := range []string{`status = 'failed'`, `result = '{"score":5}'`, `result = '{"score":-0.5}'`} {
+		sqlExec(t, db, `update run_phases set status = 'ok', result = '{"score":0.25}'`)
+		sqlExec(t, db, `update run_phases set `+wrong)
+		if all, err = rundb.ReadDetails(ctx, db, []repute.Run{run}); all["r"].Verified != nil {
+			t.Errorf("%s: verified %v, %v", wrong, *all["r"].Verified, err)
+		}
+	}
 	run.Attempt = 2
-	if all, err = rundb.DetailsOf(ctx, db, []repute.Run{run}); all["r"].Trust != "" || all["r"].Verified != nil {
+	if all, err = rundb.ReadDetails(ctx, db, []repute.Run{run}); all["r"].Trust != "" || all["r"].Verified != nil {
 		t.Errorf("another attempt: %+v %v", all["r"], err)
 	}
 }
@@ -173,10 +180,6 @@ func TestRunsOfAgentsUseIndexes(t *testing.T) {
 		`insert into acts (id, kind, asked_by, chain_id, agent, request, decision, transactions)
 			select i, 'purchase', 'ann', 1, 'a', json_build_object('task', 't' || i, 'call', 'r' || i || '/s/1', 'worth', 5), '{}', '[]'
 			from generate_series(1, 20000) i`,
-		`alter table treasury_events drop constraint treasury_events_chain_id_block_log_index_fkey`,
-		`insert into treasury_events (chain_id, block, log_index, address, tx_hash, kind, run_key, fields)
-			select 1, i, 0, '\x0000000000000000000000000000000000000001', '', 'NativeExecuted', sha256(i::text::bytea), '{"value":"7"}'
-			from generate_series(1, 20000) i`,
 		`analyze`,
 	} {
 		_, err := db.Pool().Exec(ctx, sql)
@@ -200,7 +203,7 @@ func TestRunsOfAgentsUseIndexes(t *testing.T) {
 			}
 			all = append(all, p...)
 		}
-		details, err := rundb.DetailsOf(ctx, db, all)
+		details, err := rundb.ReadDetails(ctx, db, all)
 		ok(t, err)
 		for _, run := range all {
 			if d := details[run.ID]; d.Purchases != 5 || d.LastCall == nil || d.Verified == nil || d.Trust != "allow" {
@@ -220,7 +223,7 @@ func TestRunsOfAgentsUseIndexes(t *testing.T) {
 			checkPlan(t, "runs of agents, "+mode, plan, s.sql)
 			plans.WriteString(plan + "\n")
 		}
-		for _, index := range []string{"runs_agent", "modules_agent", "run_calls_run", "run_decisions_run", "acts_task", "treasury_events_run"} {
+		for _, index := range []string{"runs_agent", "modules_agent", "run_calls_run", "run_decisions_run", "acts_task"} {
 			if !strings.Contains(plans.String(), index) {
 				t.Errorf("%s: no %s in\n%s", mode, index, plans.String())
 			}

@@ -25,9 +25,9 @@ type agentRun struct {
 		Done               bool
 		Error              *string
 	}
-	PaidUsd, PaidWei string
-	Trust            *string
-	Verified         *float64
+	PaidUsd  string
+	Trust    *string
+	Verified *float64
 }
 
 // Over reports whether the run has ended.
@@ -36,11 +36,8 @@ func (r agentRun) Over() bool { return runLine{Status: r.Status}.Over() }
 // Took returns how long the run has worked, in milliseconds; -1 where it has not begun or has not ended.
 func (r agentRun) Took() int64 { return took(r.Started, r.Ended) }
 
-// Paid reports whether the run paid by x402, or a treasury paid for it in native coin.
-func (r agentRun) Paid() bool { return r.PaidUsd != "0" || r.PaidWei != "0" }
-
-// agentRuns returns the section of the runs that the agent of a page does. A failure to read them is shown in the section:
-// the rest of the page does not need them.
+// agentRuns returns the section with the runs of the agent of a page. A failed read is shown in the section and does not
+// change the status of the page.
 func (s *site) agentRuns(ctx context.Context, p *page) guarded {
 	l, err := ask[struct {
 		AgentsByID []*struct {
@@ -55,7 +52,7 @@ func (s *site) agentRuns(ctx context.Context, p *page) guarded {
 	}
 	if failure.NotServed(err) {
 		f := failure.Of(err)
-		return guarded{Why: &f} // for every caller, so that caches may keep the page
+		return guarded{Why: &f} // the same for every caller: guard would make the page private
 	}
 	shown := struct {
 		Runs []agentRun
@@ -73,6 +70,6 @@ func (s *site) agentRuns(ctx context.Context, p *page) guarded {
 		}
 	}
 	g := guard(p, shown, live, err)
-	p.Status, p.Retry = 0, ""
+	p.Status, p.Retry = 0, "" // guard set them where the read failed
 	return g
 }

@@ -10,11 +10,10 @@ import (
 	"repute/web/graph"
 )
 
-// neighborAgents is how many agents, or rows that name agents, a neighborhood begins with, and neighborRatings how many of
-// the newest ratings of each are followed.
+// Limits of a neighborhood, besides graph.MaxNodes.
 const (
-	neighborAgents  = 30
-	neighborRatings = 10
+	maxStartRows       = 30 // ratings, requests or agents that are read first
+	maxRatingsPerAgent = 10 // of the newest ratings of each agent
 )
 
 // neighborhood is the page of a graph.
@@ -24,11 +23,12 @@ type neighborhood struct {
 	// Name is an address or a domain. Back is the page about it; "" where there is none.
 	Name, Back string
 	Graph      *graph.Graph
-	// Agents and Ratings are how many the page reads at most: see neighborAgents.
-	Agents, Ratings int
-	// More reports whether there are further agents or rows, and Cut how many agents have further ratings.
-	More bool
-	Cut  int
+	// MaxRows and MaxRatings are maxStartRows and maxRatingsPerAgent.
+	MaxRows, MaxRatings int
+	// HasMore reports whether there are further rows to begin with.
+	HasMore bool
+	// Unfollowed is how many agents have further ratings.
+	Unfollowed int64
 }
 
 // neighborAgent is an agent of a neighborhood with its newest ratings.
@@ -42,16 +42,10 @@ type neighborAgent struct {
 	}
 }
 
-// CutAgents is Cut as templates count.
-func (n *neighborhood) CutAgents() int64 { return int64(n.Cut) }
-
-// LeftOut is how many relations of the graph are left out, as templates count.
-func (n *neighborhood) LeftOut() int64 { return int64(n.Graph.Left) }
-
 // newNeighborhood returns the page about something before any agent is added.
 func newNeighborhood(kind, name, label string) *neighborhood {
 	back := prefix + "/" + kind + "/" + url.PathEscape(name)
-	return &neighborhood{Kind: kind, Name: name, Back: back, Agents: neighborAgents, Ratings: neighborRatings,
+	return &neighborhood{Kind: kind, Name: name, Back: back, MaxRows: maxStartRows, MaxRatings: maxRatingsPerAgent,
 		Graph: graph.New(graph.Node{ID: name, Label: label, URL: back})}
 }
 
@@ -62,40 +56,40 @@ func (n *neighborhood) add(a neighborAgent, relation, value, tag string) {
 	n.Graph.Join(n.Graph.Nodes[0], to, relation, value, tag)
 }
 
-// follow adds the owners of agents, then their raters, and places all. It is called once, after all agents were added, so
-// that where there are too many nodes the raters are left out first.
-func (n *neighborhood) follow(agents []neighborAgent, owners bool) {
+// finish adds the owners of agents, then their raters, and places all nodes. It MUST be called once, after all agents were
+// added: a graph that is full leaves out raters first.
+func (n *neighborhood) finish(agents []neighborAgent, owners bool) {
 	seen := map[string]bool{}
-	var once []neighborAgent
+	var distinct []neighborAgent
 	for _, a := range agents {
 		if !seen[a.ID] {
 			seen[a.ID] = true
-			once = append(once, a)
+			distinct = append(distinct, a)
 		}
 	}
-	for _, a := range once {
+	for _, a := range distinct {
 		if owners {
-			n.Graph.Join(n.party(a.Owner, graph.Owner), n.Graph.Node(a.ID), "owns", "", "")
+			n.Graph.Join(n.addressNode(a.Owner, graph.Owner), n.Graph.Node(a.ID), "owns", "", "")
 		}
 		if a.Feedback.PageInfo.HasNextPage {
-			n.Cut++
+			n.Unfollowed++
 		}
 	}
-	for _, a := range once {
+	for _, a := range distinct {
 		for _, r := range a.Feedback.Nodes {
-			n.Graph.Join(n.party(r.Client, graph.Reviewer), n.Graph.Node(a.ID), "rated", r.Decimal, r.Tag1)
+			n.Graph.Join(n.addressNode(r.Client, graph.Reviewer), n.Graph.Node(a.ID), "rated", r.Decimal, r.Tag1)
 		}
 	}
 	n.Graph.Place()
 }
 
-// party returns the node of an address.
-func (n *neighborhood) party(address string, kind graph.Kind) *graph.Node {
+// addressNode returns the node of an address, nil where the graph is full.
+func (n *neighborhood) addressNode(address string, kind graph.Kind) *graph.Node {
 	return n.Graph.Add(graph.Node{ID: address, Label: format.Shorten(address), Kind: kind, URL: prefix + "/reviewer/" + address})
 }
 
-// show makes the page of a neighborhood.
-func (n *neighborhood) show(p *page) string {
+// render makes the page of a neighborhood and returns the name of its template.
+func (n *neighborhood) render(p *page) string {
 	p.Scripts = []string{"graphology.min.js", "sigma.min.js", "graph.js"}
 	p.Body = n
 	return "graph"
@@ -113,17 +107,16 @@ type reviewerNeighbors struct {
 	}
 }
 
-// aroundReviewer returns the graph of a reviewer: its edges lead to the agents that it rated, and those of other reviewers
-// to the same agents.
+// aroundReviewer returns the graph of a reviewer, the agents that it rated, and the other clients that rated these agents.
 func aroundReviewer(r reviewerNeighbors) *neighborhood {
 	n := newNeighborhood("reviewer", r.Address, format.Shorten(r.Address))
-	n.More = r.Feedback.PageInfo.HasNextPage
+	n.HasMore = r.Feedback.PageInfo.HasNextPage
 	var agents []neighborAgent
 	for _, f := range r.Feedback.Nodes {
 		n.add(f.Agent, "rated", f.Decimal, f.Tag1)
 		agents = append(agents, f.Agent)
 	}
-	n.follow(agents, false)
+	n.finish(agents, false)
 	return n
 }
 
@@ -131,11 +124,11 @@ func aroundReviewer(r reviewerNeighbors) *neighborhood {
 func (s *site) reviewerGraph(ctx context.Context, p *page) (string, error) {
 	p.Title = "Neighborhood of " + format.Shorten(format.Short(p.ID))
 	a, err := ask[struct{ Client reviewerNeighbors }](ctx, s, p, "neighbors",
-		map[string]any{"address": p.ID, "first": neighborAgents, "ratings": neighborRatings})
+		map[string]any{"address": p.ID, "first": maxStartRows, "ratings": maxRatingsPerAgent})
 	if err != nil {
 		return "", err
 	}
-	return aroundReviewer(a.Client).show(p), nil
+	return aroundReviewer(a.Client).render(p), nil
 }
 
 // validatorNeighbors are the agents that a validator was asked about last.
@@ -153,11 +146,10 @@ type validatorNeighbors struct {
 	}
 }
 
-// aroundValidator returns the graph of a validator: its edges lead to the agents that it was asked about, and those of
-// owners and raters to the same agents.
+// aroundValidator returns the graph of a validator, the agents that it was asked about, and their owners and raters.
 func aroundValidator(v validatorNeighbors) *neighborhood {
 	n := newNeighborhood("validator", v.Address, format.Shorten(v.Address))
-	n.More = v.Validations.PageInfo.HasNextPage
+	n.HasMore = v.Validations.PageInfo.HasNextPage
 	var agents []neighborAgent
 	for _, r := range v.Validations.Nodes {
 		if r.Answer == nil {
@@ -167,7 +159,7 @@ func aroundValidator(v validatorNeighbors) *neighborhood {
 		}
 		agents = append(agents, r.Agent)
 	}
-	n.follow(agents, true)
+	n.finish(agents, true)
 	return n
 }
 
@@ -175,11 +167,11 @@ func aroundValidator(v validatorNeighbors) *neighborhood {
 func (s *site) validatorGraph(ctx context.Context, p *page) (string, error) {
 	p.Title = "Neighborhood of " + format.Shorten(format.Short(p.ID))
 	a, err := ask[struct{ Validator validatorNeighbors }](ctx, s, p, "validator_neighbors",
-		map[string]any{"address": p.ID, "first": neighborAgents, "ratings": neighborRatings})
+		map[string]any{"address": p.ID, "first": maxStartRows, "ratings": maxRatingsPerAgent})
 	if err != nil {
 		return "", err
 	}
-	return aroundValidator(a.Validator).show(p), nil
+	return aroundValidator(a.Validator).render(p), nil
 }
 
 // domainNeighbors are the agents whose documents have an endpoint on a domain or below it, and the domain as the index of
@@ -195,35 +187,36 @@ type domainNeighbors struct {
 	}
 }
 
-// proven reports whether a domain, or one below it, confirms an agent.
-func proven(domain string, proofs []struct{ Domain, Verdict string }) bool {
+// confirmed says whether a domain confirms an agent, or which one below it does: others may own that.
+func confirmed(domain string, proofs []struct{ Domain, Verdict string }) string {
+	said := "not confirmed"
 	for _, p := range proofs {
-		if p.Verdict == "proven" && (p.Domain == domain || strings.HasSuffix(p.Domain, "."+domain)) {
-			return true
+		switch {
+		case p.Verdict != "proven":
+		case p.Domain == domain:
+			return "confirmed"
+		case strings.HasSuffix(p.Domain, "."+domain):
+			said = "confirmed by " + p.Domain
 		}
 	}
-	return false
+	return said
 }
 
-// aroundDomain returns the graph of a domain: its edges lead to the agents whose services it serves, and those of owners
-// and raters to the same agents.
+// aroundDomain returns the graph of a domain, the agents whose services it serves, and their owners and raters.
 func aroundDomain(domain string, d domainNeighbors) *neighborhood {
 	n := newNeighborhood("domain", domain, format.Clean(domain, 30))
+	// The list of manifests begins at a domain; without a manifest of its own the domain has no page.
 	if len(d.Manifests.Nodes) == 0 || d.Manifests.Nodes[0].Domain != domain {
 		n.Back = ""
 		n.Graph.Nodes[0].URL = prefix + "/explore?" + url.Values{"host": {domain}}.Encode()
 	}
-	n.More = d.Agents.PageInfo.HasNextPage
+	n.HasMore = d.Agents.PageInfo.HasNextPage
 	var agents []neighborAgent
 	for _, a := range d.Agents.Nodes {
-		value := "not confirmed"
-		if proven(domain, a.DomainProofs) {
-			value = "confirmed"
-		}
-		n.add(a.neighborAgent, "serves", value, "")
+		n.add(a.neighborAgent, "serves", confirmed(domain, a.DomainProofs), "")
 		agents = append(agents, a.neighborAgent)
 	}
-	n.follow(agents, true)
+	n.finish(agents, true)
 	return n
 }
 
@@ -235,9 +228,9 @@ func (s *site) domainGraph(ctx context.Context, p *page) (string, error) {
 		return "", failure.ErrNowhere
 	}
 	d, err := ask[domainNeighbors](ctx, s, p, "domain_neighbors",
-		map[string]any{"domain": domain, "first": neighborAgents, "ratings": neighborRatings})
+		map[string]any{"domain": domain, "first": maxStartRows, "ratings": maxRatingsPerAgent})
 	if err != nil {
 		return "", err
 	}
-	return aroundDomain(domain, d).show(p), nil
+	return aroundDomain(domain, d).render(p), nil
 }

@@ -47,7 +47,7 @@ func TestDocumentsAreNamed(t *testing.T) {
 }
 
 // TestNeighborhoodsAreBounded: however much there is around a reviewer, a validator or a domain, a graph has no more than
-// three hundred nodes, edges between nodes that it has alone, each pair and relation once, and says how many are left out.
+// three hundred nodes, edges between nodes that it has alone, each pair and relation once, and says whether any is left out.
 func TestNeighborhoodsAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -117,17 +117,17 @@ func checkNeighborhood(t *rapid.T, n *neighborhood, agents []neighborAgent, owne
 			missing++
 		}
 	}
-	if (missing > 0) != (g.Left > 0) || missing > 0 && len(g.Nodes) != graph.MaxNodes || missing == 0 && len(g.Nodes) != len(wanted) {
-		t.Fatalf("%d of %d nodes are missing, %d are said to be left out", missing, len(wanted), g.Left)
+	if (missing > 0) != g.Full || missing > 0 && len(g.Nodes) != graph.MaxNodes || missing == 0 && len(g.Nodes) != len(wanted) {
+		t.Fatalf("%d of %d nodes are missing; the graph says %v", missing, len(wanted), g.Full)
 	}
-	more := 0
+	more := int64(0)
 	for _, has := range cut {
 		if has {
 			more++
 		}
 	}
-	if n.Cut != more {
-		t.Fatalf("%d agents have more ratings, %d are said to", more, n.Cut)
+	if n.Unfollowed != more {
+		t.Fatalf("%d agents have more ratings, %d are said to", more, n.Unfollowed)
 	}
 	checkDrawn(t, g)
 }
@@ -160,16 +160,16 @@ func checkDrawn(t *rapid.T, g *graph.Graph) {
 	}
 }
 
-// TestDomainsConfirm: a domain confirms an agent by its own file or that of a host below it.
+// TestDomainsConfirm: a domain confirms an agent by its own file; a file of a host below it names that host, which may be
+// somebody else's.
 func TestDomainsConfirm(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		domain, verdict string
-		want            bool
-	}{{"shop.example", "proven", true}, {"api.shop.example", "proven", true}, {"shop.example", "refused", false},
-		{"shop.example", "unavailable", false}, {"myshop.example", "proven", false}, {"example", "proven", false}} {
-		if got := proven("shop.example", []struct{ Domain, Verdict string }{{c.domain, c.verdict}}); got != c.want {
-			t.Errorf("%s %s: %t", c.domain, c.verdict, got)
+	for _, c := range []struct{ domain, verdict, want string }{{"shop.example", "proven", "confirmed"},
+		{"api.shop.example", "proven", "confirmed by api.shop.example"}, {"shop.example", "refused", "not confirmed"},
+		{"shop.example", "unavailable", "not confirmed"}, {"myshop.example", "proven", "not confirmed"},
+		{"example", "proven", "not confirmed"}} {
+		if got := confirmed("shop.example", []struct{ Domain, Verdict string }{{c.domain, c.verdict}}); got != c.want {
+			t.Errorf("%s %s: %s", c.domain, c.verdict, got)
 		}
 	}
 }

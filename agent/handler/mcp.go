@@ -173,17 +173,17 @@ func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), 
 		return nil, nil, repute.Invalid("url", "is no URL", "https://host/path") // not quoted: it may have a secret
 	}
 	bounded := *e.Client
-	origin := &endpointTransport{next: cmp.Or(e.Client.Transport, http.DefaultTransport), origin: originOf(u),
+	guarded := &endpointTransport{next: cmp.Or(e.Client.Transport, http.DefaultTransport), origin: originOf(u),
 		most: 2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer), header: e.Header}
-	bounded.Transport = origin
+	bounded.Transport = guarded
 	var transport sdk.Transport = &sdk.StreamableClientTransport{Endpoint: e.URL, HTTPClient: &bounded,
 		DisableStandaloneSSE: true, MaxRetries: -1}
 	if e.SSE {
 		transport = &sdk.SSEClientTransport{Endpoint: e.URL, HTTPClient: &bounded}
 	}
 	session, err := client().Connect(ctx, transport, nil)
-	if refused := origin.refused.Load(); err != nil && refused != nil {
-		return nil, nil, *refused // the SDK may say no more than that its connection is closed
+	if refused := guarded.refused.Load(); err != nil && refused != nil {
+		return nil, nil, *refused // the SDK may report only a closed connection
 	}
 	if err != nil {
 		return nil, nil, err

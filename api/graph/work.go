@@ -104,7 +104,7 @@ func (q *queryResolver) Runs(ctx context.Context, args struct {
 	return &runConnection{page.Nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}}, nil
 }
 
-// workKey is the context key of what reads tasks and runs, for fields below the root.
+// workKey is the context key of the Work that fields below the root use: nodes have no other way to the options.
 type workKey struct{}
 
 // withWork lets fields below the root find what reads tasks and runs; nil where no orchestrator is served.
@@ -124,7 +124,8 @@ type agentRunsArgs struct {
 	After *string
 }
 
-// agentRunCost is what a run costs in the list of an agent, with its newest call and what it paid.
+// agentRunCost is how many rows of the budget of a query a run in the list of an agent costs: the run, its newest call and
+// its payments.
 const agentRunCost = 3
 
 // Runs lists the runs of the orchestrator that the agent does. They are read at once for all agents that were read
@@ -145,8 +146,8 @@ func (n *agentNode) Runs(ctx context.Context, args agentRunsArgs) (*agentRunConn
 	return &agentRunConnection{page.Nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}}, nil
 }
 
-// runPage is a question for the runs of agents.
-type runPage struct {
+// runsKey identifies a read of runs: its page size and cursor.
+type runsKey struct {
 	first int
 	after string
 }
@@ -154,7 +155,7 @@ type runPage struct {
 // runsOf returns a page of the runs of an agent.
 func (c *cohort) runsOf(ctx context.Context, reader Work, id repute.AgentID, first int, after string) (work.AgentRunPage,
 	error) {
-	all, err := c.runs.get(runPage{first, after}, func() (map[repute.AgentID]work.AgentRunPage, error) {
+	all, err := c.runs.get(runsKey{first, after}, func() (map[repute.AgentID]work.AgentRunPage, error) {
 		ids := distinct(c.ids)
 		if err := charge(ctx, readCost+agentRunCost*first*len(ids)); err != nil {
 			return nil, err

@@ -69,7 +69,7 @@ func (c *checker) passed(key phaseKey) bool {
 	return false
 }
 
-// runs compares the status of each run with the phases of its present attempt.
+// runs compares the status of each run with the phases of its current attempt.
 func (c *checker) runs() {
 	for id, r := range c.t.Runs {
 		recorded, bad := false, false

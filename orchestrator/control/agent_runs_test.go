@@ -34,9 +34,9 @@ func (h *house) identify(slugs ...string) repute.AgentID {
 // pageOfAgentRuns is the answer to a question for the runs of an agent.
 type pageOfAgentRuns struct {
 	Nodes []struct {
-		ID, Goal, Agent, Status, PaidUsd, PaidWei string
-		LastCall                                  *struct{ Kind, Ref string }
-		Verified                                  *float64
+		ID, Goal, Agent, Status, PaidUsd string
+		LastCall                         *struct{ Kind, Ref string }
+		Verified                         *float64
 	}
 	PageInfo struct {
 		HasNextPage bool
@@ -74,13 +74,13 @@ func TestRunsOfAnAgent(t *testing.T) {
 		var a struct {
 			Agent struct{ Runs pageOfAgentRuns }
 		}
-		if code := h.graph(`{ agent(id: "7:0") { runs(first: 4, after: "`+after+`") { nodes { id goal agent status paidUsd paidWei lastCall { kind ref } verified }
+		if code := h.graph(`{ agent(id: "7:0") { runs(first: 4, after: "`+after+`") { nodes { id goal agent status paidUsd lastCall { kind ref } verified }
 			pageInfo { hasNextPage endCursor } } } }`, &a); code != "" {
 			t.Fatal(code)
 		}
 		for _, r := range a.Agent.Runs.Nodes {
 			got = append(got, r.ID)
-			if paid := map[bool]string{true: "0.25", false: "0"}[r.ID == want[0]]; r.PaidUsd != paid || r.PaidWei != "0" || r.Status != "completed" ||
+			if paid := map[bool]string{true: "0.25", false: "0"}[r.ID == want[0]]; r.PaidUsd != paid || r.Status != "completed" ||
 				r.Verified == nil || *r.Verified != 1 || r.Agent == "other" {
 				t.Errorf("%+v", r)
 			}
@@ -116,8 +116,8 @@ func TestRunsOfAnAgent(t *testing.T) {
 			t.Errorf("%s: %d runs, want %d", query, len(l.Runs), n)
 		}
 	}
-	h.page("/ui/agent/7:0/work").says(t, "Runs that it did for the orchestrator here", "<script>alert(1)</script>", "asks </td><script>alert(2)</script>⟨U+202E⟩",
-		"second", "0.25 US dollars", "completed", "gives its work 100 %", run.Task, "No validator was asked")
+	h.page("/ui/agent/7:0/work").says(t, "Runs on this server", "<script>alert(1)</script>", "asks </td><script>alert(2)</script>⟨U+202E⟩",
+		"second", "0.25 US dollars", "completed", "allowed 100 %", run.Task, "No validator was asked")
 	if text := h.page("/ui/agent/7:0/work").text; strings.Contains(text, "2 other") || strings.Contains(text, "A token is needed") {
 		t.Errorf("a run of another agent is shown, or a token is asked for: %s", text)
 	}

@@ -28,7 +28,7 @@ func (c *Control) mount() {
 	rest.Write[RetryFrom](c.router, http.MethodPost, "/tasks/{id}/retry", "retry-task",
 		"Starts another attempt of a task that failed", c.retryTask)
 
-	rest.Read(c.router, "/runs", "list-runs", "Lists runs of all tasks, newest first: of one agent, or of an identity on the chain",
+	rest.Read(c.router, "/runs", "list-runs", "Lists runs, newest first, by status, slug of the agent, identity on the chain, or those that wait",
 		c.listRuns)
 	rest.Read(c.router, "/runs/{id}", "get-run", "Returns a run: phases, steps, budget used, and why it was refused", c.getRun)
 	rest.Read(c.router, "/runs/{id}/receipts", "list-receipts",

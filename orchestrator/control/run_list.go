@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,18 +13,17 @@ import (
 	"repute/store/rundb"
 )
 
-// ListedRun is a run in the list of all runs.
+// ListedRun is an entry of GET /v1/runs.
 type ListedRun struct {
 	RunLine
 	TaskID    string     `json:"taskId"`
 	Root      string     `json:"rootRunId"`
 	Goal      string     `json:"goal"`
-	Phase     string     `json:"phase" doc:"the last that was recorded, none at first"`
+	Phase     string     `json:"phase" doc:"the last that was recorded; the text none before the first"`
 	LastCall  *Receipt   `json:"lastCall,omitempty" doc:"the newest call, without request and result"`
-	PaidUSD   string     `json:"paidUsd" doc:"what it paid by x402, as the caps of payments count it"`
-	PaidWei   string     `json:"paidWei" pattern:"^[0-9]+$" doc:"what treasuries paid for it in native coin, as their events tell"`
-	Trust     string     `json:"trust,omitempty" enum:"allow,deny,require_approval" doc:"the trust gate's newest decision in the present attempt"`
-	Verified  *float64   `json:"verified,omitempty" doc:"what came of checking what it did in the present attempt, 0 to 1"`
+	PaidUSD   string     `json:"paidUsd" doc:"x402 payments that it signed in all attempts, also those that are not settled, in US dollars"`
+	Trust     string     `json:"trust,omitempty" enum:"allow,deny,require_approval" doc:"newest decision of the trust gate in the current attempt"`
+	Verified  *float64   `json:"verified,omitempty" doc:"the agent's score of its own work in the current attempt, 0 to 1; absent before"`
 	CreatedAt time.Time  `json:"createdAt"`
 	StartedAt *time.Time `json:"startedAt,omitempty"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
@@ -39,8 +37,8 @@ type RunList struct {
 
 type runsInput struct {
 	Status   string         `query:"status" enum:"pending,planning,running,completed,failed,cancelled"`
-	Agent    string         `query:"agent" doc:"slug of the agent that works"`
-	AgentID  string         `query:"agentId" doc:"identity on the chain of the agent that works, e.g. 8453:22: runs of all agents that have it now"`
+	Agent    string         `query:"agent" doc:"slug of the agent"`
+	AgentID  string         `query:"agentId" doc:"identity on the chain, e.g. 8453:22: runs of every agent that has it now"`
 	Awaiting string         `query:"awaiting" enum:"approval" doc:"approval: those that wait for a person"`
 	Limit    httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
 	Cursor   string         `query:"cursor" doc:"nextCursor of the page before"`
@@ -53,16 +51,17 @@ func (in *runsInput) filter() (f rundb.RunFilter, agent *repute.AgentRef, size i
 	}
 	f.Status, f.Agent, f.Awaiting = repute.RunStatus(in.Status), in.Agent, in.Awaiting == "approval"
 	if in.Status != "" && !slices.Contains(runStatuses(), f.Status) {
-		return f, nil, 0, repute.Invalid("status", fmt.Sprintf("%.40q is none", in.Status), fmt.Sprintf("one of %v", runStatuses()))
+		return f, nil, 0, repute.Invalid("status", fmt.Sprintf("%.40q is no status of a run", in.Status),
+			"pending, planning, running, completed, failed or cancelled")
 	}
 	if in.Awaiting != "" && !f.Awaiting {
-		return f, nil, 0, repute.Invalid("awaiting", fmt.Sprintf("%.40q is nothing that runs wait for", in.Awaiting), "approval")
+		return f, nil, 0, repute.Invalid("awaiting", fmt.Sprintf("%.40q is not supported", in.Awaiting), "approval")
 	}
 	if err := rest.Known("agent", in.Agent); err != nil {
 		return f, nil, 0, err
 	}
 	if in.AgentID != "" {
-		if agent, err = agentOf(in.AgentID); err != nil {
+		if agent, err = parseAgentID(in.AgentID); err != nil {
 			return f, nil, 0, err
 		}
 	}
@@ -70,15 +69,18 @@ func (in *runsInput) filter() (f rundb.RunFilter, agent *repute.AgentRef, size i
 	return f, agent, size, err
 }
 
-// agentOf reads the id of an agent with its chain.
-func agentOf(id string) (*repute.AgentRef, error) {
+// agentIDForm is how agentId is written.
+const agentIDForm = "eip155:{chainId}:{registry}:{tokenId} or {chainId}:{tokenId}"
+
+// parseAgentID reads the parameter agentId, which must name the chain.
+func parseAgentID(id string) (*repute.AgentRef, error) {
 	ref, err := repute.ParseAgentRef(id)
 	var wrong *repute.InputError
 	switch {
 	case errors.As(err, &wrong):
-		return nil, repute.Invalid("agentId", wrong.Reason, "eip155:{chainId}:{registry}:{tokenId} or {chainId}:{tokenId}")
+		return nil, repute.Invalid("agentId", wrong.Reason, agentIDForm)
 	case err == nil && ref.ChainID == 0:
-		return nil, repute.Invalid("agentId", "names no chain", "eip155:{chainId}:{registry}:{tokenId} or {chainId}:{tokenId}")
+		return nil, repute.Invalid("agentId", "names no chain", agentIDForm)
 	}
 	return &ref, err
 }
@@ -108,7 +110,7 @@ func (c *Control) listRuns(ctx context.Context, in *runsInput) (*rest.Answer[Run
 		return nil, err
 	}
 	list, next := CutRuns(list, size)
-	details, err := rundb.DetailsOf(ctx, c.db, list)
+	details, err := rundb.ReadDetails(ctx, c.db, list)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +121,8 @@ func (c *Control) listRuns(ctx context.Context, in *runsInput) (*rest.Answer[Run
 	return rest.Say(&out), nil
 }
 
-// CutRuns returns the first runs, which were read with one more than size, and the cursor of the next page, empty at the
-// end.
+// CutRuns returns the first size runs and the cursor of the next page, empty at the end. list MUST have been read with a
+// limit of size + 1.
 func CutRuns(list []repute.Run, size int) (page []repute.Run, next string) {
 	if len(list) <= size {
 		return list, ""
@@ -131,7 +133,7 @@ func CutRuns(list []repute.Run, size int) (page []repute.Run, next string) {
 // listedRun converts a run into its form in the list of all runs.
 func listedRun(r *repute.Run, d rundb.RunDetails) ListedRun {
 	out := ListedRun{RunLine: lineOnWire(r), TaskID: r.Task, Root: r.Root, Goal: r.Goal, Phase: r.Phase.String(),
-		PaidUSD: d.Purchases.String(), PaidWei: cmp.Or(d.Native, "0"), Trust: d.Trust, Verified: d.Verified,
+		PaidUSD: d.Purchases.String(), Trust: d.Trust, Verified: d.Verified,
 		CreatedAt: r.Created, StartedAt: rest.OptionalTime(r.Started), EndedAt: rest.OptionalTime(r.Ended)}
 	if d.LastCall != nil {
 		call := receiptOnWire(*d.LastCall)

@@ -35,12 +35,12 @@ type Run struct {
 	Cancel       string                   `json:"cancel,omitempty" doc:"why it shall be cancelled"`
 	Plan         *Plan                    `json:"plan,omitempty"`
 	Summary      *RunSummary              `json:"summary,omitempty"`
-	GateDecision *GateDecision            `json:"gateDecision,omitempty" doc:"of the trust gate, in the present attempt"`
+	GateDecision *GateDecision            `json:"gateDecision,omitempty" doc:"of the trust gate, in the current attempt"`
 	Phases       []Phase                  `json:"phases"`
 	Steps        []Step                   `json:"steps"`
 	Decisions    []PolicyDecision         `json:"decisions" doc:"about this run, in order: the newest 200. /v1/runs/{id}/decisions has all, in pages"`
 	Head         DecisionsHead            `json:"decisionsHead" doc:"the end of the chain of all decisions about the run's task"`
-	Approvals    []Approval               `json:"approvals" doc:"of the present attempt"`
+	Approvals    []Approval               `json:"approvals" doc:"of the current attempt"`
 	Awaited      []Awaited                `json:"awaited" doc:"what waits for a person's answer"`
 	Treasury     []treasury.TreasuryEvent `json:"treasuryEvents" doc:"what treasuries say of the run"`
 	CreatedAt    time.Time                `json:"createdAt"`

@@ -220,11 +220,11 @@ func Tasks(ctx context.Context, db *store.DB, in *TasksInput) (out TaskList, err
 	}
 	f := rundb.TaskFilter{Status: repute.TaskStatus(in.Status), Coordinator: in.Coordinator}
 	if in.Status != "" && !slices.Contains(taskStatuses(), f.Status) {
-		return out, repute.Invalid("status", fmt.Sprintf("%.40q is none", in.Status),
-			fmt.Sprintf("one of %v", taskStatuses()))
+		return out, repute.Invalid("status", fmt.Sprintf("%.40q is no status of a task", in.Status),
+			"pending, assigned, running, completed, failed, cancelled or rejected")
 	}
 	if f.Awaiting = in.Awaiting == "approval"; in.Awaiting != "" && !f.Awaiting {
-		return out, repute.Invalid("awaiting", fmt.Sprintf("%.40q is nothing that tasks wait for", in.Awaiting), "approval")
+		return out, repute.Invalid("awaiting", fmt.Sprintf("%.40q is not supported", in.Awaiting), "approval")
 	}
 	if err := rest.Known("agent", in.Coordinator); err != nil {
 		return out, err
@@ -250,8 +250,7 @@ func Tasks(ctx context.Context, db *store.DB, in *TasksInput) (out TaskList, err
 // taskStatuses returns the statuses that the list can be filtered by.
 func taskStatuses() []repute.TaskStatus {
 	return []repute.TaskStatus{repute.TaskPending, repute.TaskAssigned, repute.TaskRunning, repute.TaskCompleted,
-		repute.TaskFailed,
-		repute.TaskCancelled, repute.TaskRejected}
+		repute.TaskFailed, repute.TaskCancelled, repute.TaskRejected}
 }
 
 // getTask serves GET /v1/tasks/{id}: a task with all of its runs.

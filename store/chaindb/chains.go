@@ -417,30 +417,34 @@ type Subject struct {
 // the registry or the agent does not exist then.
 func ViewAgent(ctx context.Context, db *store.DB, doing string, id repute.AgentID, at repute.At,
 	f func(context.Context, Subject) error) error {
-	return View(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error {
-		chain, since, err := readSubject(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		if chain == nil || id.Registry != (common.Address{}) && id.Registry != chain.Identity {
-			return repute.Missing("the registry of agent %s", id)
-		}
-		s := Subject{Tx: tx, Chain: chain, ID: id}
-		s.ID.Registry = s.Chain.Identity
-		if s.Block, s.AsOf, err = s.Chain.at(ctx, tx, at); err != nil {
-			return err
-		}
-		if since == nil || *since > s.Block {
-			return s.missing(since)
-		}
-		return f(ctx, s)
-	})
+	return View(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error { return ForAgent(ctx, tx, id, at, f) })
+}
+
+// ForAgent is ViewAgent within the transaction of a snapshot.
+func ForAgent(ctx context.Context, tx pgx.Tx, id repute.AgentID, at repute.At, f func(context.Context, Subject) error) error {
+	chain, since, err := readSubject(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if chain == nil || id.Registry != (common.Address{}) && id.Registry != chain.Identity {
+		return repute.Missing("the registry of agent %s", id)
+	}
+	s := Subject{Tx: tx, Chain: chain, ID: id}
+	s.ID.Registry = s.Chain.Identity
+	if s.Block, s.AsOf, err = s.Chain.at(ctx, tx, at); err != nil {
+		return err
+	}
+	if since == nil || *since > s.Block {
+		return s.missing(since)
+	}
+	return f(ctx, s)
 }
 
 // readSubject reads the chain of an agent, nil for none, and the block since which the agent exists, nil for never, with
 // one message to the database: every answer about an agent begins with it.
 func readSubject(ctx context.Context, tx pgx.Tx, id repute.AgentID) (chain *ChainView, since *int64, err error) {
 	var b pgx.Batch
+	b.Queue("set local plan_cache_mode = force_generic_plan") // planning the two takes longer than reading them
 	b.Queue(selectChains, []uint64{id.ChainID}).Query(func(rows pgx.Rows) error {
 		chains, err := pgx.CollectRows(rows, scanChain)
 		if len(chains) > 0 {
@@ -450,6 +454,7 @@ func readSubject(ctx context.Context, tx pgx.Tx, id repute.AgentID) (chain *Chai
 	})
 	b.Queue("select max(registered_block) from agents where chain_id = $1 and token_id = $2", id.ChainID,
 		store.TokenNum(id.TokenID)).QueryRow(func(row pgx.Row) error { return row.Scan(&since) })
+	b.Queue("set local plan_cache_mode = auto")
 	err = tx.SendBatch(ctx, &b).Close()
 	return chain, since, err
 }

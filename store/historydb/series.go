@@ -261,9 +261,9 @@ func (s *Series) place(start time.Time) int {
 	return n
 }
 
-// liveByHour is the statement that counts the newest live ratings of each bucket: those given in its hours, less those of
-// them that were revoked. It reads a row for each hour in place of one for each rating, of which there may be hundreds of
-// thousands.
+// liveByHour is the statement that counts for each bucket the ratings that are live at the newest block: those given in its
+// hours (table hours, series 2), less those of them that were revoked later. It reads a row for each hour and one for each
+// revoked rating, because an agent may have hundreds of thousands of ratings. Buckets begin and end at whole hours.
 const liveByHour = `
 	select k.chain_id, k.token_id, x.bucket, x.n
 	from unnest($1::bigint[], $2::numeric[], $3::timestamptz[], $4::timestamptz[]) as k(chain_id, token_id, begins, ends)
@@ -277,7 +277,8 @@ const liveByHour = `
 		where y.time is null or y.time >= k.begins and y.time < k.ends
 		group by 1) x`
 
-// readCounts counts the live ratings of each bucket at a block, which is the third of args, or their clients.
+// readCounts counts for each bucket the ratings that are live at a block, or their clients. args[2] MUST be the block, which
+// liveByHour does not take.
 func (f SeriesFilter) readCounts(ctx context.Context, tx pgx.Tx, byKey map[store.AgentKey]*Series, block int64,
 	args []any) error {
 	if f.Measure == MeasureRatings && f.Tag == nil && block == chaindb.Everything {

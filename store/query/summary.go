@@ -203,7 +203,16 @@ func ReadReputation(ctx context.Context, db *store.DB, id repute.AgentID, q Repu
 	if err := checkClients(q.Clients); err != nil {
 		return r, err
 	}
-	err = chaindb.ViewAgent(ctx, db, "read reputation", id, q.At, func(ctx context.Context, s chaindb.Subject) error {
+	err = chaindb.View(ctx, db, "read reputation", func(ctx context.Context, tx pgx.Tx) error {
+		r, err = readReputation(ctx, tx, id, q)
+		return err
+	})
+	return r, err
+}
+
+// readReputation is ReadReputation within the transaction of a snapshot.
+func readReputation(ctx context.Context, tx pgx.Tx, id repute.AgentID, q ReputationQuery) (r Reputation, err error) {
+	err = chaindb.ForAgent(ctx, tx, id, q.At, func(ctx context.Context, s chaindb.Subject) error {
 		r.Agent, r.AsOf = s.ID, s.AsOf
 		if q.Run {
 			if r.Run, err = scoredb.ClosedRun(ctx, s.Tx, s.ID.ChainID, s.Block); err != nil &&

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -128,6 +129,11 @@ const runColumns = `r.id, r.task_id, r.root_id, coalesce(r.parent_id, ''), r.par
 	r.steps, r.tool_calls, r.writes, r.runtime_ms, r.gas::text, r.tokens, r.cost, r.reasons, r.error, r.cancel, r.created_at,
 		r.started_at, r.ended_at`
 
+// listedColumns returns runColumns without what lists do not show: an input has up to 256 KiB.
+func listedColumns() string {
+	return strings.NewReplacer("r.input", "null::json", "r.reasons", "'[]'::json").Replace(runColumns)
+}
+
 // selectRuns begins the statements that scanRunRow reads.
 const selectRuns = `select ` + runColumns + ` from runs r `
 
@@ -179,13 +185,36 @@ type RunFilter struct {
 	BeforeID string
 }
 
-// Runs returns runs of all tasks, the newest first.
+// where returns the conditions of the filter on runs r, each after an "and", and adds their parameters to args. A filter has
+// the conditions alone that it needs: a plan for all filters would read all runs.
+func (f RunFilter) where(args *[]any) (sql string) {
+	and := func(condition string, values ...any) {
+		for _, v := range values {
+			*args = append(*args, v)
+			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(*args)), 1)
+		}
+		sql += " and " + condition
+	}
+	if f.Status != "" {
+		and("r.status = ?", string(f.Status))
+	}
+	if f.Agent != "" {
+		and("r.slug = ?", f.Agent)
+	}
+	if f.Awaiting {
+		and("r.awaiting <> ''")
+	}
+	if !f.Before.IsZero() {
+		and("(r.created_at, r.id) < (?, ?)", f.Before, f.BeforeID)
+	}
+	return sql
+}
+
+// Runs returns runs of all tasks, the newest first, without their inputs and reasons.
 func Runs(ctx context.Context, db *store.DB, f RunFilter, most int) ([]repute.Run, error) {
-	rows, err := db.Readers().Query(ctx, selectRuns+`
-		where $1 in ('', r.status) and $2 in ('', r.slug) and ($3::timestamptz is null or (r.created_at, r.id) < ($3, $4))
-			and (not $6 or r.awaiting <> '')
-		order by r.created_at desc, r.id desc limit $5`, string(f.Status), f.Agent, store.MaybeTime(f.Before), f.BeforeID,
-		most, f.Awaiting)
+	args := []any{most}
+	rows, err := db.Readers().Query(ctx, `select `+listedColumns()+` from runs r where true`+f.where(&args)+`
+		order by r.created_at desc, r.id desc limit $1`, args...)
 	if err != nil {
 		return nil, store.Failed("list runs", err)
 	}

@@ -109,7 +109,7 @@ func (q *agentQuery) facets() string {
 	with, from := q.source(false)
 	where := q.where
 	switch {
-	case q.scoredAlone():
+	case q.scoredAlone(): // the scores have applied the only condition
 		with, where = "with ts as materialized ("+q.scores("ts.chain_id, ts.token_id")+"), ", ""
 		from = "ts join agents a using (chain_id, token_id)" + q.joins()
 	case with == "":

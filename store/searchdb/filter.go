@@ -281,24 +281,24 @@ func (f AgentFilter) operated(q *agentQuery) {
 const documentStatus = `case when u.uri = '' then 'none' when x.denied is not null then 'denied'
 	when s.errors > 0 then 'invalid' when s.errors = 0 then 'ok' when u.dead then 'dead' when u.reason <> '' then 'failed' else 'pending' end`
 
-// hasStatus is the SQL of whether documentStatus is a status. Each is said by columns of which Postgres knows how many
-// rows have a value: it takes the expression to have one in one row of 200, and would sort all agents instead of following
-// an index to the first of many. Denied documents are rare, and stay the expression.
+// hasStatus returns SQL that holds where documentStatus is a status; the two MUST agree. It uses plain columns, of which
+// Postgres knows how many rows have a value. Of an expression it assumes that one row in 200 does, and sorts all agents
+// where it could follow an index to the first of many. Denied documents are rare, and keep the expression.
 func hasStatus(status repute.DocumentStatus) string {
-	const served = "u.uri <> '' and nullif(x.denied is null, false) is not null"
+	const allowed = "u.uri <> '' and nullif(x.denied is null, false) is not null"
 	switch status {
 	case repute.DocumentNone:
 		return "u.uri = ''"
 	case repute.DocumentInvalid:
-		return served + " and s.errors > 0"
+		return allowed + " and s.errors > 0"
 	case repute.DocumentOK:
-		return served + " and s.errors = 0"
+		return allowed + " and s.errors = 0"
 	case repute.DocumentDead:
-		return served + " and s.errors is null and u.dead"
+		return allowed + " and s.errors is null and u.dead"
 	case repute.DocumentFailed:
-		return served + " and s.errors is null and not u.dead and u.reason <> ''"
+		return allowed + " and s.errors is null and not u.dead and u.reason <> ''"
 	case repute.DocumentPending:
-		return served + " and s.errors is null and not u.dead and u.reason = ''"
+		return allowed + " and s.errors is null and not u.dead and u.reason = ''"
 	}
 	return "(" + documentStatus + ") = '" + string(repute.DocumentDenied) + "'"
 }

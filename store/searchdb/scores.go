@@ -57,14 +57,14 @@ func (q *agentQuery) whereIn(o agentOrder) string {
 	return strings.Replace(q.where, hasScore(q.scored), q.scored, 1)
 }
 
-// scoredAlone reports whether nothing but the score selects agents. Then scores are counted without their agents, which takes
-// half the time.
+// scoredAlone reports whether the score is the only filter. Then a statement can begin with the scores: to count them
+// without their agents takes half the time.
 func (q *agentQuery) scoredAlone() bool {
 	return q.match == nil && q.scored != "" && q.where == " and "+hasScore(q.scored)
 }
 
-// scores returns a statement with a row of columns for each score ts that the filter selects, up to one more than maxCounted
-// of each chain.
+// scores returns a statement that selects columns of the scores ts that match, at most one more than maxCounted of each
+// chain. Without columns its rows are empty, to be counted.
 func (q *agentQuery) scores(columns string) string {
 	return fmt.Sprintf(`select s.* from unnest($1::bigint[]) as k(chain_id) cross join lateral (
 		select %s from trust_scores ts join trust_runs tr on (tr.chain_id, tr.run) = (ts.chain_id, ts.run)

@@ -94,10 +94,10 @@ func (f TagFilter) read(ctx context.Context, tx pgx.Tx, chains []uint64, from us
 	})
 }
 
-// tagsSQL returns the statement that lists the tags of a column by use. only is a further condition on the stored sums and
-// feedback s. It counts ratings by the sums of agents; agents, raters and values are counted for the tags of the page.
-// Different agents and raters are the groups of a statement within, because Postgres hashes groups, and sorts what
-// count(distinct) counts.
+// tagsSQL returns the statement that lists the tags of a column by use. It counts ratings by the sums of agents; agents,
+// raters and values are counted for the tags of the page. Distinct agents and raters are counted by a nested group by,
+// because Postgres can hash groups and sorts for count(distinct). only is a further condition on alias s, which is
+// agent_sums, sums or feedback: it may use the columns that all three have.
 func tagsSQL(column, only string) string {
 	return fmt.Sprintf(`
 		with page as (

@@ -26,16 +26,14 @@ const EngineVersion = "repute/6"
 
 // EngineOptions tune an Engine. The zero value works.
 type EngineOptions struct {
-	// Params and Tags are the two files of parameters; nil: those of this package. They
-	// count from the next run on.
+	// Params and Tags are the two files of parameters; nil: those of this package. They count from the next run on.
 	Params, Tags []byte
 	// Poll is how often new events are looked for, 200 ms when 0.
 	Poll time.Duration
 	// Exact writes every score at every epoch. Without it one that age alone changed, by less
 	// than scoredb.Tolerance, stays as an earlier epoch left it.
 	Exact bool
-	// Finals is for how long a final score is kept after another one replaced it, for ever
-	// when 0.
+	// Finals is for how long a final score is kept after another one replaced it, for ever when 0.
 	Finals time.Duration
 	// Sources is the policy of sources of trust, nil for none. Ask reads them; with nil every source is incomplete.
 	Sources *source.Policy

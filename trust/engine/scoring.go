@@ -17,8 +17,7 @@ import (
 	"repute/trust/rows"
 )
 
-// claimFor is how long a claim of stale agents lasts. Work that finishes after its claim
-// expired is discarded.
+// claimFor is how long a claim of stale agents lasts. Work that finishes after its claim expired is discarded.
 const claimFor = time.Minute
 
 // maxRows is how many ratings of a batch are in memory at once. A single agent with more is a batch of its own.

@@ -1,4 +1,5 @@
-// Package graph lays out a bounded graph of agents and addresses, which a script draws and a table lists.
+// Package graph builds a graph of at most MaxNodes agents, addresses and domains around one of them, and gives each a
+// place. A script draws it and a table lists it.
 package graph
 
 import (
@@ -32,11 +33,11 @@ type Node struct {
 	Degree int     `json:"degree"`
 }
 
-// Edge is what one node did to another, such as its newest rating.
+// Edge is a relation of one node to another.
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Relation says in a word what it is.
+	// Relation is a phrase with a verb, such as rated or owns.
 	Relation string `json:"-"`
 	Value    string `json:"-"`
 	Tag      string `json:"-"`
@@ -46,16 +47,19 @@ type Edge struct {
 type Graph struct {
 	Nodes []*Node
 	Edges []Edge
-	// Left is how many nodes were left out because there were too many, each as often as it was to be added.
-	Left int
+	// Full reports whether a node was left out because there were too many.
+	Full bool
 
 	known  map[string]*Node
-	joined map[Edge]bool // without value and tag
+	joined map[edgeKey]bool
 }
+
+// edgeKey identifies an edge: there is one for each relation of two nodes.
+type edgeKey struct{ from, to, relation string }
 
 // New returns a graph of one node, which it is about.
 func New(self Node) *Graph {
-	g := &Graph{known: map[string]*Node{}, joined: map[Edge]bool{}}
+	g := &Graph{known: map[string]*Node{}, joined: map[edgeKey]bool{}}
 	self.Kind = Self
 	g.Add(self)
 	return g
@@ -67,7 +71,7 @@ func (g *Graph) Add(n Node) *Node {
 		return found
 	}
 	if len(g.Nodes) >= MaxNodes {
-		g.Left++
+		g.Full = true
 		return nil
 	}
 	g.known[n.ID] = &n
@@ -80,7 +84,7 @@ func (g *Graph) Join(from, to *Node, relation, value, tag string) {
 	if from == nil || to == nil {
 		return
 	}
-	key := Edge{From: from.ID, To: to.ID, Relation: relation}
+	key := edgeKey{from.ID, to.ID, relation}
 	if g.joined[key] {
 		return
 	}

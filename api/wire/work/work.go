@@ -72,17 +72,16 @@ type RunLine struct {
 	Started, Ended *wire.Time
 }
 
-// AgentRun is a run in the list of an agent on the chain.
+// AgentRun is a run of an agent with its newest call, payments, trust decision and verification score.
 type AgentRun struct {
 	RunLine
 	// LastCall is the newest call; nil before the first.
 	LastCall *Receipt
-	// PaidUsd is what the run paid by x402, and PaidWei what treasuries paid for it in native coin.
+	// PaidUsd is the x402 payments that the run signed, in US dollars.
 	PaidUsd wire.Decimal
-	PaidWei wire.BigInt
-	// Trust is the effect of the trust gate's newest decision in the present attempt; nil before.
+	// Trust is the effect of the newest decision of the trust gate in the current attempt; nil before the first.
 	Trust *string
-	// Verified is the score of checking what it did in the present attempt, from 0 to 1; nil before.
+	// Verified is the agent's score of its own work in the current attempt, from 0 to 1; nil before.
 	Verified *float64
 }
 
@@ -106,7 +105,7 @@ type Run struct {
 	Steps        []Step
 	Verification *Verification
 	Summary      *Summary
-	// Trust is the decision of the trust gate in the present attempt.
+	// Trust is the decision of the trust gate in the current attempt.
 	Trust     *Trust
 	Decisions []Decision
 	Chain     DecisionChain

@@ -12,7 +12,8 @@ import (
 	"repute/store/rundb"
 )
 
-// AgentRuns returns a page of the runs of each agent on the chain, the newest first, with two statements for all of them.
+// AgentRuns returns a page of the runs of each identity on the chain, the newest first, in the order of agents. It takes
+// three statements in two round trips, however many agents there are.
 func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first int, after string) ([]work.AgentRunPage, error) {
 	if err := r.permit(ctx); err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func agentRuns(ctx context.Context, db *store.DB, agents []repute.AgentID, f run
 		lists[i], pages[i].Next = control.CutRuns(lists[i], first)
 		all = append(all, lists[i]...)
 	}
-	details, err := rundb.DetailsOf(ctx, db, all)
+	details, err := rundb.ReadDetails(ctx, db, all)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func agentRuns(ctx context.Context, db *store.DB, agents []repute.AgentID, f run
 // agentRunInGraph converts a run into its form in the list of an agent.
 func agentRunInGraph(r repute.Run, d rundb.RunDetails) work.AgentRun {
 	out := work.AgentRun{RunLine: lineInGraph(r), PaidUsd: wire.Decimal(d.Purchases.String()),
-		PaidWei: wire.BigInt(orZero(d.Native)), Trust: wire.OrNull(d.Trust), Verified: d.Verified}
+		Trust: wire.OrNull(d.Trust), Verified: d.Verified}
 	if d.LastCall != nil {
 		call := receiptInGraph(*d.LastCall)
 		out.LastCall = &call

@@ -144,8 +144,9 @@ func (s *Service) work(ctx context.Context, g *errgroup.Group, h sender) {
 	}
 }
 
-// warmFor bounds how long the API waits for its connections to be prepared before it answers.
-const warmFor = 5 * time.Second
+// warmTimeout bounds how long the API prepares its connections before it answers: an idle machine takes half a second, and
+// without a database the API must answer that it is away.
+const warmTimeout = 5 * time.Second
 
 // answer starts the API on listener l. The routes of the orchestrator are there without the
 // role too: they read and write rows and jobs. Routes that need keys are there only with a wallet.
@@ -174,7 +175,7 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 		return err
 	}
 	g.Go(func() error { server.CheckRedis(ctx); return nil })
-	warming, cancel := context.WithTimeout(ctx, warmFor)
+	warming, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
 	if err := query.Warm(warming, s.db); err != nil {
 		s.log.Warn("the first requests may be slow: connections of the database could not be prepared", "error", err)

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"repute"
+)
+
+// acquireReader acquires a connection of a reader within readerWait.
+func acquireReader(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	wait, cancel := context.WithTimeout(ctx, readerWait)
+	defer cancel()
+	conn, err := pool.Acquire(wait)
+	if err != nil && wait.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("no connection is free: %w", repute.ErrUnavailable)
+	}
+	return conn, err
+}
+
+// InTx runs f in a transaction, which is committed when f returns nil and rolled back otherwise.
+// Errors of the database are wrapped with doing.
+func (db *DB) InTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pgx.Tx) error) error {
+	conn, err := db.conn(ctx, o.AccessMode)
+	if err != nil {
+		return Failed(doing, err)
+	}
+	defer conn.Release()
+	return inTx(ctx, conn, o, doing, f)
+}
+
+// InSnapshot runs f in a read-only transaction on one snapshot of the index, of the replica where there is one. A
+// replica is behind the database: what must see its own writes, or follows the change feed, reads by InTx or Readers.
+func (db *DB) InSnapshot(ctx context.Context, doing string, f func(pgx.Tx) error) error {
+	conn, err := acquireReader(ctx, db.replica)
+	if err != nil {
+		return Failed(doing, err)
+	}
+	defer conn.Release()
+	return inTx(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, doing, f)
+}
+
+// InSnapshots runs f like InSnapshot on each connection that InSnapshot may use, on all at once, at most as many as readers
+// have by default. It opens those that are not open yet, and leaves out those that others use.
+func (db *DB) InSnapshots(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
+	var running errgroup.Group
+	for range min(db.replica.Config().MaxConns, readerConns) {
+		wait, cancel := context.WithTimeout(ctx, readerWait/10)
+		conn, err := db.replica.Acquire(wait)
+		cancel()
+		if err != nil {
+			break
+		}
+		defer conn.Release()
+		running.Go(func() error {
+			return inTx(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, doing,
+				func(tx pgx.Tx) error { return f(ctx, tx) })
+		})
+	}
+	return running.Wait()
+}
+
+// inTx is InTx on a connection.
+func inTx(ctx context.Context, conn *pgxpool.Conn, o pgx.TxOptions, doing string, f func(pgx.Tx) error) error {
+	tx, err := conn.BeginTx(ctx, o)
+	if err != nil {
+		return Failed(doing, err)
+	}
+	// The rollback must reach the server also when ctx is done.
+	defer tx.Rollback(context.WithoutCancel(ctx))
+	if err := f(tx); err != nil {
+		return Failed(doing, err)
+	}
+	return Failed(doing, tx.Commit(ctx))
+}
+
+// WaitForLocks disables the lock timeout of a transaction, for an operator's command that does not
+// retry.
+func WaitForLocks(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "set local lock_timeout = 0")
+	return err
+}
