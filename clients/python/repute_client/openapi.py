@@ -2066,7 +2066,6 @@ class ListedRun(TypedDict):
     id: str
     lastCall: NotRequired[Receipt]
     paidUsd: str
-    paidWei: str
     parentRunId: NotRequired[str]
     parentStepId: NotRequired[str]
     phase: str

@@ -951,7 +951,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists runs of all tasks, newest first: of one agent, or of an identity on the chain */
+        /** Lists runs, newest first, by status, slug of the agent, identity on the chain, or those that wait */
         get: operations["list-runs"];
         put?: never;
         post?: never;
@@ -3470,13 +3470,11 @@ export interface components {
             id: string;
             /** @description the newest call, without request and result */
             lastCall?: components["schemas"]["Receipt"];
-            /** @description what it paid by x402, as the caps of payments count it */
+            /** @description x402 payments that it signed in all attempts, also those that are not settled, in US dollars */
             paidUsd: string;
-            /** @description what treasuries paid for it in native coin, as their events tell */
-            paidWei: string;
             parentRunId?: string;
             parentStepId?: string;
-            /** @description the last that was recorded, none at first */
+            /** @description the last that was recorded; the text none before the first */
             phase: string;
             rootRunId: string;
             /** Format: date-time */
@@ -3485,13 +3483,13 @@ export interface components {
             status: "pending" | "planning" | "running" | "completed" | "failed" | "cancelled";
             taskId: string;
             /**
-             * @description the trust gate's newest decision in the present attempt
+             * @description newest decision of the trust gate in the current attempt
              * @enum {string}
              */
             trust?: "allow" | "deny" | "require_approval";
             /**
              * Format: double
-             * @description what came of checking what it did in the present attempt, 0 to 1
+             * @description the agent's score of its own work in the current attempt, 0 to 1; absent before
              */
             verified?: number;
         };
@@ -4331,7 +4329,7 @@ export interface components {
         };
         Run: {
             agentSlug: string;
-            /** @description of the present attempt */
+            /** @description of the current attempt */
             approvals: components["schemas"]["Approval"][];
             /** Format: int64 */
             attempt: number;
@@ -4351,7 +4349,7 @@ export interface components {
             error?: string;
             /** @description where to follow it */
             events: string;
-            /** @description of the trust gate, in the present attempt */
+            /** @description of the trust gate, in the current attempt */
             gateDecision?: components["schemas"]["GateDecision"];
             goal: string;
             id: string;
@@ -8422,9 +8420,9 @@ export interface operations {
     "list-runs": {
         parameters: {
             query?: {
-                /** @description slug of the agent that works */
+                /** @description slug of the agent */
                 agent?: string;
-                /** @description identity on the chain of the agent that works, e.g. 8453:22: runs of all agents that have it now */
+                /** @description identity on the chain, e.g. 8453:22: runs of every agent that has it now */
                 agentId?: string;
                 /** @description approval: those that wait for a person */
                 awaiting?: "approval";
