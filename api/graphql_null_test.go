@@ -171,7 +171,8 @@ func tryNull(t *testing.T, s *httptest.Server, types map[string]gqlType, p place
 		}
 		return a.Errors[0].Message
 	}
-	if maybe := []string{"tasks", "runs", "treasury", "checkFile"}; refused(want) != "" && !slices.Contains(maybe, p.path) {
+	maybe := []string{"tasks", "runs", "treasury", "checkFile"}
+	if refused(want) != "" && !slices.Contains(maybe, p.path) && !strings.HasSuffix(p.path, "Agent.runs") {
 		t.Errorf("%s: %v", p.path, want.Errors[0])
 		return
 	}
