@@ -81,8 +81,12 @@ func TestLeaderMendsReportedTimes(t *testing.T) {
 	settleDown(t, leader)
 	number := backdate(t, db)
 	var found []Difference
-	if _, err := beside.Check(t.Context(), CheckOptions{},
-		func(d Difference) { found = append(found, d) }); err != nil || len(found) != 1 {
+	add := func(d Difference) {
+		if d.Total != "hours" { // which were counted by the time before
+			found = append(found, d)
+		}
+	}
+	if _, err := beside.Check(t.Context(), CheckOptions{}, add); err != nil || len(found) != 1 {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	if err := beside.Report(t.Context(), found); err != nil {
