@@ -15,7 +15,7 @@ import (
 // with stored errors, so the text MUST NOT change.
 const repeatedCall = "it is unknown whether the call happened; it was made again because a person said so"
 
-// begin journals a call and charges it, or returns the one that was journaled before under its key. If a call that may
+// begin journals a call and charges it, or returns the call that has its key in the journal already. If a call that may
 // be made only once began before and its end is unknown, a person is asked. After an approval a new call is journaled
 // under the key KEY/again-N, so that the person is asked again if that one is cut off, too. After a refusal the earlier
 // call is returned as failed.

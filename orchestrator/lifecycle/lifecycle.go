@@ -32,7 +32,7 @@ type Ending struct {
 	Run *repute.Run
 	// Done are the phases of the run that ended before.
 	Done map[repute.Phase]repute.RunPhase
-	// Phase is the one that ended, and Reasons is why it was refused.
+	// Phase is the phase that ended, and Reasons is why it was refused.
 	Phase   repute.RunPhase
 	Reasons []policy.Reason
 	// Waits says that a person must decide before the run continues.

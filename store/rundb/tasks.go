@@ -110,11 +110,9 @@ type TaskFilter struct {
 
 // Tasks returns tasks, the newest first.
 func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.Task, error) {
-	rows, err := db.Readers().Query(ctx, selectTask+`
-		where $1 in ('', t.status) and $2 in ('', t.coordinator) and ($3::timestamptz is null or (t.created_at, t.id) <
-			($3, $4))
-			and (not $6 or r.awaiting <> '')
-		order by t.created_at desc, t.id desc limit $5`, string(f.Status), f.Coordinator, store.MaybeTime(f.Before), f.BeforeID, most, f.Awaiting)
+	args := []any{most}
+	rows, err := db.Readers().Query(ctx, selectTask+`where true`+listed{"t", "coordinator", string(f.Status), f.Coordinator,
+		f.Awaiting, f.Before, f.BeforeID}.where(&args)+` order by t.created_at desc, t.id desc limit $1`, args...)
 	if err != nil {
 		return nil, store.Failed("list tasks", err)
 	}
@@ -185,9 +183,24 @@ type RunFilter struct {
 	BeforeID string
 }
 
-// where returns the conditions of the filter on runs r, each after an "and", and adds their parameters to args. A filter has
-// the conditions alone that it needs: a plan for all filters would read all runs.
-func (f RunFilter) where(args *[]any) (sql string) {
+// where is listed.where for runs r.
+func (f RunFilter) where(args *[]any) string {
+	return listed{"r", "slug", string(f.Status), f.Agent, f.Awaiting, f.Before, f.BeforeID}.where(args)
+}
+
+// listed is a filter of tasks t with their root runs r, or of runs r alone: the alias of what is listed, and its column of
+// the agent. The rest is as in TaskFilter and RunFilter.
+type listed struct {
+	alias, column string
+	status, agent string
+	awaiting      bool
+	before        time.Time
+	beforeID      string
+}
+
+// where returns the conditions of the filter, each after an "and", and adds their parameters to args. A filter has the
+// conditions alone that it needs: a plan for all filters would read all rows.
+func (f listed) where(args *[]any) (sql string) {
 	and := func(condition string, values ...any) {
 		for _, v := range values {
 			*args = append(*args, v)
@@ -195,17 +208,17 @@ func (f RunFilter) where(args *[]any) (sql string) {
 		}
 		sql += " and " + condition
 	}
-	if f.Status != "" {
-		and("r.status = ?", string(f.Status))
+	if f.status != "" {
+		and(f.alias+".status = ?", f.status)
 	}
-	if f.Agent != "" {
-		and("r.slug = ?", f.Agent)
+	if f.agent != "" {
+		and(f.alias+"."+f.column+" = ?", f.agent)
 	}
-	if f.Awaiting {
+	if f.awaiting {
 		and("r.awaiting <> ''")
 	}
-	if !f.Before.IsZero() {
-		and("(r.created_at, r.id) < (?, ?)", f.Before, f.BeforeID)
+	if !f.before.IsZero() {
+		and(fmt.Sprintf("(%[1]s.created_at, %[1]s.id) < (?, ?)", f.alias), f.before, f.beforeID)
 	}
 	return sql
 }

@@ -97,7 +97,7 @@ func (g *Graph) Join(from, to *Node, relation, value, tag string) {
 // Node returns a node by its id; nil where the graph has none.
 func (g *Graph) Node(id string) *Node { return g.known[id] }
 
-// Place puts the nodes of each kind on a ring around the one that the graph is about.
+// Place puts the nodes of each kind on a ring around the first node, which the graph describes.
 func (g *Graph) Place() {
 	for kind, radius := range map[Kind]float64{Agent: 1, Owner: 1.6, Reviewer: 2.2} {
 		var ring []*Node

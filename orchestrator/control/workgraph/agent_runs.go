@@ -8,7 +8,6 @@ import (
 	"repute/api/wire/work"
 	"repute/orchestrator/control"
 	"repute/orchestrator/control/rest"
-	"repute/store"
 	"repute/store/rundb"
 )
 
@@ -23,13 +22,7 @@ func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first in
 	if f.Before, f.BeforeID, err = rest.ReadCursor(after); err != nil {
 		return nil, err
 	}
-	return agentRuns(ctx, r.db, agents, f, first)
-}
-
-// agentRuns reads the pages of AgentRuns.
-func agentRuns(ctx context.Context, db *store.DB, agents []repute.AgentID, f rundb.RunFilter, first int) ([]work.AgentRunPage,
-	error) {
-	lists, err := rundb.AgentRuns(ctx, db, wire.Each(agents, func(id repute.AgentID) repute.AgentRef {
+	lists, err := rundb.AgentRuns(ctx, r.db, wire.Each(agents, func(id repute.AgentID) repute.AgentRef {
 		return repute.AgentRef{ChainID: id.ChainID, Registry: &id.Registry, TokenID: id.TokenID}
 	}), f, first+1)
 	if err != nil {
@@ -40,7 +33,7 @@ func agentRuns(ctx context.Context, db *store.DB, agents []repute.AgentID, f run
 		lists[i], pages[i].Next = control.CutRuns(lists[i], first)
 		all = append(all, lists[i]...)
 	}
-	details, err := rundb.ReadDetails(ctx, db, all)
+	details, err := rundb.ReadDetails(ctx, r.db, all)
 	if err != nil {
 		return nil, err
 	}
