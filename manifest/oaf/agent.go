@@ -108,8 +108,7 @@ func (a *Agent) Skill(name string) *skill.Skill {
 	return nil
 }
 
-// Server returns the configuration that a reference names: by its configDir, else by the server's name; nil if there
-// is none.
+// Server returns the configuration that a reference names by its configDir, else by the server's name; nil if none.
 func (a *Agent) Server(ref ServerRef) *Server {
 	for i := range a.Servers {
 		if s := &a.Servers[i]; ref.ConfigDir != "" && s.Dir == cleaned(ref.ConfigDir) {

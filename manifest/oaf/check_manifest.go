@@ -79,8 +79,7 @@ func checkIdentity(a *Agent, o *frontmatter.Object) {
 	}
 }
 
-// isLicense reports whether a text is an SPDX expression. The length is bounded because the parser of expressions is
-// recursive.
+// isLicense reports whether a text is an SPDX expression. The length is bounded because the parser is recursive.
 func isLicense(text string) bool {
 	const most = 200
 	if len(text) > most {
