@@ -46,6 +46,36 @@ func TestDocumentsAreNamed(t *testing.T) {
 	}
 }
 
+// TestHeadingsOfRowsHaveTexts: what others wrote may be empty, so a row is never headed by it alone: the template "named"
+// says that it is.
+func TestHeadingsOfRowsHaveTexts(t *testing.T) {
+	t.Parallel()
+	alone := regexp.MustCompile(`<th scope="row"[^>]*>(<a [^>]*>)?(<bdi>|\{\{template "say")`)
+	named := 0
+	err := fs.WalkDir(files, "templates", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, path)
+		for _, found := range alone.FindAllString(string(text), -1) {
+			t.Errorf("%s: %s may be empty", path, found)
+		}
+		named += strings.Count(string(text), `{{template "named"`)
+		return err
+	})
+	if err != nil || named == 0 {
+		t.Fatalf("%d headings of foreign texts: %v", named, err)
+	}
+	var out strings.Builder
+	pages, err := new(site).readTemplates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pages["agent"].ExecuteTemplate(&out, "named", ""); err != nil || out.String() != `<span class="soft">empty</span>` {
+		t.Errorf("an empty text is %q: %v", out.String(), err)
+	}
+}
+
 // TestNeighborhoodsAreBounded: however much there is around a reviewer, a validator or a domain, a graph has no more than
 // three hundred nodes, edges between nodes that it has alone, each pair and relation once, and says whether any is left out.
 func TestNeighborhoodsAreBounded(t *testing.T) {

@@ -21,7 +21,7 @@ func invisible(r rune) bool {
 func TestCleanTexts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune{0x202e, 0, 0x301, 'a', '\n', 0x200b, 0xfeff}), 0, 200, -1)).
+		text := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune{0x202e, 0, 0x301, ' ', 'a', '\n', 0x200b, 0xfeff}), 0, 200, -1)).
 			Draw(t, "text")
 		most := rapid.IntRange(1, 100).Draw(t, "most")
 		out := Clean(text, most)
@@ -32,12 +32,16 @@ func TestCleanTexts(t *testing.T) {
 		if n := utf8.RuneCountInString(out); n > 10*most+1 {
 			t.Fatalf("%d characters of at most %d: %q", n, most, out)
 		}
-		if plain := !strings.ContainsFunc(text, func(r rune) bool { return r > 0x7e || r < ' ' }); plain && len(text) <= most && out != text {
+		if text != "" && strings.TrimSpace(out) == "" {
+			t.Fatalf("%q shows nothing", text)
+		}
+		if plain := !strings.ContainsFunc(text, func(r rune) bool { return r > 0x7e || r < ' ' }); plain && len(text) <= most && out != text && strings.TrimSpace(text) != "" {
 			t.Fatalf("%q became %q", text, out)
 		}
 	})
 	for text, want := range map[string]string{
-		"\u202Etxt.exe": "⟨U+202E⟩txt.exe", "a\x00b": "a⟨U+0000⟩b", "two\nlines": "two lines", "👩‍👩‍👧": "👩‍👩‍👧",
+		"\u202Etxt.exe": "⟨U+202E⟩txt.exe", "a\x00b": "a⟨U+0000⟩b", "two\nlines": "two lines", "": "",
+		"  \n": "⟨blank⟩", "\u3164": "⟨blank⟩", "\u2800 ": "⟨blank⟩", "👩‍👩‍👧": "👩‍👩‍👧",
 		"e\u0301": "e\u0301", "e" + strings.Repeat("\u0301", 50): "e" + strings.Repeat("\u0301", 4)} {
 		if got := Clean(text, 80); got != want {
 			t.Errorf("%q became %q", text, got)

@@ -45,7 +45,8 @@ func Funcs(now func() time.Time) template.FuncMap {
 func Short(text string) string { return Clean(text, shortText) }
 
 // Clean makes a foreign text showable: bounded to a number of characters, with characters that control direction or
-// cannot be seen replaced by their code points. html/template escapes the rest.
+// cannot be seen replaced by their code points. A text of blanks alone is written as such, so that a link or heading of
+// it has something to read. html/template escapes the rest.
 func Clean(text string, most int) string {
 	var out strings.Builder
 	n, joined := 0, 0
@@ -75,7 +76,16 @@ func Clean(text string, most int) string {
 			out.WriteRune(r)
 		}
 	}
+	if text != "" && strings.TrimFunc(out.String(), blank) == "" {
+		return "⟨blank⟩"
+	}
 	return out.String()
+}
+
+// blank reports whether a character draws nothing by itself: spaces, joiners, accents without a letter, fillers.
+func blank(r rune) bool {
+	return unicode.IsSpace(r) || r == 0x200d || r == 0x2800 ||
+		unicode.In(r, unicode.Mn, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // Shorten returns an address or hash by its ends, and any other text as it is.
