@@ -99,7 +99,8 @@ func ParseAddress(field, s string) (common.Address, error) {
 		return common.Address{}, Invalid(field, "not an address", "0x and 40 hex digits")
 	}
 	a := common.HexToAddress(s)
-	if hex := s[2:]; hex != strings.ToLower(hex) && hex != strings.ToUpper(hex) && s != a.Hex() {
+	mixed := strings.ContainsAny(s, "abcdef") && strings.ContainsAny(s, "ABCDEF")
+	if mixed && s != a.Hex() {
 		return common.Address{}, Invalid(field, "address checksum is wrong", "check for a typo, or write it in lower case")
 	}
 	return a, nil

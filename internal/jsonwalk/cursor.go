@@ -10,13 +10,17 @@ type Cursor struct {
 	Value []byte
 	// IsObject reports whether entries have names.
 	IsObject bool
+	// Number is the place of the value among all objects and arrays of the cursor's index, if it is one of them.
+	Number int
 
-	text    []byte
-	at      int
-	begun   bool
-	quoted  []byte // the name before the value, with its quotes
-	nameAt  int
-	valueAt int
+	text      []byte
+	at        int
+	begun     bool
+	quoted    []byte // the name before the value, with its quotes
+	nameAt    int
+	valueAt   int
+	index     *Index // of objects and arrays; nil where their ends are searched for
+	following int    // the number of the first object or array from here on
 }
 
 // NewCursor returns a cursor before the first entry of an object or array. Any other value has no entries.
@@ -67,25 +71,47 @@ func (c *Cursor) blank() {
 
 // take reads one value.
 func (c *Cursor) take() []byte {
-	start, depth := c.at, 0
-	for c.at < len(c.text) {
-		switch c.text[c.at] {
+	start := c.at
+	if start < len(c.text) {
+		switch c.text[start] {
 		case '"':
-			c.at = stringEnd(c.text, c.at)
+			c.at = stringEnd(c.text, start)
 		case '{', '[':
-			depth++
-			c.at++
-		case '}', ']':
-			depth--
-			c.at++
+			c.container()
 		default:
 			c.skipPlain()
 		}
-		if depth <= 0 {
-			break
-		}
 	}
 	return c.text[start:c.at]
+}
+
+// container moves behind an object or an array.
+func (c *Cursor) container() {
+	if c.index == nil {
+		c.at = containerEnd(c.text, c.at)
+		return
+	}
+	c.Number = c.following
+	s := c.index.spans[c.Number]
+	c.at, c.following = c.at+s.size, s.next
+}
+
+// containerEnd returns the offset behind the object or array that begins at text[at]; the length of the text for one
+// without an end.
+func containerEnd(text []byte, at int) int {
+	for depth := 0; at < len(text); at++ {
+		switch text[at] {
+		case '"':
+			at = stringEnd(text, at) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return at + 1
+			}
+		}
+	}
+	return len(text)
 }
 
 // skipPlain moves behind a number or a literal, or over one character between values.

@@ -41,6 +41,26 @@ func TestCursor(t *testing.T) {
 	}
 }
 
+// An index is made anew for each text, also after a text without an end.
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	var x Index
+	for text, want := range map[string]int{
+		`[1,{"a":[],"b":{"c":[[2],"]"]}},"x",[{}]]`: 8,
+		`{"a":{"b\"}":[{}]},"c":[]}`:                5,
+		`[[[`:                                       3,
+		`7`:                                         0,
+	} {
+		x.Scan([]byte(text))
+		if x.Len() != want {
+			t.Errorf("%s: %d objects and arrays, want %d", text, x.Len(), want)
+		}
+		if json.Valid([]byte(text)) {
+			sameWalk(t, &x, []byte(text), 0)
+		}
+	}
+}
+
 func TestScan(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Lexical{
@@ -162,6 +182,25 @@ func TestCursorFindsWhatTheDecoderFinds(t *testing.T) {
 	})
 }
 
+// sameWalk compares what cursors find with an index and without, in a value and in all that is in it.
+func sameWalk(t *testing.T, x *Index, value []byte, number int) {
+	t.Helper()
+	plain, c := NewCursor(value), x.Cursor(value, number)
+	for plain.Next() {
+		more := c.Next()
+		name, at := plain.Offsets()
+		if gotName, got := c.Offsets(); !more || gotName != name || got != at || !bytes.Equal(c.Value, plain.Value) {
+			t.Fatalf("%s: %s with an index, %s without", value, c.Value, plain.Value)
+		}
+		if IsContainer(c.Value) {
+			sameWalk(t, x, c.Value, c.Number)
+		}
+	}
+	if c.Next() {
+		t.Fatalf("%s: with an index also %s", value, c.Value)
+	}
+}
+
 // Any text can be scanned, and whatever is valid JSON has the members that the standard library finds.
 func FuzzWalk(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,"\"",{"b":null}]}`, `["\ud800\\"]`, `{"a":1,"a":2}`, `{"`, `"\`, `[[`} {
@@ -189,6 +228,11 @@ func FuzzWalk(f *testing.F) {
 			}
 			found[c.Name()] = string(c.Value)
 		}
+		var x Index
+		if got := x.Scan(b); got != lex {
+			t.Fatalf("%+v with an index, %+v without", got, lex)
+		}
+		sameWalk(t, &x, bytes.TrimSpace(b), 0)
 		if len(found) != len(members) {
 			t.Fatalf("%d members, want %d", len(found), len(members))
 		}

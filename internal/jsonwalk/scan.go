@@ -15,20 +15,28 @@ type Lexical struct {
 }
 
 // Scan looks at the text once. It does not assume valid JSON: the depth has to be known before a parser may recurse.
-func Scan(b []byte) Lexical {
+func Scan(b []byte) Lexical { return scan(b, nil) }
+
+// scan looks at the text, and makes an index of it where one is given.
+func scan(b []byte, x *Index) Lexical {
 	var lex Lexical
+	escaped := bytes.IndexByte(b, '\\') >= 0
 	depth := 0
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
 			end := stringEnd(b, i)
-			lex.escapes(b[i+1 : end])
+			if escaped {
+				lex.escapes(b[i+1 : end])
+			}
 			i = end - 1
 		case '{', '[':
 			depth++
 			lex.Depth = max(lex.Depth, depth)
+			x.push(i)
 		case '}', ']':
 			depth--
+			x.pop(i)
 		}
 	}
 	return lex

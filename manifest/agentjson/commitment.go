@@ -127,7 +127,12 @@ func (o *object) signature(c *Commitments, id *Identity) string {
 	if id == nil || id.PublicKey == "" {
 		o.r.add(CodeNoKey, o.at("signature"), "no identity.public_key")
 	}
-	if _, err := identity.Canonical(c.Raw); c.Raw != nil && err != nil {
+	if o.r.plain { // has a canonical form, unless a number stands in the way
+		err = identity.CheckNumbers(c.Raw)
+	} else {
+		_, err = identity.Canonical(c.Raw)
+	}
+	if c.Raw != nil && err != nil {
 		o.r.add(CodeNotCanonical, o.at("entries"), "%v", err)
 	}
 	return jsonwalk.Cut(s, maxShort)

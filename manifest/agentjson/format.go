@@ -49,13 +49,13 @@ func (f Format) Title() string {
 // Detect returns the format of a document by its members, whatever it was published as.
 func Detect(b []byte) Format {
 	b = bytes.TrimSpace(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")))
-	if len(b) > MaxBytes || jsonwalk.Scan(b).Depth > maxJSONDepth || !json.Valid(b) || b[0] != '{' {
-		return FormatUnknown
-	}
 	r := &reader{}
 	r.borrow()
 	defer r.giveBack()
-	return r.open(b, nil, "", -1).format()
+	if len(b) > MaxBytes || r.index.Scan(b).Depth > maxJSONDepth || !json.Valid(b) || b[0] != '{' {
+		return FormatUnknown
+	}
+	return r.open(member{raw: b}, nil, "", -1).format()
 }
 
 // format judges by members that no other format has. What carries a member of agent.json's own is taken for one, so

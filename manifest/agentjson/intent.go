@@ -15,10 +15,9 @@ func (o *object) intents(origin string, networks []string) []Intent {
 	if len(list) == 0 {
 		return nil
 	}
-	o.r.names = make(map[string]int, len(list))
 	intents := make([]Intent, 0, len(list))
-	for i, raw := range list {
-		if e := o.entry("intents", i, raw); e != nil {
+	for i, m := range list {
+		if e := o.entry("intents", i, m); e != nil {
 			intents = append(intents, e.intent(origin, networks))
 		}
 	}
@@ -116,7 +115,7 @@ func (o *object) parameters() []Parameter {
 			o.r.add(CodeType, list.at(name), "%s instead of an object", got)
 			continue
 		}
-		p := o.r.open(m.raw, list, name, -1).parameter()
+		p := o.r.open(m, list, name, -1).parameter()
 		p.Name = jsonwalk.Cut(name, maxShort)
 		out = append(out, p)
 	}
@@ -144,10 +143,10 @@ func (o *object) parameter() Parameter {
 }
 
 // copies keeps the entries of a list as written.
-func (o *object) copies(list []json.RawMessage, name string) []json.RawMessage {
+func (o *object) copies(list []member, name string) []json.RawMessage {
 	size := 0
 	for _, e := range list {
-		size += len(e)
+		size += len(e.raw)
 	}
 	all := make([]byte, 0, size)
 	out := make([]json.RawMessage, 0, len(list))
@@ -158,7 +157,7 @@ func (o *object) copies(list []json.RawMessage, name string) []json.RawMessage {
 	o.r.extra += size
 	for _, e := range list {
 		begin := len(all)
-		all = append(all, e...)
+		all = append(all, e.raw...)
 		out = append(out, all[begin:len(all):len(all)])
 	}
 	return out
@@ -175,24 +174,23 @@ func (o *object) returns() *Returns {
 		Description: c.text("description", maxText),
 	}
 	c.length("description", r.Description, 0, 200)
-	if raw := c.typed("properties", "an object"); raw != nil {
-		c.properties(raw)
-		r.Properties = o.r.kept(raw, c, "properties")
+	if list := c.child("properties"); list != nil {
+		list.properties()
+		r.Properties = o.r.kept(c.get("properties"), c, "properties")
 	}
 	c.unknown(nil)
 	return r
 }
 
 // properties checks the properties of an answer: objects whose type and description are text.
-func (o *object) properties(raw []byte) {
-	list := o.r.open(raw, o, "properties", -1)
-	for _, m := range list.members {
+func (o *object) properties() {
+	for _, m := range o.members {
 		name := string(m.name)
 		if got := jsonwalk.Type(m.raw); got != "an object" {
-			o.r.add(CodeType, list.at(name), "%s instead of an object", got)
+			o.r.add(CodeType, o.at(name), "%s instead of an object", got)
 			continue
 		}
-		p := o.r.open(m.raw, list, name, -1)
+		p := o.r.open(m, o, name, -1)
 		p.typed("type", "a string")
 		p.typed("description", "a string")
 	}
@@ -277,13 +275,13 @@ func (o *object) priceNetworks() []string {
 // texts reads a list of names, each once.
 func (o *object) texts(name string) []string {
 	var out []string
-	for i, raw := range o.filled(name, maxNetworks) {
+	for i, e := range o.filled(name, maxNetworks) {
 		at := func() string { return o.at(name) + "/" + strconv.Itoa(i) }
-		if got := jsonwalk.Type(raw); got != "a string" {
+		if got := jsonwalk.Type(e.raw); got != "a string" {
 			o.r.add(CodeType, at(), "%s instead of a string", got)
 			continue
 		}
-		s := jsonwalk.Cut(textOf(raw), maxShort)
+		s := jsonwalk.Cut(textOf(e.raw), maxShort)
 		if slices.Contains(out, s) {
 			o.r.add(CodeNetworkTwice, at(), "%.*q again", maxQuotedValue, s)
 			continue

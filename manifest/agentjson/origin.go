@@ -64,7 +64,7 @@ func (o *object) origin(host string) string {
 	if reason := notPublic(s); reason != "" {
 		o.r.add(CodeOriginName, "/origin", "%.*q is %s", maxQuotedValue, s, reason)
 	}
-	if host != "" && !SameHost(s, host) {
+	if host != "" && s != host && !SameHost(s, host) {
 		o.r.add(CodeOrigin, "/origin", "origin %.*q, served by %.*q", maxQuotedValue, s, maxQuotedValue, host)
 	}
 	return s

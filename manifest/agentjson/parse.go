@@ -3,6 +3,7 @@ package agentjson
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -53,16 +54,16 @@ func (r *reader) document(b []byte) *object {
 		b = marked
 	}
 	b = bytes.TrimSpace(b)
-	lex := jsonwalk.Scan(b)
-	plain := lex.Depth <= maxJSONDepth && isPlain(b)
-	if !r.isObject(b, lex, plain) {
+	lex := r.index.Scan(b)
+	r.plain = lex.Depth <= maxJSONDepth && isPlain(b)
+	if !r.isObject(b, lex) {
 		return nil
 	}
-	root := r.open(b, nil, "", -1)
+	root := r.open(member{raw: b}, nil, "", -1)
 	if !r.expected(root) {
 		return nil
 	}
-	r.lexical(b, lex, plain)
+	r.lexical(b, lex)
 	return root
 }
 
@@ -72,8 +73,8 @@ func isPlain(b []byte) bool {
 	return jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false))
 }
 
-// isObject reports whether the bytes, which may be known to be plain, are one JSON object that is safe to descend into.
-func (r *reader) isObject(b []byte, lex jsonwalk.Lexical, plain bool) bool {
+// isObject reports whether the bytes are one JSON object that is safe to descend into.
+func (r *reader) isObject(b []byte, lex jsonwalk.Lexical) bool {
 	switch {
 	case len(b) == 0:
 		r.add(CodeEmpty, "", "the document is empty")
@@ -83,7 +84,7 @@ func (r *reader) isObject(b []byte, lex jsonwalk.Lexical, plain bool) bool {
 		r.add(CodeHTML, "", "the document is HTML or XML")
 	case lex.Depth > maxJSONDepth:
 		r.add(CodeTooDeep, "", "nested deeper than %d levels", maxJSONDepth)
-	case !plain && !json.Valid(b):
+	case !r.plain && !json.Valid(b):
 		r.add(CodeNotJSON, "", "%s", jsonwalk.SyntaxError(b))
 	case b[0] != '{':
 		r.add(CodeNotObject, "", "the document is %s, not an object", jsonwalk.Type(b))
@@ -109,14 +110,14 @@ func (r *reader) expected(root *object) bool {
 }
 
 // lexical reports what is wrong with the document as text.
-func (r *reader) lexical(b []byte, lex jsonwalk.Lexical, plain bool) {
+func (r *reader) lexical(b []byte, lex jsonwalk.Lexical) {
 	if lex.Surrogates > 0 {
 		r.add(CodeSurrogate, "", "%d half surrogate pairs", lex.Surrogates)
 	}
 	if lex.NULs > 0 {
 		r.add(CodeNUL, "", "%d NUL characters", lex.NULs)
 	}
-	if plain {
+	if r.plain {
 		return
 	}
 	if !utf8.Valid(b) {
@@ -171,13 +172,8 @@ func versions() []string { return []string{"1.0", "1.1", "1.2", "1.3", "1.4"} }
 // members.
 func (o *object) version() string {
 	v := o.required("version", maxShort)
-	if v == "" {
-		return ""
-	}
-	for _, known := range versions() {
-		if v == known {
-			return v
-		}
+	if v == "" || slices.Contains(versions(), v) {
+		return v
 	}
 	minor, ok := strings.CutPrefix(v, "1.")
 	if ok && minor != "" && strings.Trim(minor, "0123456789") == "" && minor[0] != '0' {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,16 +33,18 @@ const (
 type reader struct {
 	strict   bool
 	problems []repute.Problem
-	extra    int // bytes of unknown members kept
+	extra    int  // bytes of unknown members kept
+	plain    bool // what isPlain reports of the text
 	*room
-	names map[string]int // intents by name
 }
 
-// room is where the members of a document's objects are stored, and the objects, so that few of them cost an
-// allocation. Both are more than half of what reading allocates, so rooms are used again.
+// room is where the members of a document's objects and arrays are stored, and the objects, so that few of them cost an
+// allocation. They are more than half of what reading allocates, so rooms are used again.
 type room struct {
 	slab    []member
 	objects []object
+	names   map[string]int // intents by name
+	index   jsonwalk.Index // of the document
 }
 
 // A room begins with as much as most manifests need, and one that grew larger than maxSlab is not kept.
@@ -53,7 +56,7 @@ const (
 
 // rooms are those that no document uses now.
 var rooms = sync.Pool{New: func() any {
-	return &room{slab: make([]member, 0, usualSlab), objects: make([]object, 0, objectsAtOnce)}
+	return &room{slab: make([]member, 0, usualSlab), objects: make([]object, 0, objectsAtOnce), names: map[string]int{}}
 }}
 
 // borrow gives the reader a room. giveBack MUST follow when no object of the document is used any more.
@@ -61,9 +64,10 @@ func (r *reader) borrow() { r.room = rooms.Get().(*room) }
 
 // giveBack empties the room, so that it does not hold the document, and lets other documents use it.
 func (r *reader) giveBack() {
-	if used := r.room; cap(used.slab) <= maxSlab {
+	if used := r.room; max(cap(used.slab), used.index.Len()) <= maxSlab {
 		clear(used.slab)
 		clear(used.objects)
+		clear(used.names)
 		used.slab, used.objects = used.slab[:0], used.objects[:0]
 		rooms.Put(used)
 	}
@@ -79,11 +83,12 @@ type object struct {
 	members []member
 }
 
-// member is one name and value of an object, in the order written.
+// member is one name and value of an object, or an entry of an array, in the order written.
 type member struct {
-	name []byte
-	raw  []byte
-	used bool
+	name   []byte
+	raw    []byte
+	number int // of raw in the index
+	used   bool
 }
 
 // add notes a problem at a JSON pointer. Messages quote the document, so they are cleaned as well.
@@ -123,18 +128,22 @@ func (o *object) path() string {
 	return path
 }
 
-// open makes an object of a JSON value. A repeated member keeps its places; find takes the last one.
-func (r *reader) open(raw []byte, parent *object, token string, index int) *object {
+// split returns the members of an object or the entries of an array.
+func (r *reader) split(m member) []member {
 	begin := len(r.slab)
-	c := jsonwalk.NewCursor(raw)
+	c := r.index.Cursor(m.raw, m.number)
 	for c.Next() {
-		r.slab = append(r.slab, member{name: c.NameBytes(), raw: c.Value})
+		r.slab = append(r.slab, member{name: c.NameBytes(), raw: c.Value, number: c.Number})
 	}
+	return r.slab[begin:len(r.slab):len(r.slab)]
+}
+
+// open makes an object of a JSON value. A repeated member keeps its places; find takes the last one.
+func (r *reader) open(m member, parent *object, token string, index int) *object {
 	if len(r.objects) == cap(r.objects) {
 		r.objects = make([]object, 0, objectsAtOnce) // those of the old array stay where they are
 	}
-	r.objects = append(r.objects, object{r: r, parent: parent, token: token, index: index,
-		members: r.slab[begin:len(r.slab):len(r.slab)]})
+	r.objects = append(r.objects, object{r: r, parent: parent, token: token, index: index, members: r.split(m)})
 	return &r.objects[len(r.objects)-1]
 }
 
@@ -205,18 +214,15 @@ func (o *object) text(name string, limit int) string {
 
 // required is text for a member that must be there and not be empty.
 func (o *object) required(name string, limit int) string {
-	if o.has(name) {
-		if jsonwalk.Type(o.find(name).raw) != "a string" {
-			return o.text(name, limit) // reports the type
-		}
-		if s := o.text(name, limit); s != "" {
-			return s
-		}
-		o.r.add(CodeMissing, o.at(name), "%s is empty", name)
+	if !o.has(name) {
+		o.r.add(CodeMissing, o.at(name), "no %s", name)
 		return ""
 	}
-	o.r.add(CodeMissing, o.at(name), "no %s", name)
-	return ""
+	s := o.text(name, limit) // reports another type
+	if s == "" && o.hasType(name, "a string") {
+		o.r.add(CodeMissing, o.at(name), "%s is empty", name)
+	}
+	return s
 }
 
 // url reads a URL or an endpoint. One that is too long is dropped: cut, it would lead elsewhere.
@@ -239,11 +245,14 @@ func (o *object) choice(name string, allowed ...string) string {
 	if raw == nil {
 		return ""
 	}
-	s := textOf(raw)
 	for _, a := range allowed {
-		if s == a {
-			return s
+		if string(raw[1:len(raw)-1]) == a { // as nearly all write it
+			return a
 		}
+	}
+	s := textOf(raw)
+	if slices.Contains(allowed, s) {
+		return s
 	}
 	o.r.add(CodeEnum, o.at(name), "%.*q, allowed: %s", maxQuotedValue, s, strings.Join(allowed, ", "))
 	return ""
@@ -293,20 +302,18 @@ func (o *object) requiredDecimal(name string) Decimal {
 
 // child opens the object under a name; nil when there is none.
 func (o *object) child(name string) *object {
-	raw := o.typed(name, "an object")
-	if raw == nil {
+	if o.typed(name, "an object") == nil {
 		return nil
 	}
-	return o.r.open(raw, o, name, -1)
+	return o.r.open(*o.find(name), o, name, -1)
 }
 
 // list opens an array; false when there is none.
-func (o *object) list(name string, limit int) ([]json.RawMessage, bool) {
-	raw := o.typed(name, "an array")
-	if raw == nil {
+func (o *object) list(name string, limit int) ([]member, bool) {
+	if o.typed(name, "an array") == nil {
 		return nil, false
 	}
-	list := jsonwalk.Elements(raw)
+	list := o.r.split(*o.find(name))
 	if len(list) > limit {
 		o.r.add(CodeTooMany, o.at(name), "%d entries, cut to %d", len(list), limit)
 		list = list[:limit]
@@ -315,7 +322,7 @@ func (o *object) list(name string, limit int) ([]json.RawMessage, bool) {
 }
 
 // filled is list for an array that must not be empty where it is there.
-func (o *object) filled(name string, limit int) []json.RawMessage {
+func (o *object) filled(name string, limit int) []member {
 	list, ok := o.list(name, limit)
 	if ok && len(list) == 0 {
 		o.r.add(CodeEmptyList, o.at(name), "%s is empty", name)
@@ -324,12 +331,12 @@ func (o *object) filled(name string, limit int) []json.RawMessage {
 }
 
 // entry opens an entry of a list; nil, and a problem, for one that is no object.
-func (o *object) entry(name string, i int, raw []byte) *object {
-	if got := jsonwalk.Type(raw); got != "an object" {
+func (o *object) entry(name string, i int, e member) *object {
+	if got := jsonwalk.Type(e.raw); got != "an object" {
 		o.r.add(CodeType, o.at(name)+"/"+strconv.Itoa(i), "%s instead of an object", got)
 		return nil
 	}
-	return o.r.open(raw, o, name, i)
+	return o.r.open(e, o, name, i)
 }
 
 // length reports a text whose number of characters is outside the specification's bounds. An empty text counts as

@@ -60,8 +60,8 @@ func (o *object) network(text func(*object, string, int) string) Network {
 func (o *object) networks() []Network {
 	list := o.filled("networks", maxNetworks)
 	out := make([]Network, 0, len(list))
-	for i, raw := range list {
-		e := o.entry("networks", i, raw)
+	for i := range list {
+		e := o.entry("networks", i, list[i])
 		if e == nil {
 			continue
 		}
@@ -108,8 +108,8 @@ func (o *object) intentX402(name string, networks []string) *IntentX402 {
 		Description: c.text("description", maxText),
 	}
 	c.ticket(x.Direct, x.Ticket)
-	for i, raw := range c.filled("network_pricing", maxNetworks) {
-		if e := c.entry("network_pricing", i, raw); e != nil {
+	for i, m := range c.filled("network_pricing", maxNetworks) {
+		if e := c.entry("network_pricing", i, m); e != nil {
 			x.Pricing = e.networkPrice(x.Pricing, networks)
 		}
 	}

@@ -42,7 +42,7 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 	case !json.Valid(raw):
 		return nil, errors.New("no JSON")
 	}
-	if err := checkNumbers(raw); err != nil {
+	if err := CheckNumbers(raw); err != nil {
 		return nil, err
 	}
 	v := jsontext.Value(raw).Clone()
@@ -52,13 +52,16 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 	return v, nil
 }
 
-// checkNumbers refuses numbers that change when they are read as binary64. The text MUST be valid JSON.
-func checkNumbers(raw []byte) error {
+// CheckNumbers refuses numbers that change when they are read as binary64. The text MUST be valid JSON, or empty.
+func CheckNumbers(raw []byte) error {
 	value := bytes.TrimSpace(raw)
+	if len(value) == 0 {
+		return nil
+	}
 	if jsonwalk.IsContainer(value) {
 		c := jsonwalk.NewCursor(value)
 		for c.Next() {
-			if err := checkNumbers(c.Value); err != nil {
+			if err := CheckNumbers(c.Value); err != nil {
 				return err
 			}
 		}
