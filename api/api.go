@@ -37,6 +37,9 @@ type Options struct {
 	DefaultChain uint64
 	// Version of the program, shown by /status.
 	Version string
+	// PublicURL is the URL of the server for links in evaluations, without a slash at the end. Empty: the origin of the
+	// request.
+	PublicURL string
 	// Ready adds a condition to /readyz that only the caller can check, such as that an RPC
 	// endpoint answers. Its error is shown to callers.
 	Ready func(context.Context) error
@@ -78,6 +81,7 @@ type Options struct {
 type API struct {
 	*answers.Index
 	server    *httpapi.Server
+	publicURL string
 	ready     func(context.Context) error
 	readiness readiness
 	log       *slog.Logger
@@ -96,7 +100,7 @@ func New(o Options) (*API, error) {
 	httpapi.Fill(&o.AllStreams, 4000)
 	searchdb.SetTimeouts(o.DB, searchdb.Timeouts{Search: 3 * time.Second, Count: time.Second})
 	a := &API{server: o.Server, ready: o.Ready, log: o.Server.Log, restarts: o.Restarts, done: o.Done,
-		feed:    o.Feed,
+		feed: o.Feed, publicURL: o.PublicURL,
 		streams: httpapi.StreamLimit{Caller: o.Streams, All: o.AllStreams}}
 	if err := a.server.Registry.Register(newIndexCollector(o.DB, a.log)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)

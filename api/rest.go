@@ -106,6 +106,7 @@ func (a *API) mount() {
 		"Lists requests to validate an agent's work and their answers, newest first", a.validations)
 
 	a.mountBatch()
+	a.mountAttestation()
 	a.mountCompare()
 	a.mountBadge()
 	a.mountDocuments()

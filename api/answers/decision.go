@@ -59,30 +59,47 @@ func (q *DecisionQuery) ReadDemand() (d Demand, err error) {
 	return d, nil
 }
 
+// CheckDemand refuses gates that no agent can pass, and a value that is no amount. repute.ErrInvalid.
+func (x *Index) CheckDemand(d Demand) error {
+	_, _, err := x.demanded(d)
+	return err
+}
+
+// demanded returns the rules that apply to a demand, and of each condition the hardest.
+func (x *Index) demanded(d Demand) (rules *policy.Policy, all policy.Threshold, err error) {
+	err = d.own.CheckGates("gates", x.trust.Passable())
+	var input *repute.InputError
+	switch {
+	case errors.As(err, &input):
+		return nil, all, repute.Invalid("gates", input.Reason, input.Hint)
+	case err != nil:
+		return nil, all, err
+	}
+	rules = x.bare
+	if d.value != "" || d.own.MinReputation == nil && d.own.MinTier == 0 && len(d.own.Gates) == 0 {
+		rules = x.payments
+	}
+	if all, err = rules.Demands(d.task(), d.own); err != nil {
+		return nil, all, repute.Invalid("valueAtRisk", "not an amount", "wei, as a decimal number of at most 78 digits")
+	}
+	return rules, all, nil
+}
+
+// task returns what the value at risk means for a policy.
+func (d *Demand) task() policy.Task { return policy.Task{Value: cmp.Or(d.value, "0")} }
+
 // Decide compares a score with thresholds. It compares the lower bound of the score, as gates that admit do, so that
 // little evidence does not admit an agent.
 func (x *Index) Decide(score repute.Score, d Demand) (w wire.Decision, err error) {
-	if err := d.own.CheckGates("gates", x.trust.Passable()); err != nil {
-		var input *repute.InputError
-		if errors.As(err, &input) {
-			err = repute.Invalid("gates", input.Reason, input.Hint)
-		}
+	rules, all, err := x.demanded(d)
+	if err != nil {
 		return w, err
 	}
 	scored, err := wire.EncodeScored(score)
 	if err != nil {
 		return w, err
 	}
-	rules := x.bare
-	if d.value != "" || d.own.MinReputation == nil && d.own.MinTier == 0 && len(d.own.Gates) == 0 {
-		rules = x.payments
-	}
-	task := policy.Task{Value: cmp.Or(d.value, "0")}
-	all, err := rules.Demands(task, d.own)
-	if err != nil {
-		return w, repute.Invalid("valueAtRisk", "not an amount", "wei, as a decimal number of at most 78 digits")
-	}
-	judged := rules.Gate(task, d.own, agentOf(scored))
+	judged := rules.Gate(d.task(), d.own, agentOf(scored))
 	w = wire.Decision{Decision: string(policy.Allow), Reasons: []wire.DecisionReason{}, Standing: scored.Standing,
 		Finality: scored.Finality, ScoredAt: scored.ScoredAt, Verified: scored.Verified, VerifiedTo: scored.VerifiedTo,
 		Demanded: wire.Demanded{MinScore: all.MinReputation, Tier: int32(all.MinTier), Verified: all.Verified,

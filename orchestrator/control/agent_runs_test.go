@@ -121,8 +121,12 @@ func TestRunsOfAnAgent(t *testing.T) {
 	if text := h.page("/ui/agent/7:0/work").text; strings.Contains(text, "2 other") || strings.Contains(text, "A token is needed") {
 		t.Errorf("a run of another agent is shown, or a token is asked for: %s", text)
 	}
-	if code := h.graph(`{ agent(id: "7:0") { runs(after: "x") { nodes { id } } } }`, new(any)); code != "INVALID" {
-		t.Errorf("a wrong cursor: %q", code)
+	var l control.RunList
+	h.into(h.call(http.MethodGet, "/v1/runs?limit=1&agentId=7:0", ""), http.StatusOK, &l)
+	for _, cursor := range []string{l.Next, "x"} { // of REST's list with the id in another form, and of none
+		if code := h.graph(`{ agent(id: "7:0") { runs(after: "`+cursor+`") { nodes { id } } } }`, new(any)); code != "INVALID" {
+			t.Errorf("cursor %s: %q", cursor, code)
+		}
 	}
 }
 

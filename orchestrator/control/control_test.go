@@ -187,6 +187,12 @@ func TestTaskPages(t *testing.T) {
 			break
 		}
 		cursor = "&cursor=" + page.Next
+		for _, other := range []string{"/v1/tasks?coordinator=other", "/v1/tasks?coordinator=plain&awaiting=approval", "/v1/runs?agent=plain",
+			"/v1/agents/plain/log?limit=2"} {
+			if r := h.call(http.MethodGet, other+cursor, ""); r.status != http.StatusBadRequest || !strings.Contains(string(r.body), `"cursor"`) {
+				t.Errorf("%s with a cursor of another list: %d %s", other, r.status, r.body)
+			}
+		}
 	}
 	if seen != 5 {
 		t.Errorf("%d tasks", seen)

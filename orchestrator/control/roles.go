@@ -19,7 +19,8 @@ import (
 func roleOf(method, path string) (role httpapi.Role, known bool) {
 	switch method + " " + path {
 	case "GET /agents", "GET /agents/:slug", "GET /agents/:slug/trust", "GET /agents/:slug/agent-registration.json",
-		"GET /agents/:slug/agent.json", "GET /agents/:slug/manifest", "GET /agents/openapi.json":
+		"GET /agents/:slug/agent.json", "GET /agents/:slug/manifest", "GET /agents/openapi.json",
+		"GET /attestation": // of the index, which is public
 		return "", true
 	case "GET /agents/:slug/agent_log.json", "GET /agents/:slug/log", "GET /tasks", "GET /tasks/:id", "GET /runs", "GET /runs/:id",
 		"GET /runs/:id/receipts", "GET /runs/:id/receipts/:receipt", "GET /runs/:id/decisions",

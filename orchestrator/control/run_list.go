@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"repute"
@@ -44,6 +45,17 @@ type runsInput struct {
 	Cursor   string         `query:"cursor" doc:"nextCursor of the page before"`
 }
 
+// list is the list that the parameters name.
+func (in *runsInput) list() rest.List {
+	return ListOfRuns(repute.RunStatus(in.Status), in.Agent, in.AgentID, in.Awaiting == "approval")
+}
+
+// ListOfRuns returns the list of runs by these filters, for its cursors: the slug of an agent, and an identity on the
+// chain; each is the zero value where it was not given.
+func ListOfRuns(status repute.RunStatus, agent, agentID string, isAwaiting bool) rest.List {
+	return rest.ListOf("runs", string(status), agent, agentID, strconv.FormatBool(isAwaiting))
+}
+
 // filter reads the parameters of a list of runs. Agent is nil without an identity.
 func (in *runsInput) filter() (f rundb.RunFilter, agent *repute.AgentRef, size int, err error) {
 	if size, err = httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage); err != nil {
@@ -65,7 +77,7 @@ func (in *runsInput) filter() (f rundb.RunFilter, agent *repute.AgentRef, size i
 			return f, nil, 0, err
 		}
 	}
-	f.Before, f.BeforeID, err = rest.ReadCursor(in.Cursor)
+	f.Before, f.BeforeID, err = in.list().ReadCursor(in.Cursor)
 	return f, agent, size, err
 }
 
@@ -109,7 +121,7 @@ func (c *Control) listRuns(ctx context.Context, in *runsInput) (*rest.Answer[Run
 	if err != nil {
 		return nil, err
 	}
-	list, next := CutRuns(list, size)
+	list, next := CutRuns(list, size, in.list())
 	details, err := rundb.ReadDetails(ctx, c.db, list)
 	if err != nil {
 		return nil, err
@@ -121,13 +133,13 @@ func (c *Control) listRuns(ctx context.Context, in *runsInput) (*rest.Answer[Run
 	return rest.Say(&out), nil
 }
 
-// CutRuns returns the first size runs and the cursor of the next page, empty at the end. list MUST have been read with a
-// limit of size + 1.
-func CutRuns(list []repute.Run, size int) (page []repute.Run, next string) {
+// CutRuns returns the first size runs and the cursor of the next page of l, empty at the end. list MUST have been read
+// with a limit of size + 1.
+func CutRuns(list []repute.Run, size int, l rest.List) (page []repute.Run, next string) {
 	if len(list) <= size {
 		return list, ""
 	}
-	return list[:size], rest.Cursor(list[size-1].Created, list[size-1].ID)
+	return list[:size], l.Cursor(list[size-1].Created, list[size-1].ID)
 }
 
 // listedRun converts a run into its form in the list of all runs.

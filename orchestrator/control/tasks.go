@@ -229,7 +229,8 @@ func Tasks(ctx context.Context, db *store.DB, in *TasksInput) (out TaskList, err
 	if err := rest.Known("agent", in.Coordinator); err != nil {
 		return out, err
 	}
-	if f.Before, f.BeforeID, err = rest.ReadCursor(in.Cursor); err != nil {
+	l := rest.ListOf("tasks", in.Status, in.Coordinator, in.Awaiting)
+	if f.Before, f.BeforeID, err = l.ReadCursor(in.Cursor); err != nil {
 		return out, err
 	}
 	list, err := rundb.Tasks(ctx, db, f, size+1)
@@ -239,7 +240,7 @@ func Tasks(ctx context.Context, db *store.DB, in *TasksInput) (out TaskList, err
 	out.Tasks = []Task{}
 	if len(list) > size {
 		list = list[:size]
-		out.Next = rest.Cursor(list[size-1].Created, list[size-1].ID)
+		out.Next = l.Cursor(list[size-1].Created, list[size-1].ID)
 	}
 	for _, t := range list {
 		out.Tasks = append(out.Tasks, taskOnWire(t))

@@ -90,6 +90,17 @@ class Argument(TypedDict):
     value: str
 
 
+Basis = TypedDict(
+    'Basis',
+    {
+        'class': Literal['curated'],
+        'kind': Literal['erc8004_feedback'],
+        'observed_at': str | None,
+        'ref': str,
+    },
+)
+
+
 BlockRange = TypedDict(
     'BlockRange',
     {
@@ -289,6 +300,34 @@ class Endpoint(TypedDict):
     requests: int
     state: Literal['closed', 'open', 'half_open', 'excluded']
     updatedAt: str | None
+
+
+class Evaluation(TypedDict):
+    agents: list[str]
+    basis: list[Basis]
+    decision: Literal['PASS', 'FAIL', 'UNCERTAIN']
+    direction: Literal['seller', 'buyer']
+    evaluated_at: str
+    evidence_uri: str | None
+    expires_at: str
+    issued_at: str
+    network: str | None
+    null_reason: NotRequired[
+        Literal[
+            'unknown_subject',
+            'unsupported_chain',
+            'insufficient_signal',
+            'evaluation_failed',
+        ]
+    ]
+    provider: str
+    provider_url: str
+    reason_code: str
+    reasons: list[DecisionReason]
+    schema_: Literal['x402-trust-evaluation-v0.1']
+    score: float | None
+    subject: str
+    ttl_seconds: int
 
 
 class Excluded(TypedDict):

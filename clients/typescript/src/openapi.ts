@@ -858,6 +858,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/attestation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Evaluates an account for the trust gate of a payment, in the form that gates of x402 read */
+        get: operations["get-attestation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/feedback": {
         parameters: {
             query?: never;
@@ -1844,6 +1861,22 @@ export interface components {
             /** @description the answer names it */
             subject: string;
         };
+        Basis: {
+            /**
+             * @description curated: ratings count by the trust that flows to their clients from reviewed roots and sources, and not otherwise
+             * @enum {string}
+             */
+            class: "curated";
+            /** @enum {string} */
+            kind: "erc8004_feedback";
+            /**
+             * Format: date-time
+             * @description time of the block that the score is of
+             */
+            observed_at: string | null;
+            /** @description URL of the agent's ratings with what each adds to the score */
+            ref: string;
+        };
         BlockRange: {
             /** Format: int64 */
             from: number;
@@ -2696,6 +2729,65 @@ export interface components {
             title: string;
             /** @description urn:repute:problem:{code} */
             type: string;
+        };
+        Evaluation: {
+            /** @description agents of the subject, the worst first */
+            agents: string[];
+            /** @description what the score rests on; empty without one */
+            basis: components["schemas"]["Basis"][];
+            /**
+             * @description PASS: each agent of the subject meets what is demanded. FAIL: a gate keeps one out, or the upper bound of its score is below minScore. UNCERTAIN: everything else, so do not pay
+             * @enum {string}
+             */
+            decision: "PASS" | "FAIL" | "UNCERTAIN";
+            /** @enum {string} */
+            direction: "seller" | "buyer";
+            /** Format: date-time */
+            evaluated_at: string;
+            /** @description the newest reputation of the worst agent, signed where this server signs */
+            evidence_uri: string | null;
+            /**
+             * Format: date-time
+             * @description do not use the evaluation from then on
+             */
+            expires_at: string;
+            /**
+             * Format: date-time
+             * @description evaluated_at
+             */
+            issued_at: string;
+            /** @description the one asked for by CAIP-2, or as it was asked where it is no chain of the EVM; null where all chains were asked */
+            network: string | null;
+            /**
+             * @description why score is null
+             * @enum {string}
+             */
+            null_reason?: "unknown_subject" | "unsupported_chain" | "insufficient_signal" | "evaluation_failed";
+            /** @description repute */
+            provider: string;
+            /** @description of this server */
+            provider_url: string;
+            /**
+             * @description demands_met, unknown_subject, unsupported_chain, too_many_agents, stale_index, or the id of the first reason
+             * @example trust.minReputation
+             */
+            reason_code: string;
+            /** @description all that speaks against the worst agent */
+            reasons: components["schemas"]["DecisionReason"][];
+            /** @enum {string} */
+            schema: "x402-trust-evaluation-v0.1";
+            /**
+             * Format: double
+             * @description of the worst agent, (score + 100) / 200; null without a score
+             */
+            score: number | null;
+            /** @description as it was asked */
+            subject: string;
+            /**
+             * Format: int32
+             * @description how long the evaluation may be used
+             */
+            ttl_seconds: number;
         };
         Excluded: {
             /** Format: int64 */
@@ -8138,6 +8230,64 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Act"];
                 };
+            };
+            /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    "get-attestation": {
+        parameters: {
+            query: {
+                /** @description seller (default): whether to pay the subject; buyer: whether to take its payment. Both are answered alike, by the work of its agents */
+                direction?: "seller" | "buyer";
+                /** @description gates that admit, divided by commas: all of them must be passed */
+                gates?: string;
+                /** @description block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503 */
+                minBlock?: string;
+                /** @description low, the lower bound of the score, must be at least this, -100 to 100 */
+                minScore?: number;
+                /** @description chain by CAIP-2, eip155:8453, or by its name in version 1 of x402, base; all indexed chains when absent */
+                network?: string;
+                /** @description an account, 0x… or by CAIP-10, or the id of an agent */
+                subject: string;
+                /** @description the tier must be at least this, 0 to 4 */
+                tier?: number;
+                /** @description in wei, decimal: adds what the steps by value demand; they also apply, from 0, where nothing else is given */
+                valueAtRisk?: string;
+            };
+            header?: {
+                /** @description ETag of an earlier answer; 304 when nothing changed */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Evaluation"];
+                };
+            };
+            /** @description Nothing changed since the answer with this ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description What went wrong, as RFC 9457 problem details: 400 a field is wrong, 401 a bearer token is missing or wrong, 403 the token lacks the role, 404 nothing of that name, 409 what is stored forbids it, 429 too many requests, 503 a dependency is away (see Retry-After). */
             default: {

@@ -110,7 +110,8 @@ func Page(ctx context.Context, db *store.DB, m repute.Module, f standard.Manifes
 		}
 		size = n
 	}
-	after, err := readPlace(cursor)
+	places := rest.ListOf("agent log", m.Slug)
+	after, err := readPlace(places, cursor)
 	if err != nil {
 		return doc, err
 	}
@@ -132,7 +133,7 @@ func Page(ctx context.Context, db *store.DB, m repute.Module, f standard.Manifes
 		doc.Runs = append(doc.Runs, entry)
 		bytes += entry.bytes()
 		if l.Settled || len(list) == size || bytes > maxBytes {
-			doc.Next = placeOf(l.LogPlace)
+			doc.Next = placeOf(places, l.LogPlace)
 		}
 		if bytes > maxBytes {
 			break
@@ -145,13 +146,13 @@ func Page(ctx context.Context, db *store.DB, m repute.Module, f standard.Manifes
 }
 
 // placeOf writes a place in an agent's log as a cursor.
-func placeOf(p rundb.LogPlace) string {
-	return rest.Cursor(p.At, p.Root+"/"+strconv.FormatInt(p.Number, 10))
+func placeOf(l rest.List, p rundb.LogPlace) string {
+	return l.Cursor(p.At, p.Root+"/"+strconv.FormatInt(p.Number, 10))
 }
 
 // readPlace reads a cursor that placeOf wrote; empty for the beginning.
-func readPlace(text string) (p rundb.LogPlace, err error) {
-	at, id, err := rest.ReadCursor(text)
+func readPlace(l rest.List, text string) (p rundb.LogPlace, err error) {
+	at, id, err := l.ReadCursor(text)
 	if err != nil || text == "" {
 		return p, err
 	}

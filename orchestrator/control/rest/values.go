@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
@@ -14,21 +15,38 @@ import (
 	"repute/internal/httpapi"
 )
 
+// List is a digest of what is listed and by which filters, for its cursors: in another list their place would skip or
+// repeat entities. Make one with ListOf.
+type List [9]byte
+
+// ListOf returns the list of what is named, with the values of its filters in a fixed order.
+func ListOf(what string, filters ...string) (l List) {
+	sum := sha256.Sum256([]byte(what + "\x00" + strings.Join(filters, "\x00")))
+	copy(l[:], sum[:])
+	return l
+}
+
 // Cursor returns the cursor of a place in a list that is ordered by time and id.
-func Cursor(at time.Time, id string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at.UnixMicro(), 10) + "/" + id))
+func (l List) Cursor(at time.Time, id string) string {
+	place := strconv.AppendInt(l[:], at.UnixMicro(), 10)
+	return base64.RawURLEncoding.EncodeToString(append(append(place, '/'), id...))
 }
 
 // ReadCursor reads a cursor that Cursor wrote: the time and id of the last entity of the page before. The empty text
-// is the beginning of the list.
-func ReadCursor(text string) (at time.Time, id string, err error) {
+// is the beginning of the list. repute.ErrInvalid: it is no cursor, or one of another list.
+func (l List) ReadCursor(text string) (at time.Time, id string, err error) {
 	if text == "" {
 		return at, "", nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
-	micros, id, found := strings.Cut(string(raw), "/")
+	if err == nil && len(raw) > len(l) && !bytes.HasPrefix(raw, l[:]) {
+		return at, "", repute.Invalid("cursor", "belongs to another list, or to one with other filters",
+			"repeat the filters of the first page, or start again without a cursor")
+	}
+	place, isOurs := bytes.CutPrefix(raw, l[:])
+	micros, id, found := strings.Cut(string(place), "/")
 	n, err2 := strconv.ParseInt(micros, 10, 64)
-	if err != nil || err2 != nil || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID || httpapi.Clean(id) != id {
+	if err != nil || err2 != nil || !isOurs || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID || httpapi.Clean(id) != id {
 		return at, "", repute.Invalid("cursor", "is not a cursor of this list", "nextCursor of the page before")
 	}
 	return time.UnixMicro(n).UTC(), id, nil

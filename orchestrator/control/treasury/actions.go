@@ -193,7 +193,8 @@ func (s *Service) listActs(ctx context.Context, in *actsInput) (*rest.Answer[Act
 	if err != nil {
 		return nil, err
 	}
-	before, id, err := rest.ReadCursor(in.Cursor)
+	l := rest.ListOf("acts")
+	before, id, err := l.ReadCursor(in.Cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +205,7 @@ func (s *Service) listActs(ctx context.Context, in *actsInput) (*rest.Answer[Act
 	out := ActList{Acts: list}
 	if len(list) > size {
 		out.Acts = list[:size]
-		out.Next = rest.Cursor(*list[size-1].Created, list[size-1].ID)
+		out.Next = l.Cursor(*list[size-1].Created, list[size-1].ID)
 	}
 	return rest.Say(&out), nil
 }

@@ -19,8 +19,10 @@ func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first in
 	}
 	var f rundb.RunFilter
 	var err error
-	if f.Before, f.BeforeID, err = rest.ReadCursor(after); err != nil {
-		return nil, err
+	for _, id := range agents { // a cursor is one agent's
+		if f.Before, f.BeforeID, err = listOf(id).ReadCursor(after); err != nil {
+			return nil, err
+		}
 	}
 	lists, err := rundb.AgentRuns(ctx, r.db, wire.Each(agents, func(id repute.AgentID) repute.AgentRef {
 		return repute.AgentRef{ChainID: id.ChainID, Registry: &id.Registry, TokenID: id.TokenID}
@@ -30,7 +32,7 @@ func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first in
 	}
 	pages, all := make([]work.AgentRunPage, len(lists)), []repute.Run{}
 	for i := range lists {
-		lists[i], pages[i].Next = control.CutRuns(lists[i], first)
+		lists[i], pages[i].Next = control.CutRuns(lists[i], first, listOf(agents[i]))
 		all = append(all, lists[i]...)
 	}
 	details, err := rundb.ReadDetails(ctx, r.db, all)
@@ -42,6 +44,9 @@ func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first in
 	}
 	return pages, nil
 }
+
+// listOf is the list of the runs of an agent.
+func listOf(id repute.AgentID) rest.List { return control.ListOfRuns("", "", id.String(), false) }
 
 // agentRunInGraph converts a run into its form in the list of an agent.
 func agentRunInGraph(r repute.Run, d rundb.RunDetails) work.AgentRun {

@@ -91,14 +91,15 @@ func (r Reader) Runs(ctx context.Context, f work.RunFilter) (out work.RunPage, e
 		return out, err
 	}
 	filter := rundb.RunFilter{Status: repute.RunStatus(f.Status), Agent: f.Agent, Awaiting: f.Awaiting}
-	if filter.Before, filter.BeforeID, err = rest.ReadCursor(f.After); err != nil {
+	of := control.ListOfRuns(filter.Status, f.Agent, "", f.Awaiting)
+	if filter.Before, filter.BeforeID, err = of.ReadCursor(f.After); err != nil {
 		return out, err
 	}
 	list, err := rundb.Runs(ctx, r.db, filter, f.First+1)
 	if err != nil {
 		return out, err
 	}
-	list, out.Next = control.CutRuns(list, f.First)
+	list, out.Next = control.CutRuns(list, f.First, of)
 	out.Nodes = wire.Each(list, lineInGraph)
 	return out, nil
 }

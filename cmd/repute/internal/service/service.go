@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -345,7 +346,8 @@ func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Se
 	}
 	context.AfterFunc(ctx, client.Close)
 	o := api.Options{Server: server, DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain,
-		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts,
+		Version: config.Version, PublicURL: strings.TrimSuffix(s.Config.Orchestrator.PublicURL, "/"),
+		Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts,
 		Done: ctx.Done(), CacheName: name, Work: tasks,
 		Treasury: tasks, Files: files{client, s.db}}
 	if intents != nil { // an interface that holds a nil pointer is not nil
