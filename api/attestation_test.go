@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func TestAttestation(t *testing.T) {
 					t.Errorf("agent %d %s: %+v\ndecision %+v", agent, demand, e, d)
 				}
 				if isScored := r.Status != "unrated"; isScored != (e.Score != nil) || isScored != (e.NullReason == "") ||
-					isScored && (*e.Score != (r.Score+100)/200 || len(e.Basis) != 1) {
+					isScored && (math.Abs(*e.Score-(r.Score+100)/200) > 1e-6 || len(e.Basis) != 1) {
 					t.Errorf("agent %d %s: score %v of %+v", agent, demand, e.Score, r.Standing)
 				}
 				seen[e.Decision]++

@@ -8,6 +8,7 @@ package attestation
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -145,7 +146,7 @@ func (s Issuer) Evaluate(q *Query, network *string, agents []Judged) Evaluation 
 	if worst.Status == string(repute.Unrated) {
 		return e
 	}
-	score := (worst.Score + 100) / 200
+	score := math.Round((worst.Score+100)*5000) / 1e6 // scores have three decimals
 	e.Score, e.NullReason = &score, ""
 	at := s.URL + "/agents/" + string(worst.Agent) + "/reputation"
 	e.Basis = []Basis{{Class: "curated", Kind: "erc8004_feedback", Ref: at + "/explain"}}
