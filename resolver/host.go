@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strings"
 
-	"golang.org/x/net/idna"
-
 	"repute/internal/httprule"
 )
 
@@ -25,7 +23,7 @@ func HostOf(rawURL string) string {
 // canonicalHost returns the host of a URL in one form, with the port unless it is the scheme's
 // default. It is empty if it cannot be stored.
 func canonicalHost(u *url.URL) string {
-	name, port := canonicalName(u.Hostname()), u.Port()
+	name, port := strings.TrimRight(httprule.Host(u.Hostname()), "."), u.Port()
 	if name == "" || storable(name, maxHostText) != name {
 		return ""
 	}
@@ -36,19 +34,4 @@ func canonicalHost(u *url.URL) string {
 		return name
 	}
 	return net.JoinHostPort(name, port)
-}
-
-// canonicalName converts names like net/http before a DNS query. A text that is no name stays
-// unchanged, and fails there.
-func canonicalName(host string) string {
-	for i := range len(host) {
-		if host[i] < 0x80 {
-			continue
-		}
-		if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-			host = ascii
-		}
-		break
-	}
-	return strings.TrimRight(strings.ToLower(host), ".")
 }

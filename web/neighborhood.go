@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"repute/internal/httprule"
 	"repute/web/failure"
 	"repute/web/format"
 	"repute/web/graph"
@@ -222,7 +223,7 @@ func aroundDomain(domain string, d domainNeighbors) *neighborhood {
 
 // domainGraph shows the agents whose services a domain serves, their owners and their raters.
 func (s *site) domainGraph(ctx context.Context, p *page) (string, error) {
-	domain := strings.TrimSuffix(strings.ToLower(p.ID), ".")
+	domain := httprule.Host(p.ID)
 	p.Title = "Neighborhood of " + format.Short(domain)
 	if domain == "" { // which would select the agents of all domains
 		return "", failure.ErrNowhere

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/api/wire"
 	"repute/internal/httpapi"
+	"repute/internal/httprule"
 	"repute/store"
 	"repute/store/manifestdb"
 )
@@ -178,7 +179,7 @@ func (x *Index) Manifests(ctx context.Context, f manifestdb.Filter) (wire.Manife
 
 // Manifest returns the manifest of a domain. repute.ErrNotFound: the domain is not known.
 func (x *Index) Manifest(ctx context.Context, domain string) (*wire.ManifestAnswer, error) {
-	m, links, err := manifestdb.Read(ctx, x.DB, strings.TrimSuffix(strings.ToLower(domain), "."))
+	m, links, err := manifestdb.Read(ctx, x.DB, httprule.Host(domain))
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil, repute.Missing("manifest of %.253q", domain)
 	}

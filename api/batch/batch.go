@@ -17,6 +17,7 @@ import (
 	"repute/api/answers"
 	"repute/api/wire"
 	"repute/internal/httpapi"
+	"repute/internal/httprule"
 	"repute/internal/strictjson"
 	"repute/store"
 	"repute/store/batchdb"
@@ -127,9 +128,9 @@ func (i *AgentItem) parse() (out batchdb.Item) {
 	return out
 }
 
-// parseDomain returns a host as it is stored: in lower case, without a dot at the end.
+// parseDomain returns a host as it is stored.
 func parseDomain(s string) (string, error) {
-	domain := strings.TrimSuffix(strings.ToLower(s), ".")
+	domain := httprule.Host(s)
 	if domain == "" || len(domain) > store.LongestHost || !utf8.ValidString(domain) ||
 		strings.ContainsFunc(domain, func(r rune) bool {
 			return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("/:@?#", r)

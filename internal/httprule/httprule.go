@@ -10,7 +10,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/net/idna"
 )
+
+// Host returns a name as DNS has it: in ASCII and lower case, without the dot at the end (RFC 5890, RFC 3986 section
+// 3.2.2), so that bücher.example, BÜCHER.example. and xn--bcher-kva.example are one host. A text that is no name, as an
+// address or one with an underscore, is only brought to lower case.
+func Host(name string) string {
+	name = strings.TrimSuffix(name, ".")
+	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
+		name = ascii
+	}
+	return strings.TrimSuffix(strings.ToLower(name), ".")
+}
 
 // Port returns the port of a URL, or that of its scheme: 80 of http, otherwise 443.
 func Port(u *url.URL) string {

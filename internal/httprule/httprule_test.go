@@ -37,3 +37,17 @@ func TestPort(t *testing.T) {
 		}
 	}
 }
+
+// TestHost: spellings that DNS takes for one name are one host; what is no name is only brought to lower case.
+func TestHost(t *testing.T) {
+	for name, want := range map[string]string{
+		"Shop.Example": "shop.example", "shop.example.": "shop.example", "ｓｈｏｐ。ｅｘａｍｐｌｅ": "shop.example",
+		"bücher.example": "xn--bcher-kva.example", "BÜCHER.example": "xn--bcher-kva.example",
+		"XN--BCHER-KVA.example": "xn--bcher-kva.example",
+		"My_Host.example":       "my_host.example", "2001:DB8::1": "2001:db8::1", "192.0.2.1": "192.0.2.1", "": "",
+	} {
+		if got := Host(name); got != want || Host(got) != got {
+			t.Errorf("%q: %q, wanted %q", name, got, want)
+		}
+	}
+}

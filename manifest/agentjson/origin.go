@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"golang.org/x/net/idna"
+	"repute/internal/httprule"
 )
 
 // maxHost is the length of a DNS name.
@@ -20,12 +20,7 @@ func SameHost(origin, host string) bool {
 
 // canonicalHost returns a host name in ASCII and lower case; "" for texts that are no host name alone.
 func canonicalHost(host string) string {
-	host = strings.TrimSuffix(host, ".")
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-		host = ascii
-	}
-	host = strings.ToLower(host)
-	if !isHostName(host) {
+	if host = httprule.Host(host); !isHostName(host) {
 		return ""
 	}
 	return host

@@ -12,8 +12,7 @@ import (
 	"net/url"
 	"strings"
 
-	"golang.org/x/net/idna"
-
+	"repute/internal/httprule"
 	"repute/resolver"
 )
 
@@ -110,10 +109,7 @@ func origin(host string) (string, error) {
 	if host == "" || strings.ContainsAny(host, "/?#@\\ \t\r\n") {
 		return "", refused(fmt.Errorf("%.80q is no host", host))
 	}
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-		host = ascii
-	}
-	u, err := url.Parse("https://" + strings.ToLower(host))
+	u, err := url.Parse("https://" + httprule.Host(host))
 	if err != nil || u.Hostname() == "" {
 		return "", refused(fmt.Errorf("%.80q is no host", host))
 	}

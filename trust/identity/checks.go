@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
-	"golang.org/x/net/idna"
 
 	"repute"
+	"repute/internal/httprule"
 	"repute/store/trustdb"
 	"repute/trust"
 )
@@ -52,12 +52,9 @@ func Hosts(r *repute.Registration) map[string]bool {
 		}
 		host := endpoint
 		if u, err := url.Parse(endpoint); err == nil {
-			host = strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+			host = u.Hostname()
 		}
-		if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-			host = ascii
-		}
-		out[host] = true
+		out[httprule.Host(host)] = true
 	}
 	return out
 }
