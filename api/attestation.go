@@ -137,7 +137,11 @@ func parseSubject(text, network string) (s subject, err error) {
 		return s.named(), err
 	}
 	ref, err := repute.ParseAgentRef(text)
-	if err != nil {
+	var input *repute.InputError
+	switch {
+	case strings.Count(text, ":") == 3 && errors.As(err, &input): // says which part is wrong, such as a checksum
+		return s, repute.Invalid("subject", input.Reason, input.Hint)
+	case err != nil:
 		return s, wrongSubject()
 	}
 	if ref.ChainID != 0 {
