@@ -117,7 +117,7 @@ func TestAttestationOfNobody(t *testing.T) {
 		"subject=eip155:5:" + addr(600).Hex() + "&network=" + chain:  "subject",
 		"subject=5:1&network=" + chain:                               "subject",
 		"subject=eip155:1:" + addr(600).Hex() + ":x":                 "subject",
-		"subject=" + strings.Repeat("a", 201) + "&network=solana:5":   "subject",
+		"subject=" + strings.Repeat("a", 201) + "&network=solana:5":  "subject",
 		"subject=" + addr(600).Hex() + "&network=a%20b":              "network",
 		"subject=" + addr(600).Hex() + "&network=%00":                "network",
 		"subject=" + addr(600).Hex() + "&direction=both":             "direction",
