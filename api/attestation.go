@@ -209,8 +209,11 @@ func (a *API) judge(ctx context.Context, items []batchdb.Item, demand answers.De
 		switch {
 		case errors.Is(found.Err, repute.ErrNotFound):
 			return nil, nil
-		case found.Err != nil: // a bare id that could be of several chains
-			return nil, answers.UnknownAgent(found.Err)
+		case errors.Is(found.Err, repute.ErrInvalid): // a bare id that could be of several chains
+			return nil, repute.Invalid("subject", "names no chain, and several are indexed",
+				"name it as 8453:22 does, or by network")
+		case found.Err != nil:
+			return nil, found.Err
 		}
 		id := found.Matches[0].Agent
 		decision, err := a.Decide(b.Reputations[id].Score, demand)
