@@ -80,11 +80,6 @@ func (r Registration) Domains() []string {
 	return collect(r.Services, func(s Service) []string { return s.Domains })
 }
 
-// Tools returns the MCP tools of all services as written, each once, at most 256.
-func (r Registration) Tools() []string {
-	return collect(r.Services, func(s Service) []string { return s.Tools })
-}
-
 // Wallets returns the EVM accounts in the endpoints of services, each once, at most 256. The file
 // only claims them; the chain proves only agentWallet.
 func (r Registration) Wallets() []Account {

@@ -137,7 +137,11 @@ func parseSubject(text, network string) (s subject, err error) {
 		return s.named(), err
 	}
 	ref, err := repute.ParseAgentRef(text)
-	if err != nil {
+	var input *repute.InputError
+	switch {
+	case strings.Count(text, ":") == 3 && errors.As(err, &input): // says which part is wrong, such as a checksum
+		return s, repute.Invalid("subject", input.Reason, input.Hint)
+	case err != nil:
 		return s, wrongSubject()
 	}
 	if ref.ChainID != 0 {
@@ -205,8 +209,11 @@ func (a *API) judge(ctx context.Context, items []batchdb.Item, demand answers.De
 		switch {
 		case errors.Is(found.Err, repute.ErrNotFound):
 			return nil, nil
-		case found.Err != nil: // a bare id that could be of several chains
-			return nil, answers.UnknownAgent(found.Err)
+		case errors.Is(found.Err, repute.ErrInvalid): // a bare id that could be of several chains
+			return nil, repute.Invalid("subject", "names no chain, and several are indexed",
+				"name it as 8453:22 does, or by network")
+		case found.Err != nil:
+			return nil, found.Err
 		}
 		id := found.Matches[0].Agent
 		decision, err := a.Decide(b.Reputations[id].Score, demand)

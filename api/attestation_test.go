@@ -117,6 +117,7 @@ func TestAttestationOfNobody(t *testing.T) {
 		"subject=eip155:5:" + addr(600).Hex() + "&network=" + chain:  "subject",
 		"subject=5:1&network=" + chain:                               "subject",
 		"subject=eip155:1:" + addr(600).Hex() + ":x":                 "subject",
+		"subject=" + strings.Repeat("a", 201) + "&network=solana:5":  "subject",
 		"subject=" + addr(600).Hex() + "&network=a%20b":              "network",
 		"subject=" + addr(600).Hex() + "&network=%00":                "network",
 		"subject=" + addr(600).Hex() + "&direction=both":             "direction",
@@ -148,14 +149,15 @@ func TestAttestationOfStaleIndex(t *testing.T) {
 	}
 	current(t, db)
 	s := serve(t, api.Options{DB: db}, unlimited())
-	for name, c := range map[string]struct {
+	for _, c := range []struct { // in this order: a final block stays final
+		name      string
 		ago       time.Duration
 		finalized uint64
 		code      string
 	}{
-		"current":        {0, 0, "trust.unrated"},
-		"head unseen":    {time.Hour, 0, attestation.StaleIndex},
-		"without scores": {0, 1, attestation.StaleIndex}, // an epoch ended, and no engine runs
+		{"current", 0, 0, "trust.unrated"},
+		{"head unseen", time.Hour, 0, attestation.StaleIndex},
+		{"without scores", 0, 1, attestation.StaleIndex}, // an epoch ended, and no engine runs
 	} {
 		if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{},
 			chaindb.Head{Head: l.tip.Number, Safe: c.finalized, Finalized: c.finalized, SeenAt: time.Now().Add(-c.ago)}); err != nil {
@@ -163,11 +165,34 @@ func TestAttestationOfStaleIndex(t *testing.T) {
 		}
 		e := as[attestation.Evaluation](t, get(t, s, "/v1/attestation?subject="+addr(600).Hex()))
 		if e.Decision != attestation.Uncertain || e.ReasonCode != c.code {
-			t.Errorf("%s: %+v", name, e)
+			t.Errorf("%s: %+v", c.name, e)
 		}
 	}
 	e := as[attestation.Evaluation](t, get(t, s, "/v1/attestation?subject="+addr(7000).Hex()))
 	if e.ReasonCode != attestation.TooManyAgents || e.Decision != attestation.Uncertain {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestAttestationOfSeveralChains: a bare id does not name an agent where several chains are indexed.
+func TestAttestationOfSeveralChains(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.New(t))
+	for chain := uint64(scoredChain); chain <= scoredChain+1; chain++ {
+		l := newLedger(t, db, chain)
+		l.add(mint(0, addr(1), "")...)
+		if err := chaindb.SetHead(t.Context(), db, chain, store.Lease{},
+			chaindb.Head{Head: l.tip.Number, SeenAt: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	current(t, db)
+	s := serve(t, api.Options{DB: db}, unlimited())
+	if p := problemOf(t, get(t, s, "/v1/attestation?subject=0")); len(p.Errors) != 1 || p.Errors[0].Field != "subject" {
+		t.Errorf("%+v", p)
+	}
+	e := as[attestation.Evaluation](t, get(t, s, fmt.Sprintf("/v1/attestation?subject=0&network=eip155:%d", scoredChain)))
+	if len(e.Agents) != 1 {
 		t.Errorf("%+v", e)
 	}
 }

@@ -119,9 +119,6 @@ func New(o Options) (*Client, error) {
 	return c, err
 }
 
-// Guard returns the client's guard, for other requests to foreign hosts.
-func (c *Client) Guard() *Guard { return c.guard }
-
 // Close closes pooled connections.
 func (c *Client) Close() {
 	c.guard.CloseIdle()

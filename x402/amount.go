@@ -21,11 +21,6 @@ func NewAmount(n uint64) (a Amount) {
 // maxDigits is the length of 2^256 - 1 in decimal digits.
 const maxDigits = 78
 
-// ParseAmount reads decimal digits. The error is a *Refusal with ReasonInvalidPayload.
-func ParseAmount(text string) (a Amount, err error) {
-	return a, a.UnmarshalText([]byte(text))
-}
-
 // UnmarshalText reads decimal digits.
 func (a *Amount) UnmarshalText(text []byte) error {
 	if len(text) == 0 || len(text) > maxDigits || len(text) > 1 && text[0] == '0' {

@@ -46,12 +46,12 @@ func TestParseDefinition(t *testing.T) {
 	}
 	got := c.Definition()
 	if got.Scheme != capability.Exact || got.Settle != capability.SettleBefore || got.Timeout() != 5*time.Minute ||
-		got.MaxRequestBytes != capability.DefaultMaxBytes || !got.PromiseOnly() || got.Free() {
+		got.MaxRequestBytes != capability.DefaultMaxBytes || got.Free() {
 		t.Errorf("got %+v", got)
 	}
 	list := strings.Replace(whole, `{"amount":"0.001","currency":"ETH"}`,
 		`[{"amount":"0.001","currency":"ETH"},{"amount":"2.5","currency":"USDC","network":"eip155:8453"}]`, 1)
-	if d, err = capability.ParseDefinition([]byte(list)); err != nil || len(d.Pricing) != 2 || d.PromiseOnly() {
+	if d, err = capability.ParseDefinition([]byte(list)); err != nil || len(d.Pricing) != 2 {
 		t.Errorf("a list of prices: %+v, %v", d.Pricing, err)
 	}
 	for name, wrong := range map[string]string{

@@ -184,16 +184,6 @@ func (d *Definition) Timeout() time.Duration { return time.Duration(d.TimeoutSec
 // Free reports whether a call costs nothing.
 func (d *Definition) Free() bool { return len(d.Pricing) == 0 }
 
-// PromiseOnly reports whether no price can be paid by x402, because all are in the chain's own coin.
-func (d *Definition) PromiseOnly() bool {
-	for _, p := range d.Pricing {
-		if !p.Native() {
-			return false
-		}
-	}
-	return len(d.Pricing) > 0
-}
-
 // check returns repute.ErrInvalid for a value that is out of range.
 func (p Price) check(at string) error {
 	switch {

@@ -168,7 +168,8 @@ func (s *suite) payable() (*x402.PaymentRequired, x402.Requirements, error) {
 // orSkip skips a check that needs the demand whose check has failed with err.
 func orSkip(err error) error { return skip("it needs a demand: " + err.Error()) }
 
-// payer is who signs payments that are to be refused: one without funds where none is given.
+// payer returns the signer of the payments that the runtime has to refuse: the one of the options, or else a new key
+// without funds.
 func (s *suite) payer() (x402.Signer, error) {
 	if s.o.Payer != nil {
 		return s.o.Payer, nil

@@ -62,7 +62,7 @@ func (m *Meter) settle(reserved, used Usage) {
 	m.cost += m.price(used) - m.price(reserved)
 }
 
-// price returns what tokens cost, 0 where nobody said what they do: then only the bound of tokens holds.
+// price returns what tokens cost, 0 without a Price: then only the bound of tokens holds.
 func (m *Meter) price(u Usage) repute.Micros {
 	if m.Price == nil {
 		return 0
@@ -77,7 +77,7 @@ func (m *Meter) Used() (Usage, repute.Micros) {
 	return m.used, m.cost
 }
 
-// Tool implements Ledger.
+// Tool implements Ledger. It only makes the call: the meter counts tokens, not tools.
 func (m *Meter) Tool(ctx context.Context, _ ToolUse, do func(context.Context) (string, error)) (string, error) {
 	return do(ctx)
 }

@@ -26,8 +26,10 @@ const (
 	MaxAgents = 20
 	// lifetime is how long an evaluation may be used. Scores change with the blocks of a chain, so it is short.
 	lifetime = time.Minute
-	// maxLag is how old the newest indexed block may be.
+	// maxLag is how old the newest indexed block may be where the chain has no newer one.
 	maxLag = time.Hour
+	// maxBehind is how old it may be while the chain has newer ones.
+	maxBehind = 5 * time.Minute
 )
 
 // Decisions of an evaluation.
@@ -51,7 +53,7 @@ type (
 	// Query are the parameters of an evaluation: whom it is about, and what is demanded of its agents.
 	Query struct {
 		answers.Request
-		Subject     string         `query:"subject" required:"true" doc:"an account, 0x… or by CAIP-10, or the id of an agent" example:"0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`
+		Subject     string         `query:"subject" required:"true" maxLength:"200" doc:"an account, 0x… or by CAIP-10, or the id of an agent" example:"0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`
 		Network     string         `query:"network" maxLength:"60" doc:"chain by CAIP-2, eip155:8453, or by its name in version 1 of x402, base; all indexed chains when absent" example:"eip155:8453"`
 		Direction   string         `query:"direction" enum:"seller,buyer" doc:"seller (default): whether to pay the subject; buyer: whether to take its payment. Both are answered alike, by the work of its agents"`
 		MinScore    httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"low, the lower bound of the score, must be at least this, -100 to 100"`
@@ -181,8 +183,12 @@ func (j Judged) verdict() string {
 func (j Judged) rank() int { return slices.Index([]string{Fail, Uncertain, Pass}, j.verdict()) }
 
 // IsCurrent reports whether the index knows what happened on a chain lately: it sees the chain's head, its newest block
-// is not old, and scores follow its ratings.
+// is not old, no event is known to be missing, and scores follow its ratings.
 func IsCurrent(c repute.ChainStatus) bool {
-	return c.LagBlocks != nil && c.LagSeconds != nil && time.Duration(*c.LagSeconds)*time.Second <= maxLag && !c.Scoring.Late &&
-		!c.Halted
+	if c.LagBlocks == nil || c.LagSeconds == nil || c.Scoring.Late || c.Halted || c.Stalled ||
+		c.Completeness.Status == repute.Incomplete {
+		return false
+	}
+	age := time.Duration(*c.LagSeconds) * time.Second
+	return age <= maxBehind || *c.LagBlocks == 0 && age <= maxLag
 }

@@ -68,13 +68,16 @@ func TestWorstAgentDecides(t *testing.T) {
 // TestIsCurrent: an index is current where it sees the head, its newest block is young and scores follow.
 func TestIsCurrent(t *testing.T) {
 	t.Parallel()
-	zero, old := int64(0), int64(maxLag/time.Second)+1
+	zero, one, behind, old := int64(0), int64(1), int64(maxBehind/time.Second)+1, int64(maxLag/time.Second)+1
 	for name, change := range map[string]func(*repute.ChainStatus){
 		"head unseen":  func(c *repute.ChainStatus) { c.LagBlocks = nil },
 		"time unknown": func(c *repute.ChainStatus) { c.LagSeconds = nil },
 		"frozen node":  func(c *repute.ChainStatus) { c.LagSeconds = &old },
 		"scores late":  func(c *repute.ChainStatus) { c.Scoring.Late = true },
 		"halted":       func(c *repute.ChainStatus) { c.Halted = true },
+		"stalled":      func(c *repute.ChainStatus) { c.Stalled = true },
+		"events lost":  func(c *repute.ChainStatus) { c.Completeness.Status = repute.Incomplete },
+		"behind":       func(c *repute.ChainStatus) { c.LagBlocks, c.LagSeconds = &one, &behind },
 	} {
 		var c repute.ChainStatus
 		if c.LagBlocks, c.LagSeconds = &zero, &zero; !IsCurrent(c) {
@@ -83,5 +86,9 @@ func TestIsCurrent(t *testing.T) {
 		if change(&c); IsCurrent(c) {
 			t.Errorf("%s is current", name)
 		}
+	}
+	quiet := repute.ChainStatus{AsOf: repute.AsOf{LagBlocks: &zero, LagSeconds: &behind}}
+	if !IsCurrent(quiet) {
+		t.Error("a chain without newer blocks is not current")
 	}
 }

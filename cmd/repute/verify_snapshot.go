@@ -212,8 +212,8 @@ type outerAnswer struct {
 	Guard  json.RawMessage `json:"guard"`
 }
 
-// compare fails where an answer says something else than what was signed with it: whoever
-// reads the answer would rely on what nobody signed.
+// compare returns an error where an answer differs from the statement that was signed with it: a reader of the answer
+// would rely on values that nobody signed.
 func (a outerAnswer) compare(s statement.Signed) error {
 	differs := func(member string) error {
 		return fmt.Errorf("not valid: %s of the answer is not what was signed", member)

@@ -20,7 +20,7 @@ const documentPath = "/openapi.json"
 
 // apiVersion is the version of the contract, not of the program: the golden file test demands a new
 // one whenever the contract changes.
-const apiVersion = "2.15.0"
+const apiVersion = "2.15.1"
 
 const apiDescription = `Agents of the ERC-8004 registries: identity, reputation and validation; and, under /v1, tasks that
 run only as far as indexed trust in their agents allows.

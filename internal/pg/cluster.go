@@ -58,8 +58,8 @@ func (c *cluster) version() string {
 	return strings.TrimSpace(string(b))
 }
 
-// init makes the cluster unless it is there: a new one, or a copy of the server at primary. It is written
-// beside the final place, so that a kill in the middle leaves nothing that looks complete.
+// init makes the cluster unless it is there: a new one, or a copy of the server at primary. It is written to
+// another directory and then renamed, so that a kill in the middle leaves nothing that looks complete.
 func (c *cluster) init(ctx context.Context, primary string) error {
 	if c.version() != "" {
 		return c.user.own(c.data())

@@ -27,7 +27,7 @@ func detach(attr *syscall.SysProcAttr, outlive bool) {
 	attr.Pdeathsig = syscall.SIGINT
 }
 
-// servesDir tells whether pid is a live server of that data directory: a
+// servesDir reports whether pid is a live server of that data directory: a
 // postmaster works in its data directory.
 func servesDir(pid int, data string) bool {
 	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))

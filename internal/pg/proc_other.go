@@ -26,8 +26,8 @@ func detach(attr *syscall.SysProcAttr, outlive bool) {
 	attr.Setpgid = true
 }
 
-// servesDir tells whether pid is alive; that it is the server of the directory
-// is taken from the pid file's word.
+// servesDir reports whether a process with that pid is alive. It cannot find out which directory the process serves,
+// and trusts the pid file that named it.
 func servesDir(pid int, _ string) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)

@@ -164,6 +164,7 @@ func (g *generator) setMetadata() {
 	g.metadata(g.anyAgent(), uint32(g.rng.IntN(len(metadataKeys))), g.rng.Uint32())
 }
 
+// setWallet adds an event that sets the wallet of any agent, or clears it in one case of five.
 func (g *generator) setWallet() {
 	wallet := party(0)
 	if g.rng.IntN(5) > 0 {
@@ -173,6 +174,7 @@ func (g *generator) setWallet() {
 	g.wallet(g.anyAgent(), wallet)
 }
 
+// approve adds an event that approves an operator for any agent, or clears the approval in one case of ten.
 func (g *generator) approve() {
 	id, to := g.anyAgent(), party(0)
 	if g.rng.IntN(10) > 0 {

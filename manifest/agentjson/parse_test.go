@@ -267,6 +267,23 @@ func TestManyIntents(t *testing.T) {
 	}
 }
 
+// Entries beyond the limit of a list take no room, however many there are.
+func TestLongListsTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	r := &reader{}
+	r.borrow()
+	defer r.giveBack()
+	root := r.document(base(`,"intents":[` + strings.Repeat("0,", 100*maxIntents) + `0]`))
+	r.manifest(root, "")
+	if i := slices.IndexFunc(r.problems, func(p repute.Problem) bool { return p.Code == CodeTooMany }); i < 0 ||
+		r.problems[i].Message != "100001 entries, cut to 1000" {
+		t.Errorf("%+v", r.problems)
+	}
+	if len(r.slab) > 2*maxIntents {
+		t.Errorf("room of %d members for %d intents", len(r.slab), maxIntents)
+	}
+}
+
 // Manifests of half a megabyte made to cost as much as they can are judged like others, and what is kept of them is
 // bounded.
 func TestHostileManifests(t *testing.T) {

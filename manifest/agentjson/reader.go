@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,14 +129,17 @@ func (o *object) path() string {
 	return path
 }
 
-// split returns the members of an object or the entries of an array.
-func (r *reader) split(m member) []member {
+// split returns the first members of an object or entries of an array, at most limit, and how many there are. Those
+// beyond the limit take no room: a list of two bytes per entry would otherwise grow to many times its size.
+func (r *reader) split(m member, limit int) (list []member, n int) {
 	begin := len(r.slab)
 	c := r.index.Cursor(m.raw, m.number)
-	for c.Next() {
-		r.slab = append(r.slab, member{name: c.NameBytes(), raw: c.Value, number: c.Number})
+	for ; c.Next(); n++ {
+		if n < limit {
+			r.slab = append(r.slab, member{name: c.NameBytes(), raw: c.Value, number: c.Number})
+		}
 	}
-	return r.slab[begin:len(r.slab):len(r.slab)]
+	return r.slab[begin:len(r.slab):len(r.slab)], n
 }
 
 // open makes an object of a JSON value. A repeated member keeps its places; find takes the last one.
@@ -143,7 +147,8 @@ func (r *reader) open(m member, parent *object, token string, index int) *object
 	if len(r.objects) == cap(r.objects) {
 		r.objects = make([]object, 0, objectsAtOnce) // those of the old array stay where they are
 	}
-	r.objects = append(r.objects, object{r: r, parent: parent, token: token, index: index, members: r.split(m)})
+	members, _ := r.split(m, math.MaxInt)
+	r.objects = append(r.objects, object{r: r, parent: parent, token: token, index: index, members: members})
 	return &r.objects[len(r.objects)-1]
 }
 
@@ -313,10 +318,9 @@ func (o *object) list(name string, limit int) ([]member, bool) {
 	if o.typed(name, "an array") == nil {
 		return nil, false
 	}
-	list := o.r.split(*o.find(name))
-	if len(list) > limit {
-		o.r.add(CodeTooMany, o.at(name), "%d entries, cut to %d", len(list), limit)
-		list = list[:limit]
+	list, n := o.r.split(*o.find(name), limit)
+	if n > limit {
+		o.r.add(CodeTooMany, o.at(name), "%d entries, cut to %d", n, limit)
 	}
 	return list, true
 }

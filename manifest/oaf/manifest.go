@@ -1,8 +1,6 @@
 package oaf
 
 import (
-	"encoding/json"
-
 	"repute/manifest/oaf/frontmatter"
 	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/skill"
@@ -155,13 +153,4 @@ func readBlock(blocks *frontmatter.Object, label string) MemoryBlock {
 		b.Value = ""
 	}
 	return b
-}
-
-// HarnessConfig decodes the section of a harness. It reports whether there is one.
-func (a *Agent) HarnessConfig(name string, into any) (bool, error) {
-	raw, ok := a.Harness[name]
-	if !ok {
-		return false, nil
-	}
-	return true, json.Unmarshal(raw, into)
 }

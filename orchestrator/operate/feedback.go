@@ -63,7 +63,7 @@ func (o *Operator) PostFeedback(ctx context.Context, f FeedbackRequest, h How) (
 // mayRate refuses feedback for an agent that the rater, or an address that controls the rater,
 // controls according to the chain: the registry itself only checks the owner.
 func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address, token *big.Int) error {
-	subject, err := o.hands(ctx, token)
+	subject, err := o.controllers(ctx, token)
 	if errors.Is(err, repute.ErrInvalid) {
 		return nil // there is no such agent: the registry refuses the feedback
 	}
@@ -74,7 +74,7 @@ func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address
 	m, err := rundb.Module(ctx, o.db, slug)
 	if err == nil && m.Agent != nil && m.Agent.ChainID == o.o.TrustChain {
 		var more []common.Address
-		more, err = o.hands(ctx, tokenOf(*m.Agent))
+		more, err = o.controllers(ctx, tokenOf(*m.Agent))
 		own = append(own, more...)
 	}
 	if err != nil && !errors.Is(err, repute.ErrNotFound) && !errors.Is(err, repute.ErrInvalid) {
@@ -84,15 +84,15 @@ func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address
 		if slices.Contains(subject, a) {
 			return repute.Invalid("fromAddress",
 				fmt.Sprintf("agent %s is controlled by %s, as the rater is: nobody rates an agent of its own", token, a),
-				"a rater in other hands")
+				"a rater that neither owns the agent nor is its wallet or approved for it")
 		}
 	}
 	return nil
 }
 
-// hands returns the addresses that control an agent or are paid for it. repute.ErrInvalid: there is
+// controllers returns the addresses that control an agent or are paid for it. repute.ErrInvalid: there is
 // no such agent.
-func (o *Operator) hands(ctx context.Context, token *big.Int) (out []common.Address, err error) {
+func (o *Operator) controllers(ctx context.Context, token *big.Int) (out []common.Address, err error) {
 	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
 	seen, err := o.wallet.Look(ctx, o.o.TrustChain, at, wallet.View{To: at, Data: b.PackOwnerOf(token)},
 		wallet.View{To: at, Data: b.PackGetAgentWallet(token)}, wallet.View{To: at, Data: b.PackGetApproved(token)})

@@ -51,8 +51,8 @@ var ownArgument = map[string]int{
 // answersRequest marks the function that names a request, not the agent.
 const answersRequest = -2
 
-// rates tells the functions that say how good an agent is: those are refused also for
-// agents of the same hands.
+// rates reports whether a function says how good an agent is. Such functions are refused also for agents of the same
+// controllers.
 func rates(signature string) bool {
 	return strings.HasPrefix(signature, "giveFeedback(") || strings.HasPrefix(signature, "validationResponse(")
 }
@@ -128,8 +128,8 @@ func (k *Records) subjectOf(ctx context.Context, tx *transaction.Tx, argument in
 	return &token, err
 }
 
-// mayRate refuses ratings of an agent that is in the same hands as one of mine: a second
-// wallet makes nobody else.
+// mayRate refuses ratings of an agent that has a controller in common with one of mine: a second
+// wallet does not make another rater.
 func (k *Records) mayRate(ctx context.Context, subject repute.AgentID) error {
 	controllers, err := k.controllers(ctx, subject)
 	if errors.Is(err, repute.ErrNotFound) {

@@ -42,16 +42,6 @@ func (r Rules) Allows(path string) bool {
 	return r.group.Test(path)
 }
 
-// AllowsManifest reports whether a crawler may fetch a manifest at both of its places.
-func (r Rules) AllowsManifest() bool {
-	for _, path := range ManifestPaths() {
-		if !r.Allows(path) {
-			return false
-		}
-	}
-	return true
-}
-
 // Robots reads the robots.txt of a host for a crawler of that name. A host without one allows everything; one that
 // fails (5xx, no answer) allows nothing for a day (RFC 9309, section 2.3.1). An error is returned only where the caller
 // gave up.

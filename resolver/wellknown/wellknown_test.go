@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,7 +185,8 @@ func TestRobots(t *testing.T) {
 	} {
 		code, text = c.code, c.text
 		rules, err := f.Robots(t.Context(), "example.com", "repute/1 (+https://a.example)", now)
-		if err != nil || rules.AllowsManifest() != c.allowed || rules.Delay != c.delay || rules.Until != now.Add(rulesFor) {
+		isRefused := slices.ContainsFunc(ManifestPaths(), func(path string) bool { return !rules.Allows(path) })
+		if err != nil || isRefused == c.allowed || rules.Delay != c.delay || rules.Until != now.Add(rulesFor) {
 			t.Errorf("%s: %+v, %v", name, rules, err)
 		}
 	}

@@ -225,7 +225,7 @@ func SetRunning(ctx context.Context, db *store.DB, p Payment, log ...Entry) erro
 		p.Settled)
 }
 
-// SetRan stores what the handler returned.
+// SetRan stores that the handler has returned, with its output. The payment is still to be settled or answered.
 func SetRan(ctx context.Context, db *store.DB, p Payment, output json.RawMessage, log ...Entry) error {
 	return change(ctx, db, &p, "store output", "state = 'ran', output = $3", log, output)
 }

@@ -54,7 +54,7 @@ type Run struct {
 // Verified reports whether every block that the run's final scores follow from was proven when it began.
 func (r *Run) Verified() bool { return r.Run > 0 && r.VerifiedTo > 0 && r.Boundary <= r.VerifiedTo }
 
-// Inputs are the sha256 of all inputs that the run names.
+// Inputs returns the sha256 of every input of the run, without those that it does not have.
 func (r *Run) Inputs() []common.Hash {
 	all := []common.Hash{r.Params, r.Tags, r.Roots, r.Links, r.Validations, r.Sources, r.Credentials, r.FileScales,
 		r.Gateways}

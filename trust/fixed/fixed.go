@@ -138,7 +138,7 @@ func NewPowers() *Powers {
 			m := uint64(1) << 63
 			for bit := range 8 {
 				if b&(0x80>>bit) != 0 {
-					m = timesHalf(m, halves[at*8+bit])
+					m = mul63(m, halves[at*8+bit])
 				}
 			}
 			p[at][b] = m
@@ -147,8 +147,8 @@ func NewPowers() *Powers {
 	return p
 }
 
-// timesHalf is a*b in units of 2^-63, rounded down.
-func timesHalf(a, b uint64) uint64 {
+// mul63 returns the product of two numbers in units of 2^-63, rounded down to an even number of units.
+func mul63(a, b uint64) uint64 {
 	hi, _ := bits.Mul64(a, b)
 	return hi << 1
 }
@@ -159,8 +159,8 @@ func (p *Powers) Exp2Neg(a Fixed) Fixed {
 	if whole >= 33 {
 		return 0
 	}
-	m := timesHalf(p[0][uint8(a>>24)], p[1][uint8(a>>16)])
-	m = timesHalf(m, timesHalf(p[2][uint8(a>>8)], p[3][uint8(a)]))
+	m := mul63(p[0][uint8(a>>24)], p[1][uint8(a>>16)])
+	m = mul63(m, mul63(p[2][uint8(a>>8)], p[3][uint8(a)]))
 	return Fixed(m >> 31 >> whole)
 }
 

@@ -36,11 +36,6 @@ func (k AddressKey) Compare(other AddressKey) int {
 	return cmp.Compare(k.Index, other.Index)
 }
 
-// Same reports whether both keys are of one address.
-func (k AddressKey) Same(other AddressKey) bool {
-	return k.high == other.high && k.middle == other.middle && k.low == other.low
-}
-
 // Parallel calls work for the parts of 0 to n, one part for each processor, and returns when all are done.
 func Parallel(n int, work func(low, high int)) {
 	workers := runtime.GOMAXPROCS(0)

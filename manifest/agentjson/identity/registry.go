@@ -164,9 +164,6 @@ func readFile(dir fs.FS, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxRegistry+1))
 }
 
-// Expires returns the time after which the files say nothing any more.
-func (r *Registry) Expires() time.Time { return r.expires }
-
 // revoke marks a key of an issuer, or all of it for no key.
 func (r *Registry) revoke(id, keyID string) {
 	e, ok := r.issuers[id]

@@ -103,8 +103,8 @@ func TestRegistryCheck(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", name, got, c.reason)
 		}
 	}
-	if r.Expires() != time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC) {
-		t.Error(r.Expires())
+	if r.expires != time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC) {
+		t.Error(r.expires)
 	}
 }
 
