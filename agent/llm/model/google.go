@@ -65,7 +65,9 @@ func (m *googleModel) Turn(ctx context.Context, r llm.Request, text func(string)
 		}
 		if c := chunk.Candidates[0]; c.Content != nil {
 			for _, p := range c.Content.Parts {
-				take(&out, p, text)
+				if p != nil { // a server may send null
+					take(&out, p, text)
+				}
 			}
 		}
 		if reason := chunk.Candidates[0].FinishReason; reason != "" {
