@@ -395,6 +395,7 @@ create table sums (
     sum      numeric       not null,
     primary key (chain_id, token_id, client, tag1, tag2, decimals)
 );
+create index sums_tags on sums (chain_id, tag1, client, tag2);
 comment on table sums is
     'Layer 3: ratings that are not revoked added up per client, tags and decimals, so that getSummary '
     'reads no rows of feedback.';

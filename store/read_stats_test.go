@@ -262,20 +262,26 @@ func (w *world) checkValidator(t *testing.T, v statsdb.Validator, trusted bool) 
 	}
 }
 
-// TestTags: use is counted as the records say, for tag1 and for the tag2 of one, in pages by use; values are scored
-// within the range of their tag alone.
+// TestTags: use is counted as the records say, for tag1 and for the tag2 of one, in pages by use, on one chain and on
+// all; values are scored within the range of their tag alone.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	db, worlds := twoWorlds(t, 85)
 	ctx := context.Background()
 	starred := "starred"
-	for _, tag1 := range []*string{nil, &starred} {
+	for _, c := range []struct {
+		tag1   *string
+		worlds []*world
+		chains []uint64
+	}{{nil, worlds, nil}, {&starred, worlds, nil}, {nil, worlds[:1], []uint64{worlds[0].chain.ID}},
+		{&starred, worlds[1:], []uint64{worlds[1].chain.ID}}} {
+		tag1 := c.tag1
 		type use struct {
 			ratings, scored int64
 			agents, raters  map[string]bool
 		}
 		want := map[string]*use{}
-		for _, w := range worlds {
+		for _, w := range c.worlds {
 			for _, r := range w.allRatings() {
 				if r.revoked != nil || tag1 != nil && r.Tag1 != *tag1 {
 					continue
@@ -297,7 +303,8 @@ func TestTags(t *testing.T) {
 				}
 			}
 		}
-		f := statsdb.TagFilter{Tag1: tag1, Limit: 2, Scored: []statsdb.TagRange{{Tag: starred, Low: 0, High: 99.999999}}}
+		f := statsdb.TagFilter{ChainIDs: c.chains, Tag1: tag1, Limit: 2,
+			Scored: []statsdb.TagRange{{Tag: starred, Low: 0, High: 99.999999}}}
 		last := int64(1 << 40)
 		for {
 			page, err := statsdb.Tags(ctx, db, f)

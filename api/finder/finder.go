@@ -34,10 +34,12 @@ const (
 type Finder struct {
 	db       *store.DB
 	embedder intent.Embedder
-	index    *intent.Index
-	opts     Options
-	log      *slog.Logger
-	loaded   atomic.Bool // all intents are in the index
+	// background embeds what is followed, and embedder what is searched for.
+	background intent.Embedder
+	index      *intent.Index
+	opts       Options
+	log        *slog.Logger
+	loaded     atomic.Bool // all intents are in the index
 
 	mu      sync.RWMutex
 	domains map[string][]string // ids of the intents of a domain
@@ -59,7 +61,11 @@ func New(db *store.DB, e intent.Embedder, o Options) (*Finder, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	return &Finder{db: db, embedder: e, index: index, opts: o, log: o.Log, domains: map[string][]string{},
+	background := e
+	if o.Rest > 0 {
+		background = paced{e, o.Rest}
+	}
+	return &Finder{db: db, embedder: e, background: background, index: index, opts: o, log: o.Log, domains: map[string][]string{},
 		intents: map[string]manifestdb.IntentKey{}, offers: map[string]*offer{}, seen: map[common.Hash]bool{}}, nil
 }
 

@@ -34,7 +34,10 @@ const (
 // Options of a Finder. Zero values are replaced by the defaults named.
 type Options struct {
 	Every time.Duration // between looks for changes, 2 s
-	Log   *slog.Logger  // nil: discarded
+	// Rest is how many times as long as a text took to embed the Finder pauses after it, while it follows the database.
+	// It is for a model that computes in this process; 0 for none.
+	Rest int
+	Log  *slog.Logger // nil: discarded
 }
 
 // withDefaults replaces zero values by the named defaults.
@@ -114,7 +117,7 @@ func (x *Finder) vectors(ctx context.Context, intents []manifestdb.StoredIntent)
 			missing, items = append(missing, i), append(items, itemOf(stored))
 		}
 	}
-	made, err := intent.Vectors(ctx, x.embedder, items...)
+	made, err := intent.Vectors(ctx, x.background, items...)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +232,7 @@ func offerID(o manifestdb.Offer) string {
 // addOffers adds the offers of documents that are not in the index yet. The bytes of a document never change.
 func (x *Finder) addOffers(ctx context.Context, documents []manifestdb.DocumentOffers) error {
 	items := x.newItems(documents)
-	vectors, err := intent.Vectors(ctx, x.embedder, items...)
+	vectors, err := intent.Vectors(ctx, x.background, items...)
 	if err != nil {
 		return err
 	}

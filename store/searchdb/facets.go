@@ -129,8 +129,9 @@ func (q *agentQuery) facets() string {
 			union all select 'status', status, count(*) from m group by status`, with, documentStatus, from, where, maxCounted+1, q.hitCount())
 	for _, list := range []string{"services", "skills", "domains", "trust"} {
 		sql += fmt.Sprintf(`
-			union all (select '%[1]s', v, count(*) from m, unnest(m.%[1]s) v where m.denied is null group by v order by
-				count(*) desc, v limit %[2]d)`, list, maxFacets)
+			union all (select '%[1]s', v, sum(l.n)::bigint from (
+				select %[1]s as list, count(*) as n from m where denied is null group by 1) l, unnest(l.list) v
+				group by v order by 3 desc, v limit %[2]d)`, list, maxFacets)
 	}
 	return sql + `) select kind, value, n from counted order by kind, n desc, value`
 }

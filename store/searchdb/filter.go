@@ -41,7 +41,7 @@ type AgentFilter struct {
 	Status                             repute.DocumentStatus // "" for any
 	// MinFeedback is the least number of live ratings.
 	MinFeedback int64
-	// MinPrice and MaxPrice are decimal bounds of the lowest known price: see manifestdb.PricedDocuments. Nil for any.
+	// MinPrice and MaxPrice are decimal bounds of the lowest known price: see manifestdb.Priced. Nil for any.
 	MinPrice, MaxPrice *string
 	// Registered is of an agent's first block, and Updated of the last one with an event that touched it.
 	Registered, Updated Since
@@ -213,7 +213,7 @@ func (f AgentFilter) priced(q *agentQuery) {
 		return q.arg(*price) + "::numeric"
 	}
 	if least, most := bound(f.MinPrice), bound(f.MaxPrice); least != "" || most != "" {
-		q.document("s.sha256 in (" + manifestdb.PricedDocuments(least, most) + ")")
+		q.document(manifestdb.Priced("s.sha256", least, most))
 	}
 }
 

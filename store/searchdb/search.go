@@ -311,7 +311,7 @@ func searching(ctx context.Context, db *store.DB, f AgentFilter,
 			return err
 		}
 		_, err = tx.Exec(ctx, fmt.Sprintf("set local jit = off; set local pg_trgm.strict_word_similarity_threshold = %g",
-			nearWord))
+			nearWord)+f.planning())
 		if err != nil {
 			return err
 		}
@@ -324,6 +324,15 @@ func searching(ctx context.Context, db *store.DB, f AgentFilter,
 		return errTooMuch
 	}
 	return err
+}
+
+// planning returns settings that a search is planned with. How many agents have a price within bounds decides whether
+// to begin with the prices or to follow the order of the page, so a plan for any bounds MUST NOT be used.
+func (f AgentFilter) planning() string {
+	if f.MinPrice == nil && f.MaxPrice == nil {
+		return ""
+	}
+	return "; set local plan_cache_mode = force_custom_plan"
 }
 
 // inOrder reads agents in the order of ids.

@@ -76,13 +76,12 @@ func (f TagFilter) read(ctx context.Context, tx pgx.Tx, chains []uint64, from us
 		hash := store.Keccak(r.Tag)
 		hashes[i], lows[i], highs[i] = hash[:], r.Low, r.High
 	}
-	column, only := "tag1", ""
 	args := []any{chains, from.Count, store.OrEmpty(from.Key), f.Limit + 1, hashes, lows, highs}
 	if f.Tag1 != nil {
 		hash := store.Keccak(*f.Tag1)
-		column, only, args = "tag2", " and s.tag1 = (select id from tags where hash = $8)", append(args, hash[:])
+		args = append(args, hash[:])
 	}
-	rows, err := tx.Query(ctx, tagsSQL(column, only), args...)
+	rows, err := tx.Query(ctx, f.tagsSQL(len(chains) == 1), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -94,31 +93,39 @@ func (f TagFilter) read(ctx context.Context, tx pgx.Tx, chains []uint64, from us
 	})
 }
 
-// tagsSQL returns the statement that lists the tags of a column by use. It counts ratings by the sums of agents; agents,
-// raters and values are counted for the tags of the page. Distinct agents and raters are counted by a nested group by,
-// because Postgres can hash groups and sorts for count(distinct). only is a further condition on alias s, which is
-// agent_sums, sums or feedback: it may use the columns that all three have.
-func tagsSQL(column, only string) string {
+// tagsSQL returns the statement that lists the tags of a column by use. It counts ratings and agents by the sums of
+// agents, in the order of their primary key, so that the rows of an agent and a tag follow each other. Raters are
+// counted for the tags of the page, from the index sums_tags: on one chain it has the rows of a tag in the order of
+// clients, and nothing is hashed or sorted. On several chains the same client may come again, and distinct ones are
+// hashed.
+func (f TagFilter) tagsSQL(oneChain bool) string {
+	chain := "s.chain_id = any($1)"
+	if oneChain {
+		chain = "s.chain_id = ($1::bigint[])[1]"
+	}
+	column, only, raters := "tag1", "", `cross join lateral (select count(*) as n from (
+			select from sums s where `+chain+` and s.tag1 = p.id group by s.client) s) c`
+	if f.Tag1 != nil {
+		column, only = "tag2", " and s.tag1 = (select id from tags where hash = $8)"
+		raters = `join (select id, count(*) as n from (
+			select s.tag2 as id from sums s where ` + chain + only + ` group by s.client, s.tag2) s group by 1) c using (id)`
+	}
 	return fmt.Sprintf(`
 		with page as (
-			select u.id, u.n, t.hash, %[3]s as tag from (
-				select s.%[1]s as id, sum(s.n)::bigint as n from agent_sums s where s.chain_id = any($1)%[2]s group by 1) u
+			select u.id, u.n, u.agents, t.hash, %[3]s as tag from (
+				select id, sum(n)::bigint as n, count(*) as agents from (
+					select s.%[1]s as id, sum(s.n) as n from agent_sums s where s.chain_id = any($1)%[2]s
+					group by s.chain_id, s.token_id, s.%[1]s) s group by 1) u
 			join tags t on t.id = u.id
 			where (u.n, t.hash) < ($2, $3) order by u.n desc, t.hash desc limit $4)
-		select p.tag, p.hash, p.n, a.n, c.n, coalesce(r.n, 0)
-		from page p
-		join (select id, count(*) as n from (
-			select s.%[1]s as id from agent_sums s where s.chain_id = any($1) and s.%[1]s in (select id from page)%[2]s
-			group by s.%[1]s, s.chain_id, s.token_id) s group by 1) a using (id)
-		join (select id, count(*) as n from (
-			select s.%[1]s as id from sums s where s.chain_id = any($1) and s.%[1]s in (select id from page)%[2]s
-			group by s.%[1]s, s.client) s group by 1) c using (id)
+		select p.tag, p.hash, p.n, p.agents, c.n, coalesce(r.n, 0)
+		from page p %[4]s
 		left join (
 			select s.%[1]s as id, count(*) as n
 			from unnest($5::bytea[], $6::float8[], $7::float8[]) as k(hash, low, high)
 			join tags t on t.hash = k.hash
 			join feedback s on s.tag1 = t.id and s.chain_id = any($1) and s.revoked_block is null
 				and s.value between k.low::numeric * 10::numeric ^ s.decimals and k.high::numeric * 10::numeric ^ s.decimals
-			where s.%[1]s in (select id from page)%[2]s group by 1) r using (id)
-		order by p.n desc, p.hash desc`, column, only, store.HeadOf("t.value"))
+			where s.%[1]s in (select id from page)%[2]s group by 1) r on r.id = p.id
+		order by p.n desc, p.hash desc`, column, only, store.HeadOf("t.value"), raters)
 }

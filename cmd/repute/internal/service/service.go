@@ -31,6 +31,7 @@ import (
 	"repute/indexer/node"
 	"repute/indexer/payments"
 	"repute/indexer/verify"
+	"repute/intent/sentence"
 	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/orchestrator/control/apikeys"
@@ -360,13 +361,21 @@ func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Se
 	return err
 }
 
+// embeddingRest gives the model of the program a quarter of one processor while the index of meanings loads: with all of
+// it, requests wait several times as long on two.
+const embeddingRest = 3
+
 // finder returns the index of what services offer.
 func (s *Service) finder() (*finder.Finder, error) {
 	embedder, err := s.Config.Embedder()
 	if err != nil {
 		return nil, err
 	}
-	return finder.New(s.db, embedder, finder.Options{Log: s.log})
+	o := finder.Options{Log: s.log}
+	if _, here := embedder.(*sentence.Encoder); here {
+		o.Rest = embeddingRest
+	}
+	return finder.New(s.db, embedder, o)
 }
 
 // silent is a log that nobody reads: what it is told comes back as an error too.
