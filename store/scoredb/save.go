@@ -218,7 +218,7 @@ func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []
 		return nil
 	}
 	rows, err := tx.Query(ctx, `
-		with before as materialized (`+shownBefore()+`), written as (
+		with before as materialized (`+scoresBefore()+`), written as (
 		insert into trust_scores as s (chain_id, token_id, run, block, block_hash, block_time, evidence,
 			status, score, low, high, mean, confidence, tier, result, facts)
 		select $1, n.token_id, $2, n.block, case when n.block = k.block or n.block_hash = (
@@ -234,7 +234,9 @@ func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []
 			low = excluded.low, high = excluded.high, mean = excluded.mean, confidence = excluded.confidence, tier = excluded.tier,
 			result = excluded.result, facts = excluded.facts
 		where not (`+sameScore+`)
-		returning s.*), told as (`+tellCurrent()+`)
+		returning s.*), told as (`+tellCurrent()+`),
+		statuses as (select b.status as old, w.status as new from written w left join before b using (token_id)),
+		totals as (`+addTotals("statuses")+`)
 		select token_id from written`, append(c.args(chainID, run), tolerance)...)
 	if err != nil {
 		return err
