@@ -78,10 +78,10 @@ func changeData(mode, run, epoch, old, is, block, hash, at string) string {
 			'time', to_char(%s at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))`, mode, run, epoch, old, is, block, hash, at)
 }
 
-// dropCurrent deletes the newest scores of agents that have none any more. plain are the agents that exist and have no
+// dropCurrent adds a statement to a batch that deletes the newest scores of agents that have none any more. plain are the agents that exist and have no
 // ratings: the row of one that is limited by a related agent stays.
-func dropCurrent(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, plain []bool) error {
-	_, err := tx.Exec(ctx, `
+func dropCurrent(b *pgx.Batch, chainID uint64, agents []repute.TokenID, plain []bool) {
+	b.Queue(`
 		with gone as (
 			delete from trust_scores s using unnest($2::numeric[], $3::boolean[]) n(token_id, plain)
 			where (s.chain_id, s.token_id) = ($1, n.token_id) and not (n.plain and `+limitedBefore+`)
@@ -93,7 +93,6 @@ func dropCurrent(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute
 		"null::jsonb", "c.cursor_block", "c.cursor_hash", "c.cursor_time")+`
 		from gone g join trust_runs r on (r.chain_id, r.run) = ($1, g.run) join chains c on c.chain_id = $1
 		where `+isShown("g", "r")+` order by g.token_id`, chainID, store.TokenArray(agents), plain)
-	return err
 }
 
 // tellCurrent returns the SQL, after a statement's part "written" with the rows of trust_scores that it stored for run

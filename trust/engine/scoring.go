@@ -346,7 +346,8 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 	if len(behind) == 0 {
 		return nil
 	}
-	if err := s.addAffiliatedDomains(ctx, list, behind, final); err != nil {
+	behind, err := s.affiliatedToPenalized(ctx, list, behind, final)
+	if err != nil || len(behind) == 0 {
 		return err
 	}
 	found, err := scoredb.WorstPenalties(ctx, s.db, s.basis.Run.ChainID, behind, final)

@@ -27,21 +27,30 @@ func (c *crash) in(ctx context.Context, n int64) context.Context {
 	return ctx
 }
 
-func (c *crash) count(ctx context.Context) {
-	if sql, _ := ctx.Value(sqlKey{}).(string); strings.Contains(sql, "insert into trust_scores") && c.left.Add(-1) == 0 {
+func (c *crash) count(sql string) {
+	if strings.Contains(sql, "insert into trust_scores") && c.left.Add(-1) == 0 {
 		(*c.end.Load())()
 	}
 }
 
-func (c *crash) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	ctx = context.WithValue(ctx, sqlKey{}, d.SQL)
-	c.count(ctx)
+func (c *crash) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	return ctx
 }
 
-func (c *crash) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
-	c.count(ctx)
+func (c *crash) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (c *crash) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
+	for _, q := range d.Batch.QueuedQueries {
+		c.count(q.SQL)
+	}
+	return ctx
 }
+
+func (c *crash) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatchQueryData) {
+	c.count(d.SQL)
+}
+
+func (c *crash) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // totals are the numbers of rated and thin agents of the newest run, and those counted now.
 type totals struct{ rated, thin, ratedNow, thinNow int64 }
