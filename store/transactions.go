@@ -50,9 +50,15 @@ func (db *DB) ReadBatch(ctx context.Context, doing string, b *pgx.Batch) error {
 
 // PlanOnce is a statement for the beginning of a transaction with few rows. Postgres then plans each later statement
 // once for a connection, by indexes. Otherwise it plans statements with arrays again each time, which takes longer than
-// executing them.
-const PlanOnce = `select set_config(name, value, true) from (values ('plan_cache_mode', 'force_generic_plan'),
-	('enable_seqscan', 'off'), ('jit', 'off')) v(name, value)`
+// executing them. A plan that is made while a table is small may read all of it, and is kept until the table is analyzed
+// again. So statements are planned each time until the statistics say that the tables that grow are not small; only then
+// do plans by key cost less than others.
+const PlanOnce = `
+	select set_config(name, value, true) from (
+		select min(reltuples) > 10000 as large from pg_class where oid in ('feedback'::regclass, 'agents'::regclass,
+			'agent_states'::regclass, 'events'::regclass, 'trust_scores'::regclass, 'trust_finals'::regclass)) t,
+	lateral (values ('plan_cache_mode', case when large then 'force_generic_plan' else 'force_custom_plan' end),
+		('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`
 
 // InSnapshot runs f in a read-only transaction on one snapshot of the index, of the replica where there is one. A
 // replica is behind the database: what must see its own writes, or follows the change feed, reads by InTx or Readers.

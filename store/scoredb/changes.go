@@ -78,8 +78,8 @@ func changeData(mode, run, epoch, old, is, block, hash, at string) string {
 			'time', to_char(%s at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))`, mode, run, epoch, old, is, block, hash, at)
 }
 
-// dropCurrent adds a statement to a batch that deletes the newest scores of agents that have none any more. plain are the agents that exist and have no
-// ratings: the row of one that is limited by a related agent stays.
+// dropCurrent adds a statement to a batch that deletes the newest scores of agents that have none any more. plain are the
+// agents that exist and have no ratings: the row of one that is limited by a related agent stays.
 func dropCurrent(b *pgx.Batch, chainID uint64, agents []repute.TokenID, plain []bool) {
 	b.Queue(`
 		with gone as (
@@ -114,7 +114,7 @@ func tellCurrent() string {
 func scoresBefore() string {
 	return `
 	select s.token_id, s.status, case when ` + isShown("s", "r") + ` then ` + standing("s") + ` end as standing
-	from trust_scores s join trust_runs r on (r.chain_id, r.run) = ($1, s.run)
+	from trust_scores s left join trust_runs r on (r.chain_id, r.run) = ($1, s.run)
 	where s.chain_id = $1 and s.token_id = any($3::numeric[])`
 }
 

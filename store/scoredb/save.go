@@ -94,7 +94,8 @@ func SaveScores(ctx context.Context, db *store.DB, chainID, run uint64, agents [
 	})
 }
 
-// touch adds a statement to a batch that notes that scores of agents were stored for a run otherwise than by a pass, for Effects.
+// touch adds a statement to a batch that notes that scores of agents were stored for a run otherwise than by a pass, for
+// Effects.
 func touch(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 	b.Queue(`
 		update trust_scores set touched = $3 where chain_id = $1 and token_id = any($2::numeric[]) and touched < $3`,
@@ -186,8 +187,8 @@ func lockStale(b *pgx.Batch, chainID uint64, agents []ScoredAgent) map[repute.To
 	return waiting
 }
 
-// dropMarks adds a statement to a batch that makes locked agents no longer stale, unless they were marked again since they were
-// claimed. Those that the pass of the run has yet to reach wait for it.
+// dropMarks adds a statement to a batch that makes locked agents no longer stale, unless they were marked again since they
+// were claimed. Those that the pass of the run has yet to reach wait for it.
 func dropMarks(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 	marks := make([]int64, len(agents))
 	for i, a := range agents {
@@ -210,8 +211,9 @@ func dropMarks(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 // agent. An agent without ratings is scored until the limit ends.
 const limitedBefore = `coalesce((select guarded from trust_finals where chain_id = $1 and token_id = n.token_id order by run desc limit 1), false)`
 
-// writeCurrent adds statements to a batch that store the newest scores of agents and add their changes to the feed. The hash of a score's block is
-// stored only while that block is part of the chain: a rewind may have been stored after the score was computed.
+// writeCurrent adds statements to a batch that store the newest scores of agents and add their changes to the feed. The
+// hash of a score's block is stored only while that block is part of the chain: a rewind may have been stored after the
+// score was computed.
 func writeCurrent(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 	var c scoreColumns
 	var gone []repute.TokenID
@@ -333,7 +335,8 @@ const scoreRows = `unnest($3::numeric[], $4::bigint[], $5::bytea[], $6::timestam
 	$17::boolean[], $18::boolean[]) n(token_id, block, block_hash, block_time, evidence, status, score, low, high, mean,
 	confidence, tier, result, facts, plain, guarded)`
 
-// writeFinals adds statements to a batch that store the final scores that differ from those in effect. With first no agent has one of the run.
+// writeFinals adds statements to a batch that store the final scores that differ from those in effect. With first no
+// agent has one of the run.
 func writeFinals(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent, first bool) {
 	var c scoreColumns
 	var due []repute.TokenID

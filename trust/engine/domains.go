@@ -32,8 +32,8 @@ func (s *scoreRun) addDomains(ctx context.Context, e *trust.Evidence, final bool
 	return nil
 }
 
-// affiliatedToPenalized returns the affiliations of agents in list to identities with penalties. It sets the domains of those with a
-// penalty that applies only to agents of certain domains. Other agents do not need their domains.
+// affiliatedToPenalized returns the affiliations of agents in list to identities with penalties. It sets the domains of
+// those with a penalty that applies only to agents of certain domains. Other agents do not need their domains.
 func (s *scoreRun) affiliatedToPenalized(ctx context.Context, list []*subject, behind []scoredb.Affiliation,
 	final bool) ([]scoredb.Affiliation, error) {
 	identities := make([]common.Address, len(behind))
@@ -41,6 +41,9 @@ func (s *scoreRun) affiliatedToPenalized(ctx context.Context, list []*subject, b
 		identities[i] = a.Identity
 	}
 	bounded, err := scoredb.PenalizedAmong(ctx, s.db, s.basis.Run.ChainID, identities, final)
+	if err != nil {
+		return nil, err
+	}
 	behind = slices.DeleteFunc(behind, func(a scoredb.Affiliation) bool { _, any := bounded[a.Identity]; return !any })
 	concerned := map[repute.TokenID]bool{}
 	for _, a := range behind {
@@ -58,5 +61,5 @@ func (s *scoreRun) affiliatedToPenalized(ctx context.Context, list []*subject, b
 	for i := range behind {
 		behind[i].Domains = domains[behind[i].TokenID]
 	}
-	return behind, err
+	return behind, nil
 }
