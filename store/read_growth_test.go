@@ -23,12 +23,13 @@ func grow(t *testing.T, db *store.DB, from, to int) {
 	for _, sql := range []string{
 		`insert into blocks select 1, 100 + i, sha256(i::text::bytea), '', to_timestamp(i) from ` + between,
 		`insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log,
-			updated_block, updated_log, feedback) select 1, i, substr(sha256(i::text::bytea), 1, 20), false, '', '', 1, 100 + i, 0,
-			100 + i, 1, 10 from ` + between,
-		`insert into agent_states select chain_id, token_id, registered_block, null, owner, false, wallet, '', uri_id from agents
-			where token_id >= ` + fmt.Sprint(from),
+			updated_block, updated_log, feedback)
+			select 1, i, substr(sha256(i::text::bytea), 1, 20), false, '', '', 1, 100 + i, 0, 100 + i, 1, 10 from ` + between,
+		`insert into agent_states select chain_id, token_id, registered_block, null, owner, false, wallet, '', uri_id
+			from agents where token_id >= ` + fmt.Sprint(from),
 		`insert into events select 1, 100 + i, 0, 0, 1, '', sha256(i::text::bytea), i, '', '' from ` + between,
-		`insert into feedback select 1, i, substr(sha256(n::text::bytea), 1, 20), 1, 100 + i, n, 90, 0, 1, 1, 1, '', '', null, null
+		`insert into feedback
+			select 1, i, substr(sha256(n::text::bytea), 1, 20), 1, 100 + i, n, 90, 0, 1, 1, 1, '', '', null, null
 			from ` + between + `, generate_series(1, 10) n`,
 		`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, status, score, low, high, mean,
 			confidence, tier, result) select 1, i, 1, 100, '', '', 'rated', 0, 0, 0, 0, 0, 0, '' from ` + between,
@@ -91,8 +92,9 @@ func (p *planned) execute(t *testing.T) (out []executed) {
 	return out
 }
 
-// The statements of an event were planned for a connection while the chain was new. They still read few pages when it has
-// grown, though nothing analyzed its tables since. Once they are analyzed, no statement is planned for each event again.
+// The statements of an event were planned for a connection while the chain was new. They still read few pages when it
+// has grown, though nothing analyzed its tables since. Once they are analyzed, no statement is planned for each event
+// again.
 func TestPlansOfAnEventFollowGrowth(t *testing.T) {
 	t.Parallel()
 	ctx, url, r := t.Context(), pgtest.New(t), &recorder{}

@@ -50,9 +50,9 @@ func (db *DB) ReadBatch(ctx context.Context, doing string, b *pgx.Batch) error {
 
 // PlanOnce is a statement for the beginning of a transaction with few rows. Postgres then plans each later statement
 // once for a connection, by indexes. Otherwise it plans statements with arrays again each time, which takes longer than
-// executing them. A plan that is made while a table is small may read all of it, and is kept until the table is analyzed
-// again. So statements are planned each time until the statistics say that the tables that grow are not small; only then
-// do plans by key cost less than others.
+// executing them. A plan that is made while a table is small may read all of it, and is kept until the table is
+// analyzed again. So statements are planned each time until the statistics say that the tables that grow are not small;
+// only then do plans by key cost less than others.
 const PlanOnce = `
 	select set_config(name, value, true) from (
 		select min(reltuples) > 10000 as large from pg_class where oid in ('feedback'::regclass, 'agents'::regclass,

@@ -19,8 +19,8 @@ import (
 	"repute/store/scoredb"
 )
 
-// The totals of scores by status are always those of the stored scores, whatever stores, replaces, hides or deletes them,
-// and a transaction that fails leaves them as they were. A closed run has the totals of its time.
+// The totals of scores by status are always those of the stored scores, whatever stores, replaces, hides or deletes
+// them, and a transaction that fails leaves them as they were. A closed run has the totals of its time.
 func TestTotalsAreThoseOfTheScores(t *testing.T) {
 	t.Parallel()
 	db := testDB(t)
@@ -88,14 +88,14 @@ func (s *scorer) drawn(t *rapid.T, token uint64) scoredb.ScoredAgent {
 		if rapid.IntRange(0, 2).Draw(t, "none "+of) == 0 {
 			return nil
 		}
-		score := repute.Score{Status: rapid.SampledFrom([]repute.Status{repute.Rated, repute.Thin, repute.Unrated}).Draw(t, of),
+		score := repute.Score{Status: rapid.SampledFrom(repute.Statuses()).Draw(t, of),
 			Score: repute.Points(rapid.IntRange(0, 3).Draw(t, "score") * 50), Result: []byte("{}"),
 			Block: repute.Block{Number: s.run*10 + uint64(rapid.IntRange(0, 2).Draw(t, "block")), Hash: common.Hash{1}}}
 		return &scoredb.AgentScore{Score: score, Plain: rapid.IntRange(0, 3).Draw(t, "plain") == 0,
 			Guarded: rapid.Bool().Draw(t, "guarded")}
 	}
-	return scoredb.ScoredAgent{StaleAgent: scoredb.StaleAgent{TokenID: tokenID(int(token)), Final: true}, Current: one("current"),
-		Last: one("last"), Exact: rapid.Bool().Draw(t, "exact")}
+	return scoredb.ScoredAgent{StaleAgent: scoredb.StaleAgent{TokenID: tokenID(int(token)), Final: true},
+		Current: one("current"), Last: one("last"), Exact: rapid.Bool().Draw(t, "exact")}
 }
 
 // spoil sometimes names a manifest that is not stored, so that nothing is stored.
@@ -119,8 +119,9 @@ func (s *scorer) some(ctx context.Context, t *rapid.T) (agents []scoredb.ScoredA
 		}
 		one := s.drawn(t, token)
 		if rapid.IntRange(0, 4).Draw(t, "stale") > 0 {
-			ok(t, s.db.Pool().QueryRow(ctx, `insert into trust_stale (chain_id, token_id, cause, final) values ($1, $2, 0, true)`+
-				scoredb.MarkTokens+` returning mark`, s.chain, int64(token)).Scan(&one.Mark))
+			ok(t, s.db.Pool().QueryRow(ctx, `
+				insert into trust_stale (chain_id, token_id, cause, final) values ($1, $2, 0, true)`+scoredb.MarkTokens+`
+				returning mark`, s.chain, int64(token)).Scan(&one.Mark))
 		}
 		agents = append(agents, one)
 	}
@@ -202,7 +203,8 @@ func (s *scorer) hide(ctx context.Context, t *rapid.T) {
 
 // close ends the pass and closes the run.
 func (s *scorer) close(ctx context.Context, t *rapid.T) {
-	for _, sql := range []string{"delete from trust_stale where chain_id = $1", "update trust_runs set scored_to = null where chain_id = $1"} {
+	for _, sql := range []string{"delete from trust_stale where chain_id = $1",
+		"update trust_runs set scored_to = null where chain_id = $1"} {
 		_, err := s.db.Pool().Exec(ctx, sql, s.chain)
 		ok(t, err)
 	}

@@ -78,8 +78,8 @@ func changeData(mode, run, epoch, old, is, block, hash, at string) string {
 			'time', to_char(%s at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))`, mode, run, epoch, old, is, block, hash, at)
 }
 
-// dropCurrent adds a statement to a batch that deletes the newest scores of agents that have none any more. plain are the
-// agents that exist and have no ratings: the row of one that is limited by a related agent stays.
+// dropCurrent adds a statement to a batch that deletes the newest scores of agents that have none any more. plain are
+// the agents that exist and have no ratings: the row of one that is limited by a related agent stays.
 func dropCurrent(b *pgx.Batch, chainID uint64, agents []repute.TokenID, plain []bool) {
 	b.Queue(`
 		with gone as (
@@ -96,7 +96,8 @@ func dropCurrent(b *pgx.Batch, chainID uint64, agents []repute.TokenID, plain []
 }
 
 // tellCurrent returns the SQL, after a statement's part "written" with the rows of trust_scores that it stored for run
-// $2, that adds a change for each agent whose visible score is now another one. It needs a part "before" of scoresBefore.
+// $2, that adds a change for each agent whose visible score is now another one. It needs a part "before" of
+// scoresBefore.
 func tellCurrent() string {
 	return `
 	insert into changes (chain_id, kind, block, log_index, token_id, data)
@@ -109,8 +110,8 @@ func tellCurrent() string {
 	where w.standing is distinct from b.standing order by w.token_id`
 }
 
-// scoresBefore returns the SQL of the statuses of agents $3 that have a score, and of their standings, null for those that
-// are not visible.
+// scoresBefore returns the SQL of the statuses of agents $3 that have a score, and of their standings, null for those
+// that are not visible.
 func scoresBefore() string {
 	return `
 	select s.token_id, s.status, case when ` + isShown("s", "r") + ` then ` + standing("s") + ` end as standing

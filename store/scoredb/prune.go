@@ -133,8 +133,8 @@ func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 	return err
 }
 
-// findManifests adds a statement to a batch that sets the manifests of scores that are about to be stored. Those that an
-// agent's newest score names are left out, because they need no lock.
+// findManifests adds a statement to a batch that sets the manifests of scores that are about to be stored. Those that
+// an agent's newest score names are left out, because they need no lock.
 func findManifests(b *pgx.Batch, chainID uint64, agents []*ScoredAgent, into *[][]byte) {
 	var tokens []repute.TokenID
 	var hashes [][]byte

@@ -94,8 +94,8 @@ func SaveScores(ctx context.Context, db *store.DB, chainID, run uint64, agents [
 	})
 }
 
-// touch adds a statement to a batch that notes that scores of agents were stored for a run otherwise than by a pass, for
-// Effects.
+// touch adds a statement to a batch that notes that scores of agents were stored for a run otherwise than by a pass,
+// for Effects.
 func touch(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 	b.Queue(`
 		update trust_scores set touched = $3 where chain_id = $1 and token_id = any($2::numeric[]) and touched < $3`,
@@ -139,8 +139,8 @@ func lookBefore(b *pgx.Batch, chainID uint64, agents []*ScoredAgent, inOrder boo
 	return out
 }
 
-// saveCause is why saveLocked is called: for stale agents, by a pass, or by the first pass of a run. In a first pass the
-// agents are in order, and none of them has a final score of the run.
+// saveCause is why saveLocked is called: for stale agents, by a pass, or by the first pass of a run. In a first pass
+// the agents are in order, and none of them has a final score of the run.
 type saveCause int
 
 const (
@@ -187,8 +187,8 @@ func lockStale(b *pgx.Batch, chainID uint64, agents []ScoredAgent) map[repute.To
 	return waiting
 }
 
-// dropMarks adds a statement to a batch that makes locked agents no longer stale, unless they were marked again since they
-// were claimed. Those that the pass of the run has yet to reach wait for it.
+// dropMarks adds a statement to a batch that makes locked agents no longer stale, unless they were marked again since
+// they were claimed. Those that the pass of the run has yet to reach wait for it.
 func dropMarks(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 	marks := make([]int64, len(agents))
 	for i, a := range agents {

@@ -70,10 +70,10 @@ func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 	return n, err
 }
 
-// resolveMarks deletes marks of a chain with a run and inserts the marked agents into trust_stale. For a mark of an owner
-// it leaves out agents without ratings and without a score, because an operator's approval cannot change their score.
-// Agents of a range of blocks have the cause run, which is not urgent, because ranges are stored while a chain is far
-// behind.
+// resolveMarks deletes marks of a chain with a run and inserts the marked agents into trust_stale. For a mark of an
+// owner it leaves out agents without ratings and without a score, because an operator's approval cannot change their
+// score. Agents of a range of blocks have the cause run, which is not urgent, because ranges are stored while a chain
+// is far behind.
 const resolveMarks = `
 	with m as materialized (
 		delete from trust_marks where chain_id = $1 and exists (select from trust_runs where chain_id = $1) and id in (

@@ -12,9 +12,9 @@ const (
 	thinTotal  = "thin agents"
 )
 
-// addTotals returns the SQL that changes the totals of chain $1 by the rows of a part of a statement. Its columns old and
-// new are the status of an agent's score before and after the statement, null for no score. lockScores MUST have been
-// called: the statement changes the totals by what it saw before.
+// addTotals returns the SQL that changes the totals of chain $1 by the rows of a part of a statement. Its columns old
+// and new are the status of an agent's score before and after the statement, null for no score. lockScores MUST have
+// been called: the statement changes the totals by what it saw before.
 func addTotals(changed string) string {
 	return `
 	insert into cursors as c (job, chain_id, position)

@@ -255,8 +255,8 @@ func (q evidence) holders(b *pgx.Batch, tokens []repute.TokenID, found *foundAge
 	var judged bool
 	each := eachRow("holders", []any{&token, &owner, &wallet, &approved, &operators, &number,
 		&hash, &at, &judged, &revoked, &large}, func() error {
-		s := Subject{Judged: judged, Revoked: revoked, Large: large != nil && *large, Agent: repute.AgentID{ChainID: q.chain.ID, Registry: found.registry,
-			TokenID: repute.TokenID(token)},
+		s := Subject{Judged: judged, Revoked: revoked, Large: large != nil && *large,
+			Agent: repute.AgentID{ChainID: q.chain.ID, Registry: found.registry, TokenID: repute.TokenID(token)},
 			Owner: common.BytesToAddress(owner), Wallet: common.BytesToAddress(wallet),
 			Approved: common.BytesToAddress(approved)}
 		for _, o := range operators {

@@ -66,9 +66,9 @@ func totalsOf(t *testing.T, db *store.DB) (n totals) {
 	return n
 }
 
-// A run that is killed while it stores scores, and is resumed by another process, ends with the same numbers of rated and
-// thin agents as one that is not, which are those of the stored scores. Between the runs events change scores, and a
-// reorganization removes agents.
+// A run that is killed while it stores scores, and is resumed by another process, ends with the same numbers of rated
+// and thin agents as one that is not, which are those of the stored scores. Between the runs events change scores, and
+// a reorganization removes agents.
 func TestTotalsOfARunThatIsKilled(t *testing.T) {
 	t.Parallel()
 	killed, different := 0, map[totals]bool{}

@@ -71,8 +71,8 @@ type edgeRun struct{ to, first, n uint32 }
 // NewEdgeList returns an empty list with room for so many edges.
 func NewEdgeList(room int) EdgeList { return EdgeList{edges: make([]inEdge, 0, room)} }
 
-// NewEdgeLists returns empty lists with room for so many edges each. A graph that is built of all of them, in their order,
-// takes over their memory.
+// NewEdgeLists returns empty lists with room for so many edges each. A graph that is built of all of them, in their
+// order, takes over their memory.
 func NewEdgeLists(rooms []int) []EdgeList {
 	sum := 0
 	for _, room := range rooms {

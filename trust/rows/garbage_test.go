@@ -14,7 +14,8 @@ func TestGarbageIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ratings := rapid.IntRange(0, 200_000_000).Draw(t, "ratings")
 		percent := garbageOf(ratings)
-		if bytes := percent * ratings / 100 * ratingBytes; percent > mostGarbage || percent > leastGarbage && bytes > garbageBytes {
+		bytes := percent * ratings / 100 * ratingBytes
+		if percent > mostGarbage || percent > leastGarbage && bytes > garbageBytes {
 			t.Fatalf("%d percent of %d ratings are %d bytes", percent, ratings, bytes)
 		}
 		if more := garbageOf(ratings + 1_000_000); more > percent {

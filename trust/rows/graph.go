@@ -55,9 +55,9 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 // many is how many ratings make the memory of one step of an epoch matter: it is some hundred megabytes then.
 const many = 500_000
 
-// The value for debug.SetGCPercent once a store with many ratings is loaded: the heap grows by mostGarbage percent of the
-// live memory at most, and by about garbageBytes, but not by less than leastGarbage percent. The default of 100 would
-// double the peak. A lower value costs little: most of the memory has no pointers to follow.
+// The value for debug.SetGCPercent once a store with many ratings is loaded: the heap grows by mostGarbage percent of
+// the live memory at most, and by about garbageBytes, but not by less than leastGarbage percent. The default of 100
+// would double the peak. A lower value costs little: most of the memory has no pointers to follow.
 const (
 	mostGarbage  = 25
 	leastGarbage = 8
