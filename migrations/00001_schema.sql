@@ -1829,7 +1829,8 @@ comment on column cursors.job is
     'nothing in another one. "late logs": position is the mark of events found late that no run has followed, 0 for '
     'none. "marks": begun is when an engine last looked for marks. "documents": begun is when a process last looked for '
     'documents to fetch. "pruned finals": final scores that were replaced '
-    'in the run of this position or before may be gone. Others: maintenance passes. "agent log ID": for how many days an '
+    'in the run of this position or before may be gone. "rated agents", "thin agents": position is how many agents '
+    'have a score with that status now. Others: maintenance passes. "agent log ID": for how many days an '
     'agent keeps its log, in position.';
 comment on column cursors.chain_id is '0 where the job is not one chain''s.';
 comment on column cursors.part is

@@ -33,6 +33,33 @@ func (db *DB) InTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pg
 	return inTx(ctx, conn, o, doing, f)
 }
 
+// ReadBatch sends a batch of statements that read, in a transaction on one snapshot, in one round trip. Errors of the
+// database are wrapped with doing.
+func (db *DB) ReadBatch(ctx context.Context, doing string, b *pgx.Batch) error {
+	conn, err := db.conn(ctx, pgx.ReadOnly)
+	if err != nil {
+		return Failed(doing, err)
+	}
+	defer conn.Release() // which closes a connection whose transaction did not end
+	var all pgx.Batch
+	all.Queue("begin isolation level repeatable read read only")
+	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
+	all.Queue("commit")
+	return Failed(doing, conn.SendBatch(ctx, &all).Close())
+}
+
+// PlanOnce is a statement for the beginning of a transaction with few rows. Postgres then plans each later statement
+// once for a connection, by indexes. Otherwise it plans statements with arrays again each time, which takes longer than
+// executing them. A plan that is made while a table is small may read all of it, and is kept until the table is
+// analyzed again. So statements are planned each time until the statistics say that the tables that grow are not small;
+// only then do plans by key cost less than others.
+const PlanOnce = `
+	select set_config(name, value, true) from (
+		select min(reltuples) > 10000 as large from pg_class where oid in ('feedback'::regclass, 'agents'::regclass,
+			'agent_states'::regclass, 'events'::regclass, 'trust_scores'::regclass, 'trust_finals'::regclass)) t,
+	lateral (values ('plan_cache_mode', case when large then 'force_generic_plan' else 'force_custom_plan' end),
+		('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`
+
 // InSnapshot runs f in a read-only transaction on one snapshot of the index, of the replica where there is one. A
 // replica is behind the database: what must see its own writes, or follows the change feed, reads by InTx or Readers.
 func (db *DB) InSnapshot(ctx context.Context, doing string, f func(pgx.Tx) error) error {

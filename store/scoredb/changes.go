@@ -78,24 +78,26 @@ func changeData(mode, run, epoch, old, is, block, hash, at string) string {
 			'time', to_char(%s at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))`, mode, run, epoch, old, is, block, hash, at)
 }
 
-// dropCurrent deletes the newest scores of agents that have none any more. plain are the agents that exist and have no
-// ratings: the row of one that is limited by a related agent stays.
-func dropCurrent(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, plain []bool) error {
-	_, err := tx.Exec(ctx, `
+// dropCurrent adds a statement to a batch that deletes the newest scores of agents that have none any more. plain are
+// the agents that exist and have no ratings: the row of one that is limited by a related agent stays.
+func dropCurrent(b *pgx.Batch, chainID uint64, agents []repute.TokenID, plain []bool) {
+	b.Queue(`
 		with gone as (
 			delete from trust_scores s using unnest($2::numeric[], $3::boolean[]) n(token_id, plain)
 			where (s.chain_id, s.token_id) = ($1, n.token_id) and not (n.plain and `+limitedBefore+`)
-			returning s.*)
+			returning s.*),
+		statuses as (select status as old, null::text as new from gone),
+		totals as (`+addTotals("statuses")+`)
 		insert into changes (chain_id, kind, block, log_index, token_id, data)
 		select $1, '`+store.KindScore+`', c.cursor_block, 0, g.token_id, `+changeData(provisional, "g.run", "r.epoch", standing("g"),
 		"null::jsonb", "c.cursor_block", "c.cursor_hash", "c.cursor_time")+`
 		from gone g join trust_runs r on (r.chain_id, r.run) = ($1, g.run) join chains c on c.chain_id = $1
 		where `+isShown("g", "r")+` order by g.token_id`, chainID, store.TokenArray(agents), plain)
-	return err
 }
 
 // tellCurrent returns the SQL, after a statement's part "written" with the rows of trust_scores that it stored for run
-// $2, that adds a change for each agent whose visible score is now another one. It needs a part "before" of shownBefore.
+// $2, that adds a change for each agent whose visible score is now another one. It needs a part "before" of
+// scoresBefore.
 func tellCurrent() string {
 	return `
 	insert into changes (chain_id, kind, block, log_index, token_id, data)
@@ -108,11 +110,13 @@ func tellCurrent() string {
 	where w.standing is distinct from b.standing order by w.token_id`
 }
 
-// shownBefore returns the SQL of the visible standings of agents $3.
-func shownBefore() string {
+// scoresBefore returns the SQL of the statuses of agents $3 that have a score, and of their standings, null for those
+// that are not visible.
+func scoresBefore() string {
 	return `
-	select s.token_id, ` + standing("s") + ` as standing from trust_scores s join trust_runs r on (r.chain_id, r.run) = ($1, s.run)
-	where s.chain_id = $1 and s.token_id = any($3::numeric[]) and ` + isShown("s", "r")
+	select s.token_id, s.status, case when ` + isShown("s", "r") + ` then ` + standing("s") + ` end as standing
+	from trust_scores s left join trust_runs r on (r.chain_id, r.run) = ($1, s.run)
+	where s.chain_id = $1 and s.token_id = any($3::numeric[])`
 }
 
 // tellFinals adds a change for each agent whose final score is another one than in the run that was closed before.
@@ -121,7 +125,7 @@ func tellFinals(ctx context.Context, tx pgx.Tx, chainID, run uint64) error {
 		with last as materialized (
 			select coalesce(max(run), 0) as run from trust_runs where chain_id = $1 and closed_at is not null and run < $2),
 		shown as (
-			select distinct on (f.token_id) f.* from trust_finals f
+			select distinct on (f.token_id) f.token_id, f.run, f.status, f.score, f.low, f.high, f.tier from trust_finals f
 			where f.chain_id = $1 and f.run > (select run from last) and f.run <= $2 order by f.token_id, f.run desc)
 		insert into changes (chain_id, kind, block, log_index, token_id, data)
 		select $1, '`+store.KindScore+`', r.block, 0, n.token_id, `+changeData(final, "n.run", "r.epoch", "p.standing", standing("n"),

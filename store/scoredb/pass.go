@@ -182,7 +182,16 @@ func SavePass(ctx context.Context, db *store.DB, l store.Lease, p Pass, agents [
 			if err := p.untouched(ctx, tx, agents); err != nil {
 				return err
 			}
-			return saveLocked(ctx, tx, p.ChainID, p.Run, mine, p.Number == 1, who)
+			cause := byPass
+			if p.Number == 1 {
+				cause = byFirstPass
+			}
+			var b pgx.Batch
+			look := lookBefore(&b, p.ChainID, mine, cause == byFirstPass)
+			if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+				return err
+			}
+			return saveLocked(ctx, tx, p.ChainID, p.Run, mine, look, cause, who)
 		})
 	})
 	return to, err

@@ -104,45 +104,42 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 	return out, store.Failed("read penalties", err)
 }
 
-// BoundedIdentities returns those of the identities that have penalties which are bounded to domains.
-func BoundedIdentities(ctx context.Context, db *store.DB, chainID uint64, identities []common.Address,
-	final bool) ([]common.Address, error) {
+// PenalizedAmong returns those of the identities that have penalties, and whether some of these are bounded to domains.
+func PenalizedAmong(ctx context.Context, db *store.DB, chainID uint64, identities []common.Address,
+	final bool) (bounded map[common.Address]bool, err error) {
 	rows, err := db.Pool().Query(ctx, `
-		select distinct identity from trust_penalties
-		where chain_id = $1 and final = $2 and identity = any($3) and domains <> '{}'`,
+		select identity, bool_or(domains <> '{}') from trust_penalties
+		where chain_id = $1 and final = $2 and identity = any($3) group by identity`,
 		chainID, final, store.AddressColumn(identities))
 	if err != nil {
-		return nil, store.Failed("read penalties of domains", err)
+		return nil, store.Failed("identities with penalties", err)
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-	out := make([]common.Address, len(list))
-	for i, raw := range list {
-		out[i] = common.BytesToAddress(raw)
-	}
-	return out, store.Failed("read penalties of domains", err)
+	bounded = map[common.Address]bool{}
+	var identity []byte
+	var some bool
+	_, err = pgx.ForEachRow(rows, []any{&identity, &some}, func() error {
+		bounded[common.BytesToAddress(identity)] = some
+		return nil
+	})
+	return bounded, store.Failed("identities with penalties", err)
 }
 
-// hasPenalties reports whether saving the agents writes penalties: some have one now or had one.
-func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent, inOrder bool) (has bool,
-	err error) {
-	tokens := make([]repute.TokenID, len(agents))
-	for i, a := range agents {
+// findPenalties sets has when saving agents writes penalties: some have one now or, as a statement of the batch finds,
+// had one.
+func findPenalties(b *pgx.Batch, chainID uint64, agents []*ScoredAgent, inOrder bool, has *bool) {
+	for _, a := range agents {
 		if a.Current != nil && len(a.Current.Penalties) > 0 || a.Last != nil && len(a.Last.Penalties) > 0 {
-			return true, nil
+			*has = true
+			return
 		}
-		tokens[i] = a.TokenID
 	}
-	if inOrder && len(tokens) > 0 { // one range instead of thousands of keys; it may have others, which does no harm
-		err = tx.QueryRow(ctx, `
-			select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and token_id between
-				$2 and $3)`, chainID, store.TokenNum(tokens[0]), store.TokenNum(tokens[len(tokens)-1])).Scan(&has)
-		return has, err
+	which, args := "token_id = any($2::numeric[])", []any{chainID, store.TokenArray(tokensOf(agents))}
+	if inOrder && len(agents) > 0 { // one range instead of thousands of keys; it may have others, which does no harm
+		which = "token_id between $2 and $3"
+		args = []any{chainID, store.TokenNum(agents[0].TokenID), store.TokenNum(agents[len(agents)-1].TokenID)}
 	}
-	err = tx.QueryRow(ctx, `
-		select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and token_id =
-			any($2::numeric[]))`,
-		chainID, store.TokenArray(tokens)).Scan(&has)
-	return has, err
+	b.Queue(`select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and `+which+`)`,
+		args...).QueryRow(func(row pgx.Row) error { return row.Scan(has) })
 }
 
 // savePenalties stores the penalties of scored agents. The related agents of a changed or

@@ -133,10 +133,9 @@ func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 	return err
 }
 
-// holdManifests locks the manifests of scores that are about to be stored until the transaction
-// ends. Manifests that an agent's newest score names need no lock. repute.ErrGone when one is not
-// stored.
-func holdManifests(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent) error {
+// findManifests adds a statement to a batch that sets the manifests of scores that are about to be stored. Those that
+// an agent's newest score names are left out, because they need no lock.
+func findManifests(b *pgx.Batch, chainID uint64, agents []*ScoredAgent, into *[][]byte) {
 	var tokens []repute.TokenID
 	var hashes [][]byte
 	add := func(token repute.TokenID, s *AgentScore, stays bool) {
@@ -149,21 +148,24 @@ func holdManifests(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*Sco
 		add(a.TokenID, a.Last, a.SameLast)
 	}
 	if len(tokens) == 0 {
-		return nil
+		return
 	}
-	rows, err := tx.Query(ctx, `
+	b.Queue(`
 		select distinct n.hash from unnest($2::numeric[], $3::bytea[]) n(token, hash)
 		where not exists (select from trust_scores s where s.chain_id = $1 and s.token_id = n.token and s.evidence = n.hash)`,
-		chainID, store.TokenArray(tokens), hashes)
-	if err != nil {
+		chainID, store.TokenArray(tokens), hashes).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
 		return err
+	})
+}
+
+// holdManifests locks manifests until the transaction ends. repute.ErrGone when one is not stored.
+func holdManifests(ctx context.Context, tx pgx.Tx, hashes [][]byte) error {
+	if len(hashes) == 0 {
+		return nil
 	}
-	fresh, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-	if err != nil || len(fresh) == 0 {
-		return err
-	}
-	held, err := tx.Exec(ctx, `select from trust_inputs where hash = any($1) order by hash for key share`, fresh)
-	if err == nil && int(held.RowsAffected()) < len(fresh) {
+	held, err := tx.Exec(ctx, `select from trust_inputs where hash = any($1) order by hash for key share`, hashes)
+	if err == nil && int(held.RowsAffected()) < len(hashes) {
 		err = fmt.Errorf("manifests of evidence: %w", repute.ErrGone)
 	}
 	return err

@@ -244,9 +244,7 @@ func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, e
 		}
 		var run uint64
 		err := tx.QueryRow(ctx, `
-			update trust_runs set closed_at = clock_timestamp(), (rated, thin) = (
-				select count(*) filter (where status = 'rated'), count(*) filter (where status = 'thin')
-				from trust_scores where chain_id = $1)
+			update trust_runs set closed_at = clock_timestamp(), rated = `+totalOf(ratedTotal)+`, thin = `+totalOf(thinTotal)+`
 			where chain_id = $1 and closed_at is null and scored_to is null and run = (select max(run) from trust_runs where
 				chain_id = $1)
 			and not exists (select from trust_stale where chain_id = $1 and final)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -66,48 +68,47 @@ const Tolerance repute.Points = 100
 // repute.ErrGone: an evidence manifest is not stored.
 func SaveScores(ctx context.Context, db *store.DB, chainID, run uint64, agents []ScoredAgent, who Identities) error {
 	save := func(tx pgx.Tx) error {
-		waiting, err := lockStale(ctx, tx, chainID, agents)
-		if err != nil {
-			return err
-		}
+		var b pgx.Batch
+		b.Queue(store.PlanOnce)
+		waiting := lockStale(&b, chainID, agents)
 		// A run that began before the agents were locked is scored by its pass: only now can it be seen.
 		var newest uint64
-		err = tx.QueryRow(ctx, `select coalesce(max(run), 0) from trust_runs where chain_id = $1`, chainID).Scan(&newest)
-		if err != nil {
+		b.Queue(`select coalesce(max(run), 0) from trust_runs where chain_id = $1`, chainID).QueryRow(
+			func(row pgx.Row) error { return row.Scan(&newest) })
+		all := make([]*ScoredAgent, len(agents))
+		for i := range agents {
+			all[i] = &agents[i]
+		}
+		look := lookBefore(&b, chainID, all, false) // also at agents that are no longer stale, which does no harm
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
 		if newest > run {
 			return fmt.Errorf("scores of run %d: %w: run %d has begun", run, repute.ErrFenced, newest)
 		}
-		var mine []*ScoredAgent
-		for i := range agents {
-			if a := &agents[i]; waiting[a.TokenID] {
-				mine = append(mine, a)
-			}
-		}
-		if err := dropMarks(ctx, tx, chainID, run, mine); err != nil {
-			return err
-		}
-		if err := saveLocked(ctx, tx, chainID, run, mine, false, who); err != nil {
-			return err
-		}
-		return touch(ctx, tx, chainID, run, mine)
+		mine := slices.DeleteFunc(all, func(a *ScoredAgent) bool { return !waiting[a.TokenID] })
+		return saveLocked(ctx, tx, chainID, run, mine, look, byStaleness, who)
 	}
 	return retryDeadlock(func() error {
 		return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save scores of chain %d", chainID), save)
 	})
 }
 
-// touch notes that scores of agents were stored for a run otherwise than by a pass, for Effects.
-func touch(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent) error {
+// touch adds a statement to a batch that notes that scores of agents were stored for a run otherwise than by a pass,
+// for Effects.
+func touch(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
+	b.Queue(`
+		update trust_scores set touched = $3 where chain_id = $1 and token_id = any($2::numeric[]) and touched < $3`,
+		chainID, store.TokenArray(tokensOf(agents)), int64(run))
+}
+
+// tokensOf returns the token ids of agents.
+func tokensOf(agents []*ScoredAgent) []repute.TokenID {
 	tokens := make([]repute.TokenID, len(agents))
 	for i, a := range agents {
 		tokens[i] = a.TokenID
 	}
-	_, err := tx.Exec(ctx, `
-		update trust_scores set touched = $3 where chain_id = $1 and token_id = any($2::numeric[]) and touched < $3`,
-		chainID, store.TokenArray(tokens), int64(run))
-	return err
+	return tokens
 }
 
 // retryDeadlock calls save again, a few times, where the database ended it because of a deadlock
@@ -123,56 +124,77 @@ func retryDeadlock(save func() error) error {
 	}
 }
 
-// saveLocked stores scores and penalties of agents that no other process writes meanwhile. With first the agents are in
-// order, and none of them has a final score of the run.
-func saveLocked(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent, first bool,
-	who Identities) error {
-	if err := holdManifests(ctx, tx, chainID, agents); err != nil {
+// before is what saveLocked must know of the stored state.
+type before struct {
+	unlocked  [][]byte // manifests that must be locked
+	penalties bool     // some agents have penalties now or had some: another worker may have found one before
+}
+
+// lookBefore adds the statements that fill a before about agents, which are locked, to a batch. With inOrder the agents
+// are in order.
+func lookBefore(b *pgx.Batch, chainID uint64, agents []*ScoredAgent, inOrder bool) *before {
+	out := &before{}
+	findManifests(b, chainID, agents, &out.unlocked)
+	findPenalties(b, chainID, agents, inOrder, &out.penalties)
+	return out
+}
+
+// saveCause is why saveLocked is called: for stale agents, by a pass, or by the first pass of a run. In a first pass
+// the agents are in order, and none of them has a final score of the run.
+type saveCause int
+
+const (
+	byStaleness saveCause = iota
+	byPass
+	byFirstPass
+)
+
+// saveLocked stores scores and penalties of agents that no other process writes meanwhile.
+func saveLocked(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent, look *before,
+	cause saveCause, who Identities) error {
+	if err := holdManifests(ctx, tx, look.unlocked); err != nil {
 		return err
 	}
-	penalties, err := hasPenalties(ctx, tx, chainID, agents, first) // another worker may have found one before
-	if err != nil {
+	var b pgx.Batch
+	if cause == byStaleness {
+		dropMarks(&b, chainID, run, agents)
+	}
+	writeFinals(&b, chainID, run, agents, cause == byFirstPass)
+	writeCurrent(&b, chainID, run, agents)
+	if cause == byStaleness {
+		touch(&b, chainID, run, agents)
+	}
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil || !look.penalties {
 		return err
-	}
-	if err := writeFinals(ctx, tx, chainID, run, agents, first); err != nil {
-		return fmt.Errorf("final scores: %w", err)
-	}
-	if err := writeCurrent(ctx, tx, chainID, run, agents); err != nil {
-		return fmt.Errorf("newest scores: %w", err)
-	}
-	if !penalties {
-		return nil
 	}
 	return savePenalties(ctx, tx, chainID, run, agents, who)
 }
 
-// lockStale does what lockScores does, locks the agents that are still stale, and returns them.
-func lockStale(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAgent) (map[repute.TokenID]bool, error) {
-	ids := make([]repute.TokenID, len(agents))
+// lockStale adds statements to a batch that do what lockScores does and lock the agents that are still stale, which it
+// returns.
+func lockStale(b *pgx.Batch, chainID uint64, agents []ScoredAgent) map[repute.TokenID]bool {
+	ids, waiting := make([]repute.TokenID, len(agents)), make(map[repute.TokenID]bool, len(agents))
 	for i := range agents {
 		ids[i] = agents[i].TokenID
 	}
-	var waiting map[repute.TokenID]bool
-	var b pgx.Batch
 	b.Queue(scoresLock, int64(chainID))
 	b.Queue(`select token_id from trust_stale where chain_id = $1 and token_id = any($2::numeric[]) order by token_id for update`,
 		chainID, store.TokenArray(ids)).Query(func(rows pgx.Rows) error {
-		var err error
-		waiting, err = store.CollectTokens(rows)
+		list, err := store.CollectTokens(rows)
+		maps.Copy(waiting, list)
 		return err
 	})
-	err := tx.SendBatch(ctx, &b).Close()
-	return waiting, err
+	return waiting
 }
 
-// dropMarks makes locked agents no longer stale, unless they were marked again since they were
-// claimed. Those that the pass of the run has yet to reach wait for it.
-func dropMarks(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent) error {
-	tokens, marks := make([]repute.TokenID, len(agents)), make([]int64, len(agents))
+// dropMarks adds a statement to a batch that makes locked agents no longer stale, unless they were marked again since
+// they were claimed. Those that the pass of the run has yet to reach wait for it.
+func dropMarks(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
+	marks := make([]int64, len(agents))
 	for i, a := range agents {
-		tokens[i], marks[i] = a.TokenID, a.Mark
+		marks[i] = a.Mark
 	}
-	_, err := tx.Exec(ctx, `
+	b.Queue(`
 		with n as materialized (
 			select n.token_id, n.mark, r.run is not null as ahead
 			from unnest($2::numeric[], $3::bigint[]) n(token_id, mark)
@@ -182,17 +204,17 @@ func dropMarks(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*Sc
 			where (t.chain_id, t.token_id) = ($1, n.token_id) and t.mark = n.mark and not n.ahead)
 		update trust_stale t set cause = $5, claimed = '-infinity' from n
 		where (t.chain_id, t.token_id) = ($1, n.token_id) and t.mark = n.mark and n.ahead`,
-		chainID, store.TokenArray(tokens), marks, int64(run), causeRun)
-	return err
+		chainID, store.TokenArray(tokensOf(agents)), marks, int64(run), causeRun)
 }
 
 // limitedBefore is the SQL of whether the newest final score of agent n is limited by a related
 // agent. An agent without ratings is scored until the limit ends.
 const limitedBefore = `coalesce((select guarded from trust_finals where chain_id = $1 and token_id = n.token_id order by run desc limit 1), false)`
 
-// writeCurrent stores the newest scores of agents and adds their changes to the feed. The hash of a score's block is
-// stored only while that block is part of the chain: a rewind may have been stored after the score was computed.
-func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent) error {
+// writeCurrent adds statements to a batch that store the newest scores of agents and add their changes to the feed. The
+// hash of a score's block is stored only while that block is part of the chain: a rewind may have been stored after the
+// score was computed.
+func writeCurrent(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 	var c scoreColumns
 	var gone []repute.TokenID
 	var plain []bool
@@ -210,15 +232,13 @@ func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []
 		}
 	}
 	if len(gone) > 0 {
-		if err := dropCurrent(ctx, tx, chainID, gone, plain); err != nil {
-			return err
-		}
+		dropCurrent(b, chainID, gone, plain)
 	}
 	if len(c.tokens) == 0 {
-		return nil
+		return
 	}
-	rows, err := tx.Query(ctx, `
-		with before as materialized (`+shownBefore()+`), written as (
+	b.Queue(`
+		with before as materialized (`+scoresBefore()+`), written as (
 		insert into trust_scores as s (chain_id, token_id, run, block, block_hash, block_time, evidence,
 			status, score, low, high, mean, confidence, tier, result, facts)
 		select $1, n.token_id, $2, n.block, case when n.block = k.block or n.block_hash = (
@@ -234,26 +254,28 @@ func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []
 			low = excluded.low, high = excluded.high, mean = excluded.mean, confidence = excluded.confidence, tier = excluded.tier,
 			result = excluded.result, facts = excluded.facts
 		where not (`+sameScore+`)
-		returning s.*), told as (`+tellCurrent()+`)
-		select token_id from written`, append(c.args(chainID, run), tolerance)...)
-	if err != nil {
-		return err
-	}
-	return noteWritten(rows, agents, func(a *ScoredAgent) { a.wroteCurrent = true })
+		returning s.*), told as (`+tellCurrent()+`),
+		statuses as (select b.status as old, w.status as new from written w left join before b using (token_id)),
+		totals as (`+addTotals("statuses")+`)
+		select token_id from written`, append(c.args(chainID, run), tolerance)...).Query(
+		noteWritten("newest scores", agents, func(a *ScoredAgent) { a.wroteCurrent = true }))
 }
 
-// noteWritten calls note with the agents of which a row was stored.
-func noteWritten(rows pgx.Rows, agents []*ScoredAgent, note func(*ScoredAgent)) error {
-	written, err := store.CollectTokens(rows)
-	if err != nil {
-		return err
-	}
-	for _, a := range agents {
-		if written[a.TokenID] {
-			note(a)
+// noteWritten returns a function for a queued statement that calls note with the agents of which a row was stored. what
+// names the rows in errors.
+func noteWritten(what string, agents []*ScoredAgent, note func(*ScoredAgent)) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		written, err := store.CollectTokens(rows)
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
+		for _, a := range agents {
+			if written[a.TokenID] {
+				note(a)
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
 // sameScore is the SQL of whether row s of trust_scores stays where excluded would be stored. It
@@ -313,8 +335,9 @@ const scoreRows = `unnest($3::numeric[], $4::bigint[], $5::bytea[], $6::timestam
 	$17::boolean[], $18::boolean[]) n(token_id, block, block_hash, block_time, evidence, status, score, low, high, mean,
 	confidence, tier, result, facts, plain, guarded)`
 
-// writeFinals stores the final scores that differ from those in effect. With first no agent has one of the run.
-func writeFinals(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent, first bool) error {
+// writeFinals adds statements to a batch that store the final scores that differ from those in effect. With first no
+// agent has one of the run.
+func writeFinals(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent, first bool) {
 	var c scoreColumns
 	var due []repute.TokenID
 	for _, a := range agents {
@@ -327,16 +350,13 @@ func writeFinals(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*
 		}
 	}
 	if len(due) > 0 && !first {
-		_, err := tx.Exec(ctx, `delete from trust_finals where chain_id = $1 and token_id = any($2::numeric[]) and run = $3`,
+		b.Queue(`delete from trust_finals where chain_id = $1 and token_id = any($2::numeric[]) and run = $3`,
 			chainID, store.TokenArray(due), int64(run))
-		if err != nil {
-			return err
-		}
 	}
 	if len(c.tokens) == 0 {
-		return nil
+		return
 	}
-	rows, err := tx.Query(ctx, `
+	b.Queue(`
 		insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier,
 			facts, result, guarded)
 		select $1, n.token_id, $2, n.evidence, n.status, n.score, n.low, n.high, n.mean, n.confidence, n.tier,
@@ -350,9 +370,6 @@ func writeFinals(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*
 			and exists (select from trust_runs was join trust_runs is_ on (is_.chain_id, is_.run) = ($1, $2)
 				where (was.chain_id, was.run) = ($1, p.run) and `+sameInputs+`), false)
 		returning token_id`,
-		append(c.args(chainID, run), int32(Tolerance))...)
-	if err != nil {
-		return err
-	}
-	return noteWritten(rows, agents, func(a *ScoredAgent) { a.wroteLast = true })
+		append(c.args(chainID, run), int32(Tolerance))...).Query(
+		noteWritten("final scores", agents, func(a *ScoredAgent) { a.wroteLast = true }))
 }

@@ -39,29 +39,25 @@ const unwaited = "set_config('synchronous_commit', 'off', true)"
 func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("resolve marks of chain %d", chainID), func(tx pgx.Tx) error {
 		// One statement checks that there is no run and deletes the marks. A run that is stored later reads the changed
-		// rows anyway.
-		var late int64
-		if err := tx.QueryRow(ctx, `
+		// rows anyway, also when resolveMarks sees it already.
+		var first, late, later int64
+		var every bool
+		var b pgx.Batch
+		b.Queue(`
 			with m as (
 				delete from trust_marks where chain_id = $1 and not exists (select from trust_runs where chain_id = $1)
 				and id in (select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)
 				returning id, late)
-			select count(*), coalesce(max(id) filter (where late), 0), `+unwaited+` from m`, chainID, limit).Scan(
-			&n, &late, nil); err != nil {
+			select count(*), coalesce(max(id) filter (where late), 0), `+unwaited+` from m`, chainID, limit).QueryRow(
+			func(row pgx.Row) error { return row.Scan(&first, &late, nil) })
+		b.Queue(resolveMarks, chainID, limit, CauseEvent, causeRun).QueryRow(
+			func(row pgx.Row) error { return row.Scan(&n, &later, &every) })
+		b.Queue(noteLook, chainID)
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
-		if late > 0 {
-			return noteLate(ctx, tx, chainID, late)
-		}
-		if n > 0 {
-			return nil
-		}
-		var every bool
-		err = tx.QueryRow(ctx, resolveMarks, chainID, limit, CauseEvent, causeRun).Scan(&n, &late, &every)
-		if err != nil {
-			return err
-		}
-		if late > 0 {
+		n = min(n+int(first), limit)
+		if late = max(late, later); late > 0 {
 			if err := noteLate(ctx, tx, chainID, late); err != nil {
 				return err
 			}
@@ -71,18 +67,16 @@ func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 		}
 		return nil
 	})
-	if err == nil && n < limit {
-		err = noteLook(ctx, db, chainID)
-	}
 	return n, err
 }
 
-// resolveMarks deletes marks and inserts the marked agents into trust_stale. For a mark of an owner it leaves out
-// agents without ratings and without a score, because an operator's approval cannot change their score. Agents of a
-// range of blocks have the cause run, which is not urgent, because ranges are stored while a chain is far behind.
+// resolveMarks deletes marks of a chain with a run and inserts the marked agents into trust_stale. For a mark of an
+// owner it leaves out agents without ratings and without a score, because an operator's approval cannot change their
+// score. Agents of a range of blocks have the cause run, which is not urgent, because ranges are stored while a chain
+// is far behind.
 const resolveMarks = `
 	with m as materialized (
-		delete from trust_marks where chain_id = $1 and id in (
+		delete from trust_marks where chain_id = $1 and exists (select from trust_runs where chain_id = $1) and id in (
 			select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)
 		returning *),
 	marked as (
@@ -107,15 +101,13 @@ func noteLate(ctx context.Context, tx pgx.Tx, chainID uint64, mark int64) error 
 	return err
 }
 
-// noteLook stores the time at which marks were last resolved, at most every ten seconds.
-func noteLook(ctx context.Context, db *store.DB, chainID uint64) error {
-	_, err := db.Pool().Exec(ctx, `
-		insert into cursors as c (job, chain_id, begun)
-		select 'marks', $1, clock_timestamp() where not exists (select from cursors
-			where job = 'marks' and chain_id = $1 and part = 0 and begun > clock_timestamp() - interval '10 seconds')
-		on conflict (job, chain_id, part) do update set begun = excluded.begun`, chainID)
-	return store.Failed("look for marks", err)
-}
+// noteLook stores the time at which marks were last resolved and none were left, at most every ten seconds.
+const noteLook = `
+	insert into cursors as c (job, chain_id, begun)
+	select 'marks', $1::bigint, clock_timestamp() where not exists (select from cursors
+		where job = 'marks' and chain_id = $1 and part = 0 and begun > clock_timestamp() - interval '10 seconds')
+	and not exists (select from trust_marks where chain_id = $1)
+	on conflict (job, chain_id, part) do update set begun = excluded.begun`
 
 // StaleAgent is a claimed agent whose score must be computed.
 type StaleAgent struct {

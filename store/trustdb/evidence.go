@@ -40,28 +40,38 @@ func ReadEvidence(ctx context.Context, db *store.DB, id repute.AgentID, at reput
 // not set.
 func ReadSubjects(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64,
 	validations []common.Address) (out []Subject, err error) {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = db.InTx(ctx, options, "read evidence", func(tx pgx.Tx) error {
-		var b pgx.Batch
-		// A long timeout: one agent may have as many rows as all others, and a retry would take as long.
-		b.Queue("set local statement_timeout = '10min'")
-		var c *chaindb.ChainRow
-		b.Queue(chaindb.SelectChain, chainID).QueryRow(func(row pgx.Row) (err error) {
-			c, err = chaindb.ScanChainRow(chainID, row)
-			return err
-		})
-		err := tx.SendBatch(ctx, &b).Close()
-		if err != nil {
-			return err
+	var b pgx.Batch
+	// A long timeout: one agent may have as many rows as all others, and a retry would take as long.
+	b.Queue("set local statement_timeout = '10min'")
+	if len(tokens) <= fewAgents {
+		b.Queue(store.PlanOnce)
+	}
+	q := evidence{nil, repute.Chain{ID: chainID}, chaindb.Everything, -1, validations}
+	if block != nil {
+		q.block = int64(*block)
+	}
+	found := q.withChain(&b, tokens)
+	if err := db.ReadBatch(ctx, "read evidence", &b); err != nil {
+		return nil, err
+	}
+	return found.list, nil
+}
+
+// fewAgents is the largest number of agents for which statements need not be planned again.
+const fewAgents = 64
+
+// withChain is queue for a chain of which only the id is known.
+func (q evidence) withChain(b *pgx.Batch, tokens []repute.TokenID) *foundAgents {
+	var found *foundAgents
+	b.Queue(chaindb.SelectChain, q.chain.ID).QueryRow(func(row pgx.Row) error {
+		c, err := chaindb.ScanChainRow(q.chain.ID, row)
+		if err == nil {
+			found.registry = c.Identity
 		}
-		q := evidence{tx, repute.Chain{ID: chainID, Identity: c.Identity}, chaindb.Everything, -1, validations}
-		if block != nil {
-			q.block = int64(*block)
-		}
-		out, err = q.subjects(ctx, tokens)
 		return err
 	})
-	return out, err
+	found = q.queue(b, tokens)
+	return found
 }
 
 // Known says which ratings of an agent a caller has: the live ones up to a block.
@@ -80,43 +90,36 @@ type Known struct {
 // contracts count, which this does not read.
 func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.TokenID, known Known,
 	validations []common.Address) (s Subject, grown bool, err error) {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = db.InTx(ctx, options, "read later evidence", func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `
-			with gone as materialized (
-				select client, idx, block, value, decimals, tag1, tag2, uri_id from feedback
-				where chain_id = $1 and token_id = $2 and revoked_block > $3)
-			select ($8 or a.revoked = $6 + (select count(*) from gone))
-				and exists (select from blocks where (chain_id, number, hash) = ($1, $3, $4))
-				and a.feedback = $5 - (select count(*) from gone where block <= $3) + (
-					select count(*) from feedback where chain_id = $1 and token_id = $2 and block > $3 and revoked_block is null)
-				and not exists (
-					select from gone g join feedback f on (f.chain_id, f.token_id, f.block) = ($1, $2, g.block)
-					where g.block <= $3 and (f.client, f.idx) <> (g.client, g.idx)
-						and (f.tag1, f.tag2, f.uri_id) = (g.tag1, g.tag2, g.uri_id)
-						and f.value * 10::numeric ^ g.decimals = g.value * 10::numeric ^ f.decimals)
-				and `+ratingsAlone("$1", "$2", "$7")+`
-			from agents a where chain_id = $1 and token_id = $2`, chainID, store.TokenNum(token), int64(known.Block),
-			known.Hash[:], known.Live, known.Revoked, store.AddressColumn(validations),
-			known.AnyRevoked).Scan(&grown)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil || !grown {
+	var b pgx.Batch
+	b.Queue(store.PlanOnce)
+	b.Queue(`
+		with gone as materialized (
+			select client, idx, block, value, decimals, tag1, tag2, uri_id from feedback
+			where chain_id = $1 and token_id = $2 and revoked_block > $3)
+		select ($8 or a.revoked = $6 + (select count(*) from gone))
+			and exists (select from blocks where (chain_id, number, hash) = ($1, $3, $4))
+			and a.feedback = $5 - (select count(*) from gone where block <= $3) + (
+				select count(*) from feedback where chain_id = $1 and token_id = $2 and block > $3 and revoked_block is null)
+			and not exists (
+				select from gone g join feedback f on (f.chain_id, f.token_id, f.block) = ($1, $2, g.block)
+				where g.block <= $3 and (f.client, f.idx) <> (g.client, g.idx)
+					and (f.tag1, f.tag2, f.uri_id) = (g.tag1, g.tag2, g.uri_id)
+					and f.value * 10::numeric ^ g.decimals = g.value * 10::numeric ^ f.decimals)
+			and `+ratingsAlone("$1", "$2", "$7")+`
+		from agents a where chain_id = $1 and token_id = $2`, chainID, store.TokenNum(token), int64(known.Block),
+		known.Hash[:], known.Live, known.Revoked, store.AddressColumn(validations),
+		known.AnyRevoked).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(&grown); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		c, err := chaindb.ScanChainRow(chainID, tx.QueryRow(ctx, chaindb.SelectChain, chainID))
-		if err != nil {
-			return err
-		}
-		q := evidence{tx, repute.Chain{ID: chainID, Identity: c.Identity}, chaindb.Everything, int64(known.Block), validations}
-		list, err := q.subjects(ctx, []repute.TokenID{token})
-		if grown = err == nil && len(list) == 1; grown {
-			s = list[0]
-		}
-		return err
+		return nil
 	})
-	return s, grown, err
+	q := evidence{nil, repute.Chain{ID: chainID}, chaindb.Everything, int64(known.Block), validations}
+	found := q.withChain(&b, []repute.TokenID{token})
+	if err = db.ReadBatch(ctx, "read later evidence", &b); err != nil || !grown || len(found.list) != 1 {
+		return s, false, err
+	}
+	return found.list[0], true, nil
 }
 
 // LargeAgents returns the agents whose Subject is Large, in order.
@@ -144,7 +147,7 @@ func ratingsAlone(chain, token, validations string) string {
 
 // evidence reads what scores follow from, as of a block.
 type evidence struct {
-	tx    pgx.Tx
+	tx    pgx.Tx // of subjects
 	chain repute.Chain
 	block int64
 	after int64 // ratings up to this block are left out
@@ -152,37 +155,43 @@ type evidence struct {
 	validations []common.Address
 }
 
-// subjects reads the existing agents among tokens, in order. All statements are one batch, because each round trip takes
-// longer than most of them.
+// subjects reads the existing agents among tokens, in order.
 func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subject, error) {
 	var b pgx.Batch
-	found, paid := q.owned(&b, tokens), map[ratingOf]*repute.Payment{}
-	q.payments(&b, tokens, paid)
+	found := q.queue(&b, tokens)
+	err := q.tx.SendBatch(ctx, &b).Close()
+	return found.list, err
+}
+
+// queue adds the statements of subjects to a batch: each round trip takes longer than most of them.
+func (q evidence) queue(b *pgx.Batch, tokens []repute.TokenID) *foundAgents {
+	found, paid := q.owned(b, tokens), map[ratingOf]*repute.Payment{}
+	q.payments(b, tokens, paid)
 	add := func(id repute.TokenID, r Row) {
 		if s := found.at[id]; s != nil {
 			r.Payment = paid[ratingOf{id, r.Client(), r.Index}]
 			s.Rows = append(s.Rows, r)
 		}
 	}
-	q.ratings(&b, tokens, liveRatings, add)
+	q.ratings(b, tokens, liveRatings, add)
 	if q.after >= 0 {
-		q.ratings(&b, tokens, goneRatings, func(id repute.TokenID, r Row) {
+		q.ratings(b, tokens, goneRatings, func(id repute.TokenID, r Row) {
 			if s := found.at[id]; s != nil {
 				s.Gone = append(s.Gone, r)
 			}
 		})
 	}
 	if len(q.validations) > 0 {
-		q.answers(&b, tokens, add)
+		q.answers(b, tokens, add)
 	}
-	err := q.tx.SendBatch(ctx, &b).Close()
-	return found.list, err
+	return found
 }
 
 // foundAgents are the agents that a batch reads: in order, and by token id.
 type foundAgents struct {
-	list []Subject
-	at   map[repute.TokenID]*Subject
+	list     []Subject
+	at       map[repute.TokenID]*Subject
+	registry common.Address
 }
 
 // index sets at.
@@ -194,7 +203,7 @@ func (f *foundAgents) index() {
 
 // owned reads the existing agents among tokens without payments, ratings and answers.
 func (q evidence) owned(b *pgx.Batch, tokens []repute.TokenID) *foundAgents {
-	found := &foundAgents{at: make(map[repute.TokenID]*Subject, len(tokens))}
+	found := &foundAgents{at: make(map[repute.TokenID]*Subject, len(tokens)), registry: q.chain.Identity}
 	q.holders(b, tokens, found)
 	q.tenures(b, tokens, found.at)
 	q.actions(b, tokens, found.at)
@@ -246,8 +255,8 @@ func (q evidence) holders(b *pgx.Batch, tokens []repute.TokenID, found *foundAge
 	var judged bool
 	each := eachRow("holders", []any{&token, &owner, &wallet, &approved, &operators, &number,
 		&hash, &at, &judged, &revoked, &large}, func() error {
-		s := Subject{Judged: judged, Revoked: revoked, Large: large != nil && *large, Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity,
-			TokenID: repute.TokenID(token)},
+		s := Subject{Judged: judged, Revoked: revoked, Large: large != nil && *large,
+			Agent: repute.AgentID{ChainID: q.chain.ID, Registry: found.registry, TokenID: repute.TokenID(token)},
 			Owner: common.BytesToAddress(owner), Wallet: common.BytesToAddress(wallet),
 			Approved: common.BytesToAddress(approved)}
 		for _, o := range operators {

@@ -35,32 +35,29 @@ func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []
 	if block != nil {
 		args[2] = int64(*block)
 	}
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return db.InTx(ctx, options, "read identities", func(tx pgx.Tx) error {
-		var b pgx.Batch
-		proofs := proofsThen(db, &b, args)
-		query := b.Queue(urisThen+`
-			select a.token_id, octet_length(u.uri) = 0, u.sha256 is not null and not `+docdb.StillServed("u")+`, coalesce(p.parser_version, 0),
-				u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+docdb.DeniedDocument("u", "a")+`,
-				p.content, '[]'::jsonb, 0::bigint, p.errors
-			from a
-			join uris u on u.id = a.uri_id
-			left join lateral (select * from parses where sha256 = u.sha256 and kind = 'registration' order by parser_version
-				desc limit 1) p on true`, args...)
-		var token store.TokenNum
-		var empty, gone bool
-		var version int
-		var d docdb.DocumentRow
-		into := append([]any{&token, &empty, &gone, &version}, d.Into()...)
-		query.Query(eachRow("documents", into, func() (err error) {
-			t := Identity{Gone: gone, ParserVersion: version, Proofs: proofs[repute.TokenID(token)]}
-			if t.Document, err = d.Document(empty); err == nil {
-				use(repute.TokenID(token), t)
-			}
-			return err
-		}))
-		return tx.SendBatch(ctx, &b).Close()
-	})
+	var b pgx.Batch
+	proofs := proofsThen(db, &b, args)
+	query := b.Queue(urisThen+`
+		select a.token_id, octet_length(u.uri) = 0, u.sha256 is not null and not `+docdb.StillServed("u")+`, coalesce(p.parser_version, 0),
+			u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+docdb.DeniedDocument("u", "a")+`,
+			p.content, '[]'::jsonb, 0::bigint, p.errors
+		from a
+		join uris u on u.id = a.uri_id
+		left join lateral (select * from parses where sha256 = u.sha256 and kind = 'registration' order by parser_version
+			desc limit 1) p on true`, args...)
+	var token store.TokenNum
+	var empty, gone bool
+	var version int
+	var d docdb.DocumentRow
+	into := append([]any{&token, &empty, &gone, &version}, d.Into()...)
+	query.Query(eachRow("documents", into, func() (err error) {
+		t := Identity{Gone: gone, ParserVersion: version, Proofs: proofs[repute.TokenID(token)]}
+		if t.Document, err = d.Document(empty); err == nil {
+			use(repute.TokenID(token), t)
+		}
+		return err
+	}))
+	return db.ReadBatch(ctx, "read identities", &b)
 }
 
 // Documented returns the agents of a chain whose present URI has a document that was read. ReadIdentities finds nothing

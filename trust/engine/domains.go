@@ -32,27 +32,28 @@ func (s *scoreRun) addDomains(ctx context.Context, e *trust.Evidence, final bool
 	return nil
 }
 
-// addAffiliatedDomains sets the domains of the agents in list whose owner, wallet or registrar has a penalty that
-// applies only to agents of certain domains. Other agents do not need their domains.
-func (s *scoreRun) addAffiliatedDomains(ctx context.Context, list []*subject, behind []scoredb.Affiliation,
-	final bool) error {
+// affiliatedToPenalized returns the affiliations of agents in list to identities with penalties. It sets the domains of
+// those with a penalty that applies only to agents of certain domains. Other agents do not need their domains.
+func (s *scoreRun) affiliatedToPenalized(ctx context.Context, list []*subject, behind []scoredb.Affiliation,
+	final bool) ([]scoredb.Affiliation, error) {
 	identities := make([]common.Address, len(behind))
 	for i, a := range behind {
 		identities[i] = a.Identity
 	}
-	bounded, err := scoredb.BoundedIdentities(ctx, s.db, s.basis.Run.ChainID, identities, final)
-	if err != nil || len(bounded) == 0 {
-		return err
+	bounded, err := scoredb.PenalizedAmong(ctx, s.db, s.basis.Run.ChainID, identities, final)
+	if err != nil {
+		return nil, err
 	}
+	behind = slices.DeleteFunc(behind, func(a scoredb.Affiliation) bool { _, any := bounded[a.Identity]; return !any })
 	concerned := map[repute.TokenID]bool{}
 	for _, a := range behind {
-		concerned[a.TokenID] = concerned[a.TokenID] || slices.Contains(bounded, a.Identity)
+		concerned[a.TokenID] = concerned[a.TokenID] || bounded[a.Identity]
 	}
 	domains := map[repute.TokenID][]string{}
 	for _, e := range list {
 		if concerned[e.Agent.TokenID] {
 			if err := s.addDomains(ctx, &e.Evidence, final); err != nil {
-				return err
+				return nil, err
 			}
 			domains[e.Agent.TokenID] = e.Domains
 		}
@@ -60,5 +61,5 @@ func (s *scoreRun) addAffiliatedDomains(ctx context.Context, list []*subject, be
 	for i := range behind {
 		behind[i].Domains = domains[behind[i].TokenID]
 	}
-	return nil
+	return behind, nil
 }

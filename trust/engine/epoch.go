@@ -35,7 +35,7 @@ type epoch struct {
 }
 
 // passAgents is the largest number of agents of a batch. maxRows also limits their ratings.
-const passAgents = 4096
+const passAgents = 2048
 
 // passNumber identifies a pass.
 type passNumber struct {
@@ -201,7 +201,7 @@ func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
 
 // warmBatches is how many times more agents a batch has when few scores are read from the database, because each batch
 // takes a transaction.
-const warmBatches = 4
+const warmBatches = 8
 
 // load returns the evidence about the first agents of a batch, as many as maxRows allows to read from the database: from
 // memory, or from the database where memory has not all of it. With look it leaves out the agents that may stay.

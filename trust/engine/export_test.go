@@ -43,6 +43,9 @@ func (s *Steps) Follow(ctx context.Context) (int, error) {
 // SmallBatches makes an engine pass over few agents at a time.
 func SmallBatches(e *Engine) { e.batch = 3 }
 
+// SmallBatches makes the engine pass over few agents at a time.
+func (s *Steps) SmallBatches() { SmallBatches(s.k.Engine) }
+
 // Rescore scores all agents for the newest run: by a pass, or each agent for itself as after an
 // event.
 func (s *Steps) Rescore(ctx context.Context, byPass bool) error {

@@ -307,24 +307,35 @@ func (s *scoreRun) evaluate(ctx context.Context, e *subject, final, scored bool)
 }
 
 // finish encodes the results of the scores that are stored, and returns their manifests without duplicates. Scores with
-// SameLast or SameCurrent are already in the database.
+// SameLast or SameCurrent are already in the database. A provisional score that is the final one is encoded once.
 func (w *work) finish(list []scoredb.ScoredAgent) (manifests [][]byte, err error) {
 	named := map[common.Hash]bool{}
 	encode := func(e *evaluated, stays bool) {
 		if e == nil || stays {
 			return
 		}
-		var failed error
-		e.Result, failed = json.Marshal(e.result)
-		err = errors.Join(err, failed)
+		if e.Result == nil {
+			var failed error
+			e.Result, failed = json.Marshal(e.result)
+			err = errors.Join(err, failed)
+		}
 		if !named[e.Evidence] {
 			named[e.Evidence] = true
 			manifests = append(manifests, e.manifest)
 		}
 	}
 	for i := range list {
-		encode(w.found[i].last, list[i].SameLast)
-		encode(w.found[i].now, list[i].SameCurrent)
+		last, now := w.found[i].last, w.found[i].now
+		encode(last, list[i].SameLast)
+		if last != nil && now != nil && now.result == last.result {
+			now.Result = last.Result
+		}
+		encode(now, list[i].SameCurrent)
+		for _, e := range []*evaluated{last, now} {
+			if e != nil { // it takes more memory than its encoded form, which waits to be stored
+				e.result, e.manifest = nil, nil
+			}
+		}
 	}
 	return manifests, err
 }
@@ -346,7 +357,8 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 	if len(behind) == 0 {
 		return nil
 	}
-	if err := s.addAffiliatedDomains(ctx, list, behind, final); err != nil {
+	behind, err := s.affiliatedToPenalized(ctx, list, behind, final)
+	if err != nil || len(behind) == 0 {
 		return err
 	}
 	found, err := scoredb.WorstPenalties(ctx, s.db, s.basis.Run.ChainID, behind, final)

@@ -6,7 +6,7 @@ import (
 	"repute/trust/engine"
 )
 
-// An event at a usual agent takes few statements, as each is a round trip to the database.
+// An event at a usual agent takes few statements and batches, as each is a round trip to the database.
 func TestStatementsOfAnEvent(t *testing.T) {
 	t.Parallel()
 	l := newLedger(1)
@@ -37,7 +37,7 @@ func TestStatementsOfAnEvent(t *testing.T) {
 		for _, one := range list {
 			t.Logf("%.110s", one)
 		}
-		if n == 0 || len(list) > 17 {
+		if n == 0 || len(list) > 8 {
 			t.Errorf("%d agents were scored by %d statements, which read %d rows", n, len(list), rows)
 		}
 	}

@@ -84,13 +84,14 @@ func (f *edgeBlocks) eachOf(g *Graph, part int, last []int, use func(cell int, e
 	}
 	for n := f.bounds[part]; n < f.bounds[part+1]; n++ {
 		for i := g.start[n]; i < g.start[n+1]; i++ {
-			block := int(g.from[i] >> giverBits)
+			e := g.edges[i]
+			block := int(e.from >> giverBits)
 			cell := block*flowParts + part
 			for ; n-last[block] > longest; last[block] += longest {
 				use(cell, longest<<stepShift)
 			}
-			place := uint64(g.from[i]) & (1<<giverBits - 1)
-			use(cell, uint64(n-last[block])<<stepShift|place<<giverShift|uint64(g.share[i]))
+			place := uint64(e.from) & (1<<giverBits - 1)
+			use(cell, uint64(n-last[block])<<stepShift|place<<giverShift|uint64(e.weight))
 			last[block] = n
 		}
 	}

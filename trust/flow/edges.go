@@ -52,9 +52,12 @@ func Parallel(n int, work func(low, high int)) {
 type EdgeList struct {
 	edges []inEdge
 	runs  []edgeRun
+	pool  []inEdge // the memory that several lists have parts of, nil for a list with memory of its own
+	base  int      // where edges begin in pool
 }
 
-// inEdge is an edge to the receiver of its run.
+// inEdge is an edge to the receiver of its run. In a Graph its weight is replaced by the part of the giver's trust that
+// goes to the receiver, in units of 2^-32.
 type inEdge struct{ from, weight uint32 }
 
 // edgeRun has the edges of one receiver: n of them from first on.
@@ -62,6 +65,21 @@ type edgeRun struct{ to, first, n uint32 }
 
 // NewEdgeList returns an empty list with room for so many edges.
 func NewEdgeList(room int) EdgeList { return EdgeList{edges: make([]inEdge, 0, room)} }
+
+// NewEdgeLists returns empty lists with room for so many edges each. A graph that is built of all of them, in their
+// order, takes over their memory.
+func NewEdgeLists(rooms []int) []EdgeList {
+	sum := 0
+	for _, room := range rooms {
+		sum += room
+	}
+	pool, out, at := make([]inEdge, sum), make([]EdgeList, len(rooms)), 0
+	for i, room := range rooms {
+		out[i] = EdgeList{edges: pool[at : at : at+room], pool: pool, base: at}
+		at += room
+	}
+	return out
+}
 
 // Add adds an edge to the receiver that the next End names. weight is the result of EdgeWeight, not 0.
 func (l *EdgeList) Add(from, weight uint32) { l.edges = append(l.edges, inEdge{from, weight}) }
@@ -96,7 +114,7 @@ func sortEdges(lists []EdgeList, single []Edge, nodes []Node, count int) []EdgeL
 			l.runs[i].to = uint32(nodes[l.runs[i].to])
 		}
 	})
-	if len(single) > 0 || !byReceiver(lists) {
+	if len(single) > 0 || !byReceiver(lists) || !inOnePool(lists) {
 		for i := range single {
 			single[i].From, single[i].To = uint32(nodes[single[i].From]), uint32(nodes[single[i].To])
 		}
@@ -116,6 +134,21 @@ func byReceiver(lists []EdgeList) bool {
 				return false
 			}
 			last = int(run.to)
+		}
+	}
+	return true
+}
+
+// inOnePool reports whether lists are parts of the same memory, in their order.
+func inOnePool(lists []EdgeList) bool {
+	for i := range lists {
+		l := &lists[i]
+		if len(l.edges) == 0 {
+			continue
+		}
+		if len(l.pool) == 0 || len(lists[0].pool) == 0 || &l.pool[0] != &lists[0].pool[0] || &l.edges[0] != &l.pool[l.base] ||
+			i > 0 && l.base < lists[i-1].base {
+			return false
 		}
 	}
 	return true
@@ -153,7 +186,7 @@ func counted(lists []EdgeList, single []Edge, nodes int) []EdgeList {
 	}
 	out := make([]EdgeList, runtime.GOMAXPROCS(0))
 	for i := range out {
-		out[i] = EdgeList{edges, runs[len(runs)*i/len(out) : len(runs)*(i+1)/len(out)]}
+		out[i] = EdgeList{edges: edges, runs: runs[len(runs)*i/len(out) : len(runs)*(i+1)/len(out)], pool: edges}
 	}
 	return out
 }
@@ -180,7 +213,11 @@ func (l *EdgeList) tidy() {
 	}
 }
 
-// connect fills the in-edges: a giver's trust is divided among those it vouches for.
+// mostUnused is the part of the memory of lists, a quarter, that a graph may leave unused when it takes it over.
+const mostUnused = 4
+
+// connect fills the in-edges: a giver's trust is divided among those it vouches for. It moves the edges together in the
+// memory of the lists, because another copy of ten million edges would be the largest part of the memory of an epoch.
 func (g *Graph) connect(lists []EdgeList) {
 	g.given, g.start = g.sumGiven(lists), make([]uint32, g.Len()+1)
 	for i := range lists {
@@ -191,14 +228,24 @@ func (g *Graph) connect(lists []EdgeList) {
 	for n := range g.Len() {
 		g.start[n+1] += g.start[n]
 	}
-	g.from, g.share = make([]Node, g.start[g.Len()]), make([]uint32, g.start[g.Len()])
-	eachList(lists, func(l *EdgeList) {
+	if len(lists) == 0 {
+		return
+	}
+	pool, at := lists[0].pool, 0
+	for i := range lists {
+		l := &lists[i]
 		for _, run := range l.runs {
-			at := g.start[run.to]
-			for i, e := range l.edges[run.first : run.first+run.n] {
-				g.from[int(at)+i] = Node(e.from)
-				g.share[int(at)+i] = uint32(min(uint64(e.weight)<<32/g.given[e.from], 1<<32-1))
-			}
+			at += copy(pool[at:], l.edges[run.first:run.first+run.n])
+		}
+	}
+	g.edges = pool[:at:at]
+	if len(pool)-at > len(pool)/mostUnused {
+		g.edges = slices.Clone(g.edges)
+	}
+	Parallel(at, func(low, high int) {
+		for i := low; i < high; i++ {
+			e := &g.edges[i]
+			e.weight = uint32(min(uint64(e.weight)<<32/g.given[e.from], 1<<32-1))
 		}
 	})
 }

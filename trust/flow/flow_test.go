@@ -46,7 +46,7 @@ func TestFlowIsThePlainSum(t *testing.T) {
 		}
 		for n := range want {
 			for i := g.start[n]; i < g.start[n+1]; i++ {
-				want[n] += times(given[g.from[i]], uint64(g.share[i]))
+				want[n] += times(given[g.edges[i].from], uint64(g.edges[i].weight))
 			}
 			sum += want[n]
 		}

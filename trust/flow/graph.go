@@ -26,11 +26,9 @@ type Graph struct {
 	spoke     []bool                  // by node: it rated somebody; shorter where extra ones follow
 	// The other addresses of those nodes that have any, in no particular order.
 	aliases map[Node][]common.Address
-	// In-edges of node v are from[start[v]:start[v+1]], with the part of the giver's
-	// trust that goes to v in units of 2^-32, ordered by giver.
+	// In-edges of node v are edges[start[v]:start[v+1]], ordered by giver.
 	start  []uint32
-	from   []Node
-	share  []uint32
+	edges  []inEdge
 	given  []uint64   // by node: the sum of the weights of its praise, units of 2^-16
 	blocks *walkEdges // the same edges, as the walk reads them
 }
@@ -39,7 +37,7 @@ type Graph struct {
 func (g *Graph) Len() int { return len(g.tops) + len(g.extras) }
 
 // Edges returns the number of pairs of which one vouches for the other.
-func (g *Graph) Edges() int { return len(g.from) }
+func (g *Graph) Edges() int { return len(g.edges) }
 
 // Node returns the identity of an address; NoNode when the graph does not know it.
 func (g *Graph) Node(a common.Address) Node {
@@ -85,8 +83,8 @@ func (g *Graph) Members(a common.Address) []common.Address {
 	return append([]common.Address{g.Name(n)}, g.aliases[n]...)
 }
 
-// givers are the nodes with an edge to n.
-func (g *Graph) givers(n Node) []Node { return g.from[g.start[n]:g.start[n+1]] }
+// in are the edges to n.
+func (g *Graph) in(n Node) []inEdge { return g.edges[g.start[n]:g.start[n+1]] }
 
 // GraphBuilder collects identities and edges in any order; the graph does not depend
 // on it. It is not safe for concurrent use.

@@ -371,8 +371,8 @@ func (f *PathFinder) expandEntry(n Node) bool {
 	if f.used(n) > 0 {
 		f.reach(exitOf(n), entryOf(n))
 	}
-	for _, giver := range f.w.graph.givers(n) {
-		f.reach(exitOf(giver), entryOf(n))
+	for _, e := range f.w.graph.in(n) {
+		f.reach(exitOf(Node(e.from)), entryOf(n))
 	}
 	return false
 }

@@ -98,8 +98,8 @@ func plainFlow(w *Weights, groups [][]Node, without Node) fixed.Fixed {
 		if w.ranks[v] == 0 {
 			capacity[source][in(v)] = full
 		}
-		for _, giver := range w.graph.givers(v) {
-			capacity[out(giver)][in(v)] = full
+		for _, e := range w.graph.in(v) {
+			capacity[out(Node(e.from))][in(v)] = full
 		}
 	}
 	for i, members := range groups {

@@ -23,8 +23,8 @@ func (w *Weights) Sum() (out common.Hash) {
 	sumOf(h, len(others),
 		func(i int) []byte { return binary.BigEndian.AppendUint32(others[i][:], uint32(g.Node(others[i]))) })
 	sum32(h, g.start)
-	sum32(h, g.from)
-	sum32(h, g.share)
+	sumParts(h, len(g.edges), func(b []byte, i int) []byte { return binary.BigEndian.AppendUint32(b, g.edges[i].from) })
+	sumParts(h, len(g.edges), func(b []byte, i int) []byte { return binary.BigEndian.AppendUint32(b, g.edges[i].weight) })
 	sum64(h, w.mass)
 	sum64(h, w.received)
 	sumOf(h, len(w.roots), func(i int) []byte {
@@ -64,8 +64,8 @@ func sumParts(h hash.Hash, n int, add func(b []byte, i int) []byte) {
 }
 
 // sum32 adds a list to a hash, each number in four bytes.
-func sum32[T ~uint32](h hash.Hash, list []T) {
-	sumParts(h, len(list), func(b []byte, i int) []byte { return binary.BigEndian.AppendUint32(b, uint32(list[i])) })
+func sum32(h hash.Hash, list []uint32) {
+	sumParts(h, len(list), func(b []byte, i int) []byte { return binary.BigEndian.AppendUint32(b, list[i]) })
 }
 
 // sum64 adds a list to a hash, each number in eight bytes.

@@ -186,7 +186,7 @@ func (w *Weights) step(blocks *edgeBlocks, given, next []uint64, gives func(node
 func (g *Graph) parts(n int) []int {
 	parts := []int{0}
 	for i := 1; i < n; i++ {
-		edges := uint32(len(g.from) / n * i)
+		edges := uint32(len(g.edges) / n * i)
 		at, _ := slices.BinarySearch(g.start, edges)
 		parts = append(parts, min(max(at, parts[i-1]), g.Len()))
 	}
@@ -280,7 +280,7 @@ func (w *Weights) seekVouchers(rank uint16, low, high int) {
 		if w.ranks[n] != unranked {
 			continue
 		}
-		givers := w.graph.givers(Node(n))
+		givers := w.graph.in(Node(n))
 		if len(givers) == 0 {
 			continue
 		}
@@ -293,10 +293,10 @@ func (w *Weights) seekVouchers(rank uint16, low, high int) {
 	}
 }
 
-// ranked is the first with this rank.
-func (w *Weights) ranked(nodes []Node, rank uint16) Node {
-	for _, n := range nodes {
-		if w.ranks[n] == rank {
+// ranked is the first giver of edges with this rank.
+func (w *Weights) ranked(edges []inEdge, rank uint16) Node {
+	for _, e := range edges {
+		if n := Node(e.from); w.ranks[n] == rank {
 			return n
 		}
 	}

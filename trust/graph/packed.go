@@ -60,12 +60,19 @@ func (r *Reader) PackedOwners(owners int, of func(i int, use func(*PackedAgent))
 	}
 	close(next)
 	r.tally.nameReasons()
+	sizes := sizesOf(len(parts), owners, of)
+	rooms := make([]int, len(parts))
+	for i, size := range sizes {
+		rooms[i] = size.rows
+	}
+	edges := flow.NewEdgeLists(rooms)
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			slots := pairSlots{of: make([]pairSlot, len(r.packing.Raters))}
 			for i := range next {
-				parts[i] = r.readPart(&slots, owners*i/len(parts), owners*(i+1)/len(parts), of)
+				parts[i] = r.newPart(&slots, sizes[i], edges[i])
+				parts[i].read(owners*i/len(parts), owners*(i+1)/len(parts), of)
 			}
 		})
 	}
@@ -98,32 +105,48 @@ type pairSlots struct {
 
 type pairSlot struct{ turn, index uint32 }
 
-// readPart reads the ratings of the owners from first to below end.
-func (r *Reader) readPart(slots *pairSlots, first, end int, of func(i int, use func(*PackedAgent))) *packedPart {
-	part := &packedPart{r: r, slots: slots, counted: make([]uint64, len(r.packing.Raters)/64+1), unread: map[unreadTag]int64{},
-		former: map[repute.TokenID]uint32{}}
-	rows, most := 0, 0
+// partSize is how many ratings and answers a part has, and how many of them its owner with most has.
+type partSize struct{ rows, most int }
+
+// sizesOf returns the sizes of so many parts of the owners.
+func sizesOf(parts, owners int, of func(i int, use func(*PackedAgent))) []partSize {
+	out := make([]partSize, parts)
+	flow.Parallel(parts, func(low, high int) {
+		for p := low; p < high; p++ {
+			size := &out[p]
+			for i := owners * p / parts; i < owners*(p+1)/parts; i++ {
+				before := size.rows
+				of(i, func(a *PackedAgent) { size.rows += len(a.Rows) + len(a.Answers) })
+				size.most = max(size.most, size.rows-before)
+			}
+		}
+	})
+	return out
+}
+
+// newPart returns a part of a size that has read nothing.
+func (r *Reader) newPart(slots *pairSlots, size partSize, edges flow.EdgeList) *packedPart {
+	return &packedPart{r: r, slots: slots, edges: edges, counted: make([]uint64, len(r.packing.Raters)/64+1),
+		unread: map[unreadTag]int64{}, former: map[repute.TokenID]uint32{},
+		tally: tallyPart{records: make([]tallied, 0, size.rows)},
+		means: make([]rating.Mean, 0, size.most), raters: make([]uint32, 0, size.most)}
+}
+
+// read reads the ratings of the owners from first to below end.
+func (t *packedPart) read(first, end int, of func(i int, use func(*PackedAgent))) {
 	for i := first; i < end; i++ {
-		before := rows
-		of(i, func(a *PackedAgent) { rows += len(a.Rows) + len(a.Answers) })
-		most = max(most, rows-before)
-	}
-	part.tally.records, part.edges = make([]tallied, 0, rows), flow.NewEdgeList(rows)
-	part.means, part.raters = make([]rating.Mean, 0, most), make([]uint32, 0, most)
-	for i := first; i < end; i++ {
-		if slots.turn++; slots.turn == 0 {
-			clear(slots.of)
-			slots.turn = 1
+		if t.slots.turn++; t.slots.turn == 0 {
+			clear(t.slots.of)
+			t.slots.turn = 1
 		}
 		var owner uint32
 		of(i, func(a *PackedAgent) {
 			owner = a.Owner
-			part.agent(a)
+			t.agent(a)
 		})
-		part.vouch(owner)
+		t.vouch(owner)
 	}
-	part.means, part.raters = nil, nil
-	return part
+	t.means, t.raters = nil, nil
 }
 
 // agent reads the ratings and answers about an agent.

@@ -55,17 +55,28 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 // many is how many ratings make the memory of one step of an epoch matter: it is some hundred megabytes then.
 const many = 500_000
 
-// mostGarbage is the value for debug.SetGCPercent once a store with many ratings is loaded: the heap grows by 25
-// percent of the live memory at most. The default of 100 would double the peak. A lower one costs little: most of the
-// memory has no pointers to follow.
-const mostGarbage = 25
+// The value for debug.SetGCPercent once a store with many ratings is loaded: the heap grows by mostGarbage percent of
+// the live memory at most, and by about garbageBytes, but not by less than leastGarbage percent. The default of 100
+// would double the peak. A lower value costs little: most of the memory has no pointers to follow.
+const (
+	mostGarbage  = 25
+	leastGarbage = 8
+	garbageBytes = 80 << 20
+	ratingBytes  = 75 // that an epoch has in memory for each rating, with its part of the agent and of two graphs
+)
 
-// boundGarbage sets mostGarbage for the whole process unless a lower limit is set. It is never raised again.
+// garbageOf returns the percentage for so many ratings.
+func garbageOf(ratings int) int {
+	return max(leastGarbage, min(mostGarbage, 100*garbageBytes/(ratingBytes*max(1, ratings))))
+}
+
+// boundGarbage sets the percentage for the whole process unless a lower limit is set. It is never raised again.
 func boundGarbage(ratings int) {
 	if ratings < many {
 		return
 	}
-	if was := debug.SetGCPercent(mostGarbage); was < mostGarbage { // negative: there is no limit but that of memory
+	percent := garbageOf(ratings)
+	if was := debug.SetGCPercent(percent); was < percent { // negative: there is no limit but that of memory
 		debug.SetGCPercent(was)
 	}
 }
