@@ -17,6 +17,7 @@ import (
 	"repute/api/wire/push"
 	"repute/internal/httpapi"
 	"repute/store"
+	"repute/store/changedata"
 )
 
 // changesPath serves the change feed, as pages and as a stream.
@@ -34,7 +35,7 @@ func changesParams() []*huma.Param {
 		"finalized leaves out what a reorganization could still undo: nothing is retracted then")
 	finality.Schema.Enum = []any{string(repute.Latest), string(repute.Finalized)}
 	kinds := httpapi.TextParam("kinds", "query", "kinds of changes divided by commas; all when absent")
-	kind := "(" + strings.ReplaceAll(strings.Join(store.ChangeKinds(), "|"), ".", "[.]") + ")"
+	kind := "(" + strings.ReplaceAll(strings.Join(changedata.Kinds(), "|"), ".", "[.]") + ")"
 	kinds.Schema.Pattern = "^ *" + kind + " *(, *" + kind + " *)*$"
 	agent := httpapi.TextParam("agent", "query", "only changes of this agent, in the forms of /agents/{id}")
 	if id, ok := reflect.TypeFor[answers.AgentPath]().FieldByName("ID"); ok {
@@ -73,7 +74,7 @@ func (a *API) mountChanges() {
 // exampleChanges is an answer for the document.
 func exampleChanges() push.ChangeList {
 	id := wire.ID("8453:22")
-	return push.ChangeList{Next: "803-7", Changes: []push.Change{{Cursor: "803-7", Kind: store.KindFeedback, ChainID: 8453,
+	return push.ChangeList{Next: "803-7", Changes: []push.Change{{Cursor: "803-7", Kind: changedata.KindFeedback, ChainID: 8453,
 		Agent: &id, Block: 41_663_783, LogIndex: 12, Data: json.RawMessage(`{"value":"95","decimals":0,"tag1":"quality"}`),
 		At: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)}}}
 }

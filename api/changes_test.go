@@ -12,7 +12,7 @@ import (
 	"repute"
 	"repute/api"
 	"repute/api/wire/push"
-	"repute/store"
+	"repute/store/changedata"
 )
 
 // changesFrom reads pages of the feed from a cursor to its end.
@@ -65,8 +65,8 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s twice", c.Cursor)
 		}
 	}
-	if got := changesFrom(t, s, "", "kinds", store.KindFeedback); len(got) != kinds[store.KindFeedback] || len(got) == 0 {
-		t.Errorf("%d ratings of %d", len(got), kinds[store.KindFeedback])
+	if got := changesFrom(t, s, "", "kinds", changedata.KindFeedback); len(got) != kinds[changedata.KindFeedback] || len(got) == 0 {
+		t.Errorf("%d ratings of %d", len(got), kinds[changedata.KindFeedback])
 	}
 	id := string(*all[0].Agent)
 	for _, c := range changesFrom(t, s, all[3].Cursor, "agent", id, "limit", "2") {
@@ -180,7 +180,7 @@ func TestChangesStream(t *testing.T) {
 		}
 	}
 	for _, c := range all[1:] {
-		if c.Kind == store.KindFeedback {
+		if c.Kind == changedata.KindFeedback {
 			if id := next(t, ratings); id != c.Cursor {
 				t.Errorf("rating %s, want %s", id, c.Cursor)
 			}

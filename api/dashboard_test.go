@@ -22,6 +22,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
 	"repute/store/docdb"
 )
 
@@ -497,7 +498,7 @@ func TestLiveRowsFollowAllChanges(t *testing.T) {
 	w := soldWorld(t)
 	_, rest, _ := strings.Cut(string(get(t, w.Server, "/").body), `data-kinds="`)
 	kinds, _, _ := strings.Cut(rest, `"`)
-	if got, want := slices.Sorted(slices.Values(strings.Fields(kinds))), slices.Sorted(slices.Values(store.ChangeKinds())); !slices.Equal(got, want) {
+	if got, want := slices.Sorted(slices.Values(strings.Fields(kinds))), slices.Sorted(slices.Values(changedata.Kinds())); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	root := textOf(t, get(t, w.Server, "/ui/latest").body)

@@ -18,7 +18,7 @@ import (
 	"repute"
 	"repute/indexer/documents"
 	"repute/internal/pgtest"
-	"repute/store"
+	"repute/store/changedata"
 	"repute/store/hourdb"
 )
 
@@ -107,7 +107,7 @@ func numbers(from, to int) (values []string) {
 // The kinds of changes that callers may ask for are all there are, and the statements that name one name one of them.
 func TestChangeKinds(t *testing.T) {
 	t.Parallel()
-	declared, told := constants(t, "store", "Kind[A-Z].*"), store.ChangeKinds()
+	declared, told := constants(t, "store/changedata", "Kind[A-Z].*"), changedata.Kinds()
 	slices.Sort(declared)
 	slices.Sort(told)
 	if !slices.Equal(declared, told) {
@@ -141,7 +141,7 @@ func TestChecksAreTheConstants(t *testing.T) {
 		"pending.reason": slices.Concat(constants(t, "store/chaindb", "WaitsFor.*|IgnoredForeign"),
 			constants(t, "store/eventdb", "ignored.*"), constants(t, ".", "UndecodedReason")),
 		"endpoints.state":      constants(t, ".", "EndpointState"),
-		"changes.kind":         constants(t, "store", "Kind[A-Z].*"),
+		"changes.kind":         constants(t, "store/changedata", "Kind[A-Z].*"),
 		"hours.series":         numbers(int(hourdb.Registrations), int(hourdb.Validations)),
 		"uris.kind":            constants(t, "resolver", "Kind"),
 		"uris.source":          sources,

@@ -15,7 +15,7 @@ import (
 	"repute/orchestrator/standard"
 	"repute/orchestrator/telemetry"
 	"repute/orchestrator/transaction"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/rundb"
 )
 
@@ -112,7 +112,7 @@ func (w *work) delegate(ctx context.Context, s standard.Step, inputs map[string]
 	}
 	input := s.Input
 	if len(inputs) > 0 {
-		input = journal.JSON(map[string]any{"input": store.OrNull(s.Input), "inputs": inputs})
+		input = journal.JSON(map[string]any{"input": column.OrNull(s.Input), "inputs": inputs})
 	}
 	stored, err := rundb.SubRun(ctx, w.e.db, w.lease, repute.Run{ID: journal.NewID("run"), Task: w.Run.Task,
 		Parent:     w.Run.ID,

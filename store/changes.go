@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
+	"repute/store/column"
 )
 
 // Change is one row of the outbox: something a user of the index can see. Rows of
@@ -127,7 +128,7 @@ func (db *DB) Changes(ctx context.Context, since string, limit int, f ChangeFilt
 			s.undone_xid::text, s.retracts, s.selected
 		from seen s cross join last where s.selected or s.seq = last.seq
 		order by s.xid, s.seq limit $3`, strconv.FormatUint(after.XID, 10), after.Seq, limit, int64(f.ChainID),
-		(*TokenNum)(f.TokenID), f.Kinds, f.Final, window)
+		(*column.TokenNum)(f.TokenID), f.Kinds, f.Final, window)
 	if err != nil {
 		return nil, "", Failed("read changes", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
 	"repute/store/eventdb"
 )
 
@@ -209,7 +210,7 @@ func TestFinalChanges(t *testing.T) {
 	l.fork(from)
 	ok(t, eventdb.Rewind(ctx, db, l.head(), batchOf(1, l.head(), nil)))
 	for _, c := range final(from + 100) {
-		if c.Block > l.head().Number || c.Kind == store.KindRetracted || c.Kind == store.KindRewound {
+		if c.Block > l.head().Number || c.Kind == changedata.KindRetracted || c.Kind == changedata.KindRewound {
 			t.Errorf("%s of block %d is final after a rewind to %d", c.Kind, c.Block, l.head().Number)
 		}
 	}

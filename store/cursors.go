@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"repute/store/column"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,7 @@ type Pass struct {
 }
 
 // Begun returns Since, or the zero time at the start of the pass.
-func (p Pass) Begun() time.Time { return TimeOf(p.Since) }
+func (p Pass) Begun() time.Time { return column.TimeOf(p.Since) }
 
 // RunNext executes the next batch of a maintenance pass in one transaction. It reports whether
 // another batch may follow at once: not before a pause, nor while another process works on the

@@ -77,3 +77,15 @@ func CheckLimit(limit int) error {
 func BadCursor() error {
 	return repute.Invalid("cursor", "not a cursor of this list", "pass the next cursor of the page before, unchanged")
 }
+
+// Cut returns the first limit of the items, which were read with a limit of one more, and the
+// cursor of the next page, empty when there is none. pos returns the position of an item in the
+// list.
+func Cut[T, P any](items []T, limit int, question string, pos func(T) P) ([]T, string, error) {
+	if len(items) <= limit {
+		return items, "", nil
+	}
+	items = items[:limit]
+	next, err := EncodeCursor(question, pos(items[limit-1]))
+	return items, next, err
+}

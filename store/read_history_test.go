@@ -16,6 +16,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/eventdb"
 	"repute/store/historydb"
 )
@@ -104,7 +105,7 @@ func textOf(v *historydb.Value) string {
 // headOf is a text as a history shows it.
 func headOf(s string) string {
 	var partial bool
-	return string(store.Head([]byte(s[:min(len(s), store.MaxListed+1)]), store.MaxListed, &partial))
+	return string(column.Head([]byte(s[:min(len(s), column.MaxListed+1)]), column.MaxListed, &partial))
 }
 
 // historyState is what an agent has by the contracts.
@@ -174,7 +175,7 @@ func TestHistoryFilters(t *testing.T) {
 					t.Errorf("%v: %s", kinds, c.Kind)
 				}
 			}
-			mine := first[store.KeyOf(id)]
+			mine := first[column.KeyOf(id)]
 			if mine.More != (len(all) > 3) || !reflect.DeepEqual(mine.Items, all[:min(3, len(all))]) {
 				t.Errorf("%v: agent %s begins with %+v, among others %+v", kinds, id.Short(), all[:min(3, len(all))], mine)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/eventdb"
 	"repute/store/query"
 	"repute/store/statsdb"
@@ -312,7 +313,7 @@ func TestTags(t *testing.T) {
 			for _, tag := range page.Items {
 				u := want[string(tag.Bytes)]
 				if u == nil || tag.Ratings != u.ratings || tag.Agents != int64(len(u.agents)) || tag.Raters != int64(len(u.raters)) ||
-					tag.Scored != u.scored || tag.Ratings > last || tag.Hash != store.Keccak(string(tag.Bytes)) {
+					tag.Scored != u.scored || tag.Ratings > last || tag.Hash != column.Keccak(string(tag.Bytes)) {
 					t.Errorf("%q: %+v, want %+v", tag.Bytes, tag, u)
 				}
 				last = tag.Ratings

@@ -20,6 +20,7 @@ import (
 	"repute/orchestrator/transaction"
 	"repute/store"
 	"repute/store/agentdb"
+	"repute/store/column"
 )
 
 // Handler judges a result. The error is final unless it is repute.ErrUnavailable.
@@ -110,7 +111,7 @@ func (s *Answers) Take(ctx context.Context, e repute.Record) error {
 		uri = ""
 	}
 	added, err := s.add(ctx, &a, agentdb.AskedReceived, 0, map[string]any{"about": about.String(),
-		"uri": store.CleanText(uri), "transaction": e.Log.TxHash})
+		"uri": column.CleanText(uri), "transaction": e.Log.TxHash})
 	if added {
 		s.o.Log.InfoContext(ctx, "request to validate", "request", a.Request, "about", about)
 	}

@@ -24,6 +24,7 @@ import (
 	"repute/orchestrator/transaction"
 	"repute/store"
 	"repute/store/agentdb"
+	"repute/store/column"
 )
 
 // Sender sends a transaction exactly once per intent. repute.ErrInvalid and repute.ErrConflict are final.
@@ -158,7 +159,7 @@ func (r *Requests) Take(ctx context.Context, e repute.Record) error {
 	}
 	r.o.Log.InfoContext(ctx, "validation answered", "request", a.RequestHash, "validator", a.Validator, "response", a.Response)
 	return r.add(ctx, &v, agentdb.ValidationAnswered, map[string]any{"validator": a.Validator, "response": a.Response,
-		"tag": fmt.Sprintf("%.100s", store.CleanText(a.Tag)), "answer": e.Log.TxHash})
+		"tag": fmt.Sprintf("%.100s", column.CleanText(a.Tag)), "answer": e.Log.TxHash})
 }
 
 // judge compares the validator's score with the policy.

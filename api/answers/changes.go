@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/changedata"
 )
 
 // ChangesQuery are the parameters of the change feed.
@@ -55,8 +56,8 @@ func parseChangeKinds(s string) (kinds []string, err error) {
 	}
 	for kind := range strings.SplitSeq(s, ",") {
 		kind = strings.TrimSpace(kind)
-		if !slices.Contains(store.ChangeKinds(), kind) {
-			return nil, repute.Invalid("kinds", "not a kind of change", "of "+strings.Join(store.ChangeKinds(), ", "))
+		if !slices.Contains(changedata.Kinds(), kind) {
+			return nil, repute.Invalid("kinds", "not a kind of change", "of "+strings.Join(changedata.Kinds(), ", "))
 		}
 		kinds = append(kinds, kind)
 	}

@@ -13,6 +13,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/internal/httprule"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/manifestdb"
 )
 
@@ -48,7 +49,7 @@ func (q *ManifestsQuery) Filter() (f manifestdb.Filter, err error) {
 	if f.Priced, err = q.Priced.Optional("priced"); err != nil {
 		return f, err
 	}
-	if len(f.Prefix) > store.LongestHost || len(f.Network) > store.LongestHost {
+	if len(f.Prefix) > column.LongestHost || len(f.Network) > column.LongestHost {
 		return f, repute.Invalid("domain", "too long", "a domain and a network of up to 253 bytes")
 	}
 	f.Limit, err = httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)

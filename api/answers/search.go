@@ -12,7 +12,7 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/query"
 	"repute/store/searchdb"
 	"repute/store/searchtext"
@@ -140,8 +140,8 @@ func parseHost(s string) (string, error) {
 	if s == "" {
 		return "", nil
 	}
-	host, rest := searchtext.PlaceOf(searchtext.Folded(s, 4*store.LongestHost))
-	if host == "" || rest != "" || !utf8.ValidString(s) || len(s) > store.LongestHost || strings.ContainsAny(host, "/?#@") || common.IsHexAddress(host) {
+	host, rest := searchtext.PlaceOf(searchtext.Folded(s, 4*column.LongestHost))
+	if host == "" || rest != "" || !utf8.ValidString(s) || len(s) > column.LongestHost || strings.ContainsAny(host, "/?#@") || common.IsHexAddress(host) {
 		return "", repute.Invalid("host", "not a host", "a name or an IP address without scheme and path, e.g. shop.example")
 	}
 	return host, nil

@@ -19,8 +19,8 @@ import (
 	"repute/internal/httpapi"
 	"repute/internal/httprule"
 	"repute/internal/strictjson"
-	"repute/store"
 	"repute/store/batchdb"
+	"repute/store/column"
 	"repute/store/manifestdb"
 )
 
@@ -131,7 +131,7 @@ func (i *AgentItem) parse() (out batchdb.Item) {
 // parseDomain returns a host as it is stored.
 func parseDomain(s string) (string, error) {
 	domain := httprule.Host(s)
-	if domain == "" || len(domain) > store.LongestHost || !utf8.ValidString(domain) ||
+	if domain == "" || len(domain) > column.LongestHost || !utf8.ValidString(domain) ||
 		strings.ContainsFunc(domain, func(r rune) bool {
 			return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("/:@?#", r)
 		}) {

@@ -19,6 +19,7 @@ import (
 
 	"repute/intent"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/manifestdb"
 )
 
@@ -75,7 +76,7 @@ func (x *Finder) Loaded() bool { return x.loaded.Load() }
 // Find returns the offers of a filter, the best matches of its text first, and at most mostMatches of a text. Without
 // a text it lists the intents of manifests.
 func (x *Finder) Find(ctx context.Context, f manifestdb.IntentFilter) (manifestdb.FoundIntents, error) {
-	if strings.TrimSpace(store.CleanText(f.Text)) == "" || !x.Loaded() {
+	if strings.TrimSpace(column.CleanText(f.Text)) == "" || !x.Loaded() {
 		return manifestdb.Intents(ctx, x.db, f)
 	}
 	found, err := x.meaning(ctx, f)

@@ -16,6 +16,8 @@ import (
 	"repute"
 	"repute/intent"
 	"repute/store"
+	"repute/store/changedata"
+	"repute/store/column"
 	"repute/store/manifestdb"
 )
 
@@ -195,7 +197,7 @@ func (x *Finder) readDocuments(ctx context.Context, at *progress) (err error) {
 func (x *Finder) followDocuments(ctx context.Context, at *progress) error {
 	for {
 		changes, next, err := x.db.Changes(ctx, at.change, mostChanges, store.ChangeFilter{Kinds: []string{
-			store.KindDocument, store.KindURI, store.KindRegistered, store.KindRepaired}})
+			changedata.KindDocument, changedata.KindURI, changedata.KindRegistered, changedata.KindRepaired}})
 		if errors.Is(err, repute.ErrGone) {
 			at.complete, at.documents = false, common.Hash{}
 			return nil
@@ -203,13 +205,13 @@ func (x *Finder) followDocuments(ctx context.Context, at *progress) error {
 		if err != nil || next == at.change {
 			return err
 		}
-		named := map[store.AgentKey]bool{}
+		named := map[column.AgentKey]bool{}
 		var ids []repute.AgentID
 		for _, c := range changes {
-			if c.TokenID == nil || named[store.AgentKey{Chain: c.ChainID, Token: *c.TokenID}] {
+			if c.TokenID == nil || named[column.AgentKey{Chain: c.ChainID, Token: *c.TokenID}] {
 				continue
 			}
-			named[store.AgentKey{Chain: c.ChainID, Token: *c.TokenID}] = true
+			named[column.AgentKey{Chain: c.ChainID, Token: *c.TokenID}] = true
 			ids = append(ids, repute.AgentID{ChainID: c.ChainID, TokenID: *c.TokenID})
 		}
 		documents, err := manifestdb.OffersOf(ctx, x.db, ids)

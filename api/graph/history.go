@@ -8,7 +8,7 @@ import (
 	"repute/api/answers"
 	"repute/api/wire"
 	"repute/api/wire/stats"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/historydb"
 )
 
@@ -105,30 +105,30 @@ func (n *agentNode) Series(ctx context.Context, args seriesArgs) (*stats.SeriesA
 
 // overTime are the histories and series of a cohort, each read once for all of its agents.
 type overTime struct {
-	histories memo[map[store.AgentKey]historydb.FirstChanges]
-	series    memo[map[store.AgentKey]historydb.Series]
+	histories memo[map[column.AgentKey]historydb.FirstChanges]
+	series    memo[map[column.AgentKey]historydb.Series]
 }
 
 // historyOf gives an agent's first changes and whether there are more.
 func (c *cohort) historyOf(ctx context.Context, id repute.AgentID, f historydb.Filter) (historydb.FirstChanges, error) {
 	key := fmt.Sprint(f.Kinds, f.OldestFirst, f.Limit)
-	all, err := c.histories.get(key, func() (map[store.AgentKey]historydb.FirstChanges, error) {
+	all, err := c.histories.get(key, func() (map[column.AgentKey]historydb.FirstChanges, error) {
 		if err := charge(ctx, readCost+f.Limit*len(c.ids)); err != nil {
 			return nil, err
 		}
 		return historydb.HistoryByAgents(ctx, c.index.DB, c.ids, f)
 	})
-	return all[store.KeyOf(id)], err
+	return all[column.KeyOf(id)], err
 }
 
 // seriesOf gives an agent's series.
 func (c *cohort) seriesOf(ctx context.Context, id repute.AgentID, key string,
 	f historydb.SeriesFilter) (historydb.Series, error) {
-	all, err := c.series.get(key, func() (map[store.AgentKey]historydb.Series, error) {
+	all, err := c.series.get(key, func() (map[column.AgentKey]historydb.Series, error) {
 		if err := charge(ctx, readCost+f.Most()*len(c.ids)); err != nil {
 			return nil, err
 		}
 		return historydb.SeriesByAgents(ctx, c.index.DB, c.ids, f)
 	})
-	return all[store.KeyOf(id)], err
+	return all[column.KeyOf(id)], err
 }

@@ -19,6 +19,7 @@ import (
 	"repute/api/wire/push"
 	"repute/internal/httpapi"
 	"repute/store"
+	"repute/store/changedata"
 )
 
 // subscriptionCost is what a subscription costs, besides what each of its events may cost.
@@ -112,16 +113,16 @@ func (s *subscriptionResolver) Reputation(ctx context.Context, args struct {
 	Since, Finality *string
 }) (<-chan *push.ScoreEvent, error) {
 	f, err := s.begin(ctx, &changesFilter{Agent: &args.ID, Since: args.Since, Finality: args.Finality,
-		Kinds: &[]string{store.KindScore}})
+		Kinds: &[]string{changedata.KindScore}})
 	if err != nil {
 		return nil, err
 	}
-	mode := store.ProvisionalScore
+	mode := changedata.Provisional
 	if f.filter.Final {
-		mode = store.FinalScore
+		mode = changedata.Final
 	}
 	return follow(ctx, s, f, func(c *store.Change) (*push.ScoreEvent, error) {
-		score, err := store.ScoreChangeOf(c)
+		score, err := changedata.ScoreOf(c)
 		if err != nil || score == nil || score.Mode != mode {
 			return nil, err
 		}

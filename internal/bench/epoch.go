@@ -19,6 +19,7 @@ import (
 	"repute/internal/pg"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // TrustEpoch is what epochs of the product took on one chain: from the moment that the epoch's last block is final
@@ -136,7 +137,7 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 		`insert into trust_roots (chain_id, set_name, address, weight, reason)
 			select @chain, 'default', owner, 1000000, 'bench' from agents where token_id % 100 = 0`,
 	}
-	starred, empty := store.Keccak("starred"), store.Keccak("")
+	starred, empty := column.Keccak("starred"), column.Keccak("")
 	args := pgx.NamedArgs{"chain": int64(crowdChain), "last": x.last, "ratings": int64(x.ratings), "large": int64(x.large),
 		"starred": starred[:], "empty": empty[:]}
 	indexes, err := x.dropIndexes(ctx)

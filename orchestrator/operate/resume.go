@@ -11,7 +11,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/transaction"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/walletdb"
 )
 
@@ -297,7 +297,7 @@ func (o *Operator) shown(row *walletdb.Act) (Act, error) {
 	for _, part := range []struct {
 		text json.RawMessage
 		into any
-	}{{row.Transactions, &steps}, {row.Decision, &d}, {store.OrNull(row.Result), &result}} {
+	}{{row.Transactions, &steps}, {row.Decision, &d}, {column.OrNull(row.Result), &result}} {
 		if err := json.Unmarshal(part.text, part.into); err != nil {
 			return act, fmt.Errorf("stored act %s: %w", row.ID, err)
 		}

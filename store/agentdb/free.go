@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
+	"repute/store/column"
 )
 
 // freeOutcome is the outcome of entries that count free requests.
@@ -23,7 +24,7 @@ type Free struct {
 // TakeFree counts a free request unless so many are counted, and reports whether it did. Processes
 // count together.
 func TakeFree(ctx context.Context, db *store.DB, f Free, limit int) (taken bool, err error) {
-	detail, err := json.Marshal(map[string]string{"client": store.CleanText(f.Client)})
+	detail, err := json.Marshal(map[string]string{"client": column.CleanText(f.Client)})
 	if err != nil {
 		return false, fmt.Errorf("count free requests: %w", err)
 	}
@@ -35,7 +36,7 @@ func TakeFree(ctx context.Context, db *store.DB, f Free, limit int) (taken bool,
 		var n int
 		if err := tx.QueryRow(ctx, `select count(*) from agent_receipts where at >= $1 and agent = $2 and kind = 'decision'
 			and outcome = 'free' and capability = $3 and detail->>'client' = $4`, f.Since, f.Agent, f.Capability,
-			store.CleanText(f.Client)).Scan(&n); err != nil {
+			column.CleanText(f.Client)).Scan(&n); err != nil {
 			return err
 		}
 		if taken = n < limit; !taken {

@@ -16,6 +16,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Kind is what an entry of the log is about.
@@ -106,9 +107,9 @@ func entryColumns(entries []Entry) []any {
 		if e.Amount != nil {
 			amount = e.Amount.String()
 		}
-		for column, value := range map[int]string{0: string(e.Kind), 1: e.Agent, 2: store.CleanText(e.RequestID), 3: e.Capability,
-			7: store.CleanText(e.Outcome), 8: string(cmp.Or(e.Settlement, NoSettlement)), 9: amount,
-			11: store.CleanText(e.Currency), 15: cmp.Or(string(e.Detail), "{}")} {
+		for column, value := range map[int]string{0: string(e.Kind), 1: e.Agent, 2: column.CleanText(e.RequestID), 3: e.Capability,
+			7: column.CleanText(e.Outcome), 8: string(cmp.Or(e.Settlement, NoSettlement)), 9: amount,
+			11: column.CleanText(e.Currency), 15: cmp.Or(string(e.Detail), "{}")} {
 			text[column] = append(text[column], value)
 		}
 		for column, value := range map[int][]byte{4: bytesOf(e.Client[:]), 5: bytesOf(e.TaskHash[:]),

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
+	"repute/store/column"
 )
 
 // MemoryBlock is a labeled text that an agent remembers.
@@ -18,7 +19,7 @@ type MemoryBlock struct {
 func Memory(ctx context.Context, db *store.DB, agent, session string) ([]MemoryBlock, error) {
 	rows, err := db.Pool().Query(ctx,
 		`select session, label, value from agent_memory where agent = $1 and session = $2 order by label`,
-		store.CleanText(agent), store.CleanText(session))
+		column.CleanText(agent), column.CleanText(session))
 	if err != nil {
 		return nil, store.Failed("read memory", err)
 	}
@@ -31,20 +32,20 @@ func PutMemory(ctx context.Context, db *store.DB, agent string, b MemoryBlock) e
 	_, err := db.Pool().Exec(ctx, `
 		insert into agent_memory (agent, session, label, value) values ($1, $2, $3, $4)
 		on conflict (agent, session, label) do update set value = excluded.value, changed_at = now()`,
-		store.CleanText(agent), store.CleanText(b.Session), store.CleanText(b.Label), store.CleanText(b.Text))
+		column.CleanText(agent), column.CleanText(b.Session), column.CleanText(b.Label), column.CleanText(b.Text))
 	return store.Failed("store memory", err)
 }
 
 // SearchMemory returns the blocks of an agent that have a word of a query, the best first, of the sessions whose id
 // begins with scope.
 func SearchMemory(ctx context.Context, db *store.DB, agent, scope, query string, most int) ([]MemoryBlock, error) {
-	words := strings.Join(strings.FieldsFunc(store.CleanText(query),
+	words := strings.Join(strings.FieldsFunc(column.CleanText(query),
 		func(r rune) bool { return strings.ContainsRune(` "'-`, r) }), " or ")
 	rows, err := db.Pool().Query(ctx, `
 		select session, label, value from agent_memory
 		where agent = $1 and starts_with(session, $4) and to_tsvector('simple', label || ' ' || value) @@ websearch_to_tsquery('simple', $2)
 		order by ts_rank(to_tsvector('simple', label || ' ' || value), websearch_to_tsquery('simple', $2)) desc, changed_at desc,
-			session, label limit $3`, store.CleanText(agent), words, most, store.CleanText(scope))
+			session, label limit $3`, column.CleanText(agent), words, most, column.CleanText(scope))
 	if err != nil {
 		return nil, store.Failed("search memory", err)
 	}

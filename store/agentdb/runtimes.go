@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
+	"repute/store/column"
 )
 
 // Runtime is an agent whose log is in the database, as its log tells.
@@ -42,7 +43,7 @@ func Runtimes(ctx context.Context, db *store.DB, most int) ([]Runtime, error) {
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Runtime, err error) {
 		var since *time.Time
 		err = row.Scan(&r.Agent, &r.Seen, &r.Mode, &since, &r.Policy)
-		r.Seen, r.Since = r.Seen.UTC(), store.TimeOf(since)
+		r.Seen, r.Since = r.Seen.UTC(), column.TimeOf(since)
 		return r, err
 	})
 	return list, store.Failed("list runtimes", err)

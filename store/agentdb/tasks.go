@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // PaymentOfTask returns the payment of an execution that a client's protocol named as a task, and the
@@ -17,7 +18,7 @@ func PaymentOfTask(ctx context.Context, db *store.DB, agent, task string) (p Pay
 		select at, number, kind, agent, request_id, capability, client, task_hash, result_hash, outcome, settlement,
 			amount::text, decimals, currency, tx_hash, client_signature, agent_signature, detail
 		from agent_receipts where agent = $1 and kind = 'execution' and detail->>'task' = $2
-		order by at desc, number desc limit 1`, agent, store.CleanText(task))
+		order by at desc, number desc limit 1`, agent, column.CleanText(task))
 	if err == nil {
 		e, err = pgx.CollectExactlyOneRow(rows, scanEntry)
 	}

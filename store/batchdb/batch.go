@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/manifestdb"
 	"repute/store/query"
 )
@@ -173,7 +174,7 @@ func (b *Batch) read(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) error
 		return err
 	}
 	b.Reputations, err = query.ReadReputations(ctx, tx, slices.DeleteFunc(ids, func(id repute.AgentID) bool {
-		_, known := counts[store.KeyOf(id)]
+		_, known := counts[column.KeyOf(id)]
 		return !known
 	}), query.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
 	if err != nil {
@@ -184,7 +185,7 @@ func (b *Batch) read(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) error
 		views[a.ChainID] = a
 	}
 	for id, r := range b.Reputations {
-		r.Counts, r.AsOf = counts[store.KeyOf(id)], views[id.ChainID]
+		r.Counts, r.AsOf = counts[column.KeyOf(id)], views[id.ChainID]
 		b.Reputations[id] = r
 	}
 	for i := range b.Found {
@@ -199,8 +200,8 @@ func (b *Batch) read(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) error
 }
 
 // countsOf returns the totals of agents. Agents that are not indexed are absent.
-func countsOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) (map[store.AgentKey]repute.AgentCounts, error) {
-	chains, tokens := store.KeyColumns(ids)
+func countsOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) (map[column.AgentKey]repute.AgentCounts, error) {
+	chains, tokens := column.KeyColumns(ids)
 	rows, err := tx.Query(ctx, `
 		select a.chain_id, a.token_id, a.feedback, a.revoked, a.clients, a.responses, a.validations
 		from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
@@ -208,10 +209,10 @@ func countsOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) (map[store.A
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[store.AgentKey]repute.AgentCounts, len(ids))
-	var k store.AgentKey
+	out := make(map[column.AgentKey]repute.AgentCounts, len(ids))
+	var k column.AgentKey
 	var c repute.AgentCounts
-	_, err = pgx.ForEachRow(rows, []any{&k.Chain, (*store.TokenNum)(&k.Token), &c.Feedback, &c.Revoked, &c.Clients,
+	_, err = pgx.ForEachRow(rows, []any{&k.Chain, (*column.TokenNum)(&k.Token), &c.Feedback, &c.Revoked, &c.Clients,
 		&c.Responses, &c.Validations}, func() error {
 		out[k] = c
 		return nil

@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/manifestdb"
 	"repute/store/query"
 )
@@ -84,7 +85,7 @@ func (b *Batch) compared(ctx context.Context, tx pgx.Tx, shared []string) ([]Com
 	}
 	out := make([]Compared, len(ids))
 	for i, id := range ids {
-		out[i] = Compared{Agent: *agents[store.KeyOf(id)], Reputation: b.Reputations[id]}
+		out[i] = Compared{Agent: *agents[column.KeyOf(id)], Reputation: b.Reputations[id]}
 		if m, found := manifests[id]; found {
 			out[i].Manifest, out[i].Prices = &m, prices[m.Domain]
 		}

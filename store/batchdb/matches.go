@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
-	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/manifestdb"
 )
 
@@ -53,14 +53,14 @@ func agentsOfAddresses(ctx context.Context, tx pgx.Tx, items []Item,
 			(select chain_id, token_id from agents
 				where chain_id = c.chain_id and owner = k.address order by token_id limit $3)) x
 		join agents a on (a.chain_id, a.token_id) = (x.chain_id, x.token_id)
-		order by k.address, a.chain_id, a.token_id`, chaindb.ChainIDs(chains), store.AddressColumn(list), MaxMatches+1)
+		order by k.address, a.chain_id, a.token_id`, chaindb.ChainIDs(chains), column.AddressColumn(list), MaxMatches+1)
 	if err != nil {
 		return nil, err
 	}
 	var address []byte
 	var id repute.AgentID
 	var isWallet, isOwner, isClaimed bool
-	_, err = pgx.ForEachRow(rows, []any{&address, &id.ChainID, (*store.TokenNum)(&id.TokenID), &isWallet, &isOwner,
+	_, err = pgx.ForEachRow(rows, []any{&address, &id.ChainID, (*column.TokenNum)(&id.TokenID), &isWallet, &isOwner,
 		&isClaimed}, func() error {
 		id.Registry = registries[id.ChainID]
 		m := Match{Agent: id}

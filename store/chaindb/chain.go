@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/hourdb"
 )
 
@@ -345,7 +346,7 @@ func SetHead(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, h
 		_, err = tx.Exec(ctx, `
 			update chains set head_block = $2, head_seen_at = $3, safe_block = coalesce(nullif($4::bigint, 0), safe_block),
 				finalized_block = greatest(finalized_block, $5)
-			where chain_id = $1`, chainID, h.Head, store.MaybeTime(h.SeenAt), h.Safe, h.Finalized)
+			where chain_id = $1`, chainID, h.Head, column.MaybeTime(h.SeenAt), h.Safe, h.Finalized)
 		if err != nil || h.Finalized <= c.Finalized {
 			return err
 		}
@@ -367,7 +368,7 @@ func SetError(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, 
 			return err
 		}
 		tag, err := tx.Exec(ctx, `update chains set last_error = $2, halted = $3 where chain_id = $1`, chainID,
-			store.PlainText(msg, 2000), halted)
+			column.PlainText(msg, 2000), halted)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = repute.ErrNotFound
 		}

@@ -16,6 +16,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // headStale is the age after which the stored head says nothing about the lag.
@@ -178,7 +179,7 @@ func scanChain(row pgx.CollectableRow) (*ChainView, error) {
 	}
 	c.Gateways, c.Treasuries = scanWatched(gateways, gatewaysFrom), scanWatched(treasuries, treasuriesFrom)
 	c.cursorHash = common.BytesToHash(hash)
-	c.cursorTime, c.headSeen, c.oldestTime = store.TimeOf(cursorTime), store.TimeOf(headSeen), store.TimeOf(oldest)
+	c.cursorTime, c.headSeen, c.oldestTime = column.TimeOf(cursorTime), column.TimeOf(headSeen), column.TimeOf(oldest)
 	for i := range from {
 		c.Ranges = append(c.Ranges, repute.BlockRange{From: uint64(from[i]), To: uint64(to[i])})
 	}
@@ -285,9 +286,9 @@ func ReadHeader(ctx context.Context, tx pgx.Tx, chain uint64, n int64) (repute.B
 		return b, time.Time{}, nil
 	}
 	if err == nil && number == n {
-		b.Hash, b.Parent, b.Time = common.BytesToHash(hash), common.BytesToHash(parent), store.TimeOf(at)
+		b.Hash, b.Parent, b.Time = common.BytesToHash(hash), common.BytesToHash(parent), column.TimeOf(at)
 	}
-	return b, store.TimeOf(at), err
+	return b, column.TimeOf(at), err
 }
 
 // Stalled is the prefix of last_error while the head of a chain advances and nothing is stored.
@@ -453,7 +454,7 @@ func readSubject(ctx context.Context, tx pgx.Tx, id repute.AgentID) (chain *Chai
 		return err
 	})
 	b.Queue("select max(registered_block) from agents where chain_id = $1 and token_id = $2", id.ChainID,
-		store.TokenNum(id.TokenID)).QueryRow(func(row pgx.Row) error { return row.Scan(&since) })
+		column.TokenNum(id.TokenID)).QueryRow(func(row pgx.Row) error { return row.Scan(&since) })
 	b.Queue("set local plan_cache_mode = auto")
 	err = tx.SendBatch(ctx, &b).Close()
 	return chain, since, err
@@ -477,5 +478,5 @@ func (s Subject) missing(since *int64) error {
 // Key returns the parameters $1 to $3 of statements about one agent at one block: chain, token and
 // block.
 func (s Subject) Key() []any {
-	return []any{s.ID.ChainID, store.TokenNum(s.ID.TokenID), s.Block}
+	return []any{s.ID.ChainID, column.TokenNum(s.ID.TokenID), s.Block}
 }

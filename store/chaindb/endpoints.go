@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // endpointsShown is the age up to which a row is read. A process writes its rows every few seconds,
@@ -62,8 +63,8 @@ func saveEndpoint(ctx context.Context, tx pgx.Tx, chainID uint64, e repute.Endpo
 			head = excluded.head, last_error = excluded.last_error, last_ok_at = excluded.last_ok_at,
 			updated_at = excluded.updated_at`,
 		chainID, e.Name, e.Owner, e.Kind, string(e.State), float64(e.Latency)/float64(time.Millisecond), e.ErrorRate,
-		e.Requests, e.Failures, e.RateLimit, e.Concurrency, e.Head, store.PlainText(e.LastError, maxEndpointError),
-		store.MaybeTime(e.LastOKAt))
+		e.Requests, e.Failures, e.RateLimit, e.Concurrency, e.Head, column.PlainText(e.LastError, maxEndpointError),
+		column.MaybeTime(e.LastOKAt))
 	return err
 }
 
@@ -92,6 +93,6 @@ func scanEndpoint(row pgx.CollectableRow) (repute.Endpoint, error) {
 		&e.RateLimit, &e.Concurrency, &e.Head, &e.LastError, &ok, &e.UpdatedAt)
 	e.State = repute.EndpointState(state)
 	e.Latency = time.Duration(latency * float64(time.Millisecond))
-	e.LastOKAt, e.UpdatedAt = store.TimeOf(ok), e.UpdatedAt.UTC()
+	e.LastOKAt, e.UpdatedAt = column.TimeOf(ok), e.UpdatedAt.UTC()
 	return e, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 )
 
 // The fold turns records, in order, into changed rows. It is pure: what it needs
@@ -59,8 +59,8 @@ func SameLog(a, b *types.Log) bool {
 func BlockArrays(blocks []repute.Block) (numbers []uint64, hashes, parents [][]byte, times []*time.Time) {
 	for i := range blocks {
 		numbers = append(numbers, blocks[i].Number)
-		hashes, parents = append(hashes, store.HashBytes(blocks[i].Hash)), append(parents, store.HashBytes(blocks[i].Parent))
-		times = append(times, store.MaybeTime(blocks[i].Time))
+		hashes, parents = append(hashes, column.HashBytes(blocks[i].Hash)), append(parents, column.HashBytes(blocks[i].Parent))
+		times = append(times, column.MaybeTime(blocks[i].Time))
 	}
 	return numbers, hashes, parents, times
 }

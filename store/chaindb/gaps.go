@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Gap is a stored gap with its key among the gaps of its kind.
@@ -65,8 +66,8 @@ func openGap(ctx context.Context, tx pgx.Tx, chainID uint64, g Gap, widen bool) 
 		set from_block = case when $10 then least(g.from_block, excluded.from_block) else excluded.from_block end,
 			to_block = case when $10 then greatest(g.to_block, excluded.to_block) else excluded.to_block end,
 			reason = excluded.reason`,
-		chainID, g.Kind, store.PlainText(g.Subject, maxSubject), maybeToken(g.Agent), maybeClient(g.Client),
-		g.Blocks.From, max(g.Blocks.From, g.Blocks.To), store.PlainText(g.Reason, MaxReason), maxOpen, widen)
+		chainID, g.Kind, column.PlainText(g.Subject, maxSubject), maybeToken(g.Agent), maybeClient(g.Client),
+		g.Blocks.From, max(g.Blocks.From, g.Blocks.To), column.PlainText(g.Reason, MaxReason), maxOpen, widen)
 	return err == nil && tag.RowsAffected() > 0, err
 }
 
@@ -98,7 +99,7 @@ func maybeToken(id *repute.TokenID) any {
 	if id == nil {
 		return nil
 	}
-	return store.TokenNum(*id)
+	return column.TokenNum(*id)
 }
 
 // maybeClient returns an address as a parameter, null for nil.
@@ -128,7 +129,7 @@ func changeGap(ctx context.Context, db *store.DB, chainID uint64, l store.Lease,
 		if err := store.HoldLease(ctx, tx, l); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, sql, append([]any{chainID, g.Kind, store.PlainText(g.Subject, maxSubject)}, args...)...)
+		_, err := tx.Exec(ctx, sql, append([]any{chainID, g.Kind, column.PlainText(g.Subject, maxSubject)}, args...)...)
 		return err
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -33,7 +34,7 @@ func denialOf(db *store.DB, d repute.Denial) (repute.Denial, error) {
 		}
 		d.Value = hex.EncodeToString(hash)
 	case repute.DenyHost:
-		if value == "" || len(value) > store.LongestHost || strings.ContainsFunc(value, notOfHost) {
+		if value == "" || len(value) > column.LongestHost || strings.ContainsFunc(value, notOfHost) {
 			return d, repute.Invalid("host", fmt.Sprintf("%.80q is no host", value),
 				"a name without scheme, port and path, e.g. example.com")
 		}
@@ -66,7 +67,7 @@ func Deny(ctx context.Context, db *store.DB, d repute.Denial, drop bool) error {
 	if err != nil {
 		return err
 	}
-	if d.Reason = store.CleanText(strings.TrimSpace(d.Reason)); d.Reason == "" || len(d.Reason) > 500 {
+	if d.Reason = column.CleanText(strings.TrimSpace(d.Reason)); d.Reason == "" || len(d.Reason) > 500 {
 		return repute.Invalid("reason", "is empty or longer than 500 bytes", "a sentence that callers may read")
 	}
 	return db.InTx(ctx, pgx.TxOptions{}, "deny", func(tx pgx.Tx) error {
@@ -130,13 +131,13 @@ const concerned = `
 func concernedArgs(d repute.Denial) []any {
 	var hash string
 	var chain int64
-	var token store.TokenNum
+	var token column.TokenNum
 	switch d.Kind {
 	case repute.DenySHA256, repute.DenyCID:
 		hash = d.Value
 	case repute.DenyAgent:
 		if id, err := repute.ParseAgentRef(d.Value); err == nil { // as it was stored
-			chain, token = int64(id.ChainID), store.TokenNum(id.TokenID)
+			chain, token = int64(id.ChainID), column.TokenNum(id.TokenID)
 		}
 	case repute.DenyHost:
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
+	"repute/store/column"
 	"repute/store/trustmark"
 )
 
@@ -39,7 +40,7 @@ func (n *visibleChanges) add(id int64, before, after shown) error {
 		if err != nil {
 			return err
 		}
-		n.documents, n.data = append(n.documents, id), append(n.data, string(store.EscapeNUL(b)))
+		n.documents, n.data = append(n.documents, id), append(n.data, string(column.EscapeNUL(b)))
 	}
 	if !same || before.proofState != after.proofState {
 		n.proofs = append(n.proofs, id)
@@ -247,6 +248,6 @@ func addSomeChanges(ctx context.Context, tx pgx.Tx, uri int64, limit int) error 
 			state = case when l.full_step then n.state || jsonb_build_object('chain', l.chain_id, 'token', l.token_id) else '{}' end,
 			due = case when l.full_step then now() when (n.state->>'again')::boolean then coalesce(n.begun, now()) + $4::interval end
 		from place p left join last l on true
-		where n.job = 'shared document' and n.chain_id = 0 and n.part = $1`, uri, limit, string(store.EscapeNUL(data)), sharedChangesPause)
+		where n.job = 'shared document' and n.chain_id = 0 and n.part = $1`, uri, limit, string(column.EscapeNUL(data)), sharedChangesPause)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 )
 
 // saveClaims stores the payments that the files of the batch claim.
@@ -45,9 +45,9 @@ func queueClaim(b *pgx.Batch, uris []int64, files []FileParse) {
 		return
 	}
 	f := files[i].Feedback
-	var token *store.TokenNum
+	var token *column.TokenNum
 	if f.TokenID != nil {
-		token = (*store.TokenNum)(f.TokenID)
+		token = (*column.TokenNum)(f.TokenID)
 	}
 	payer, payee := claimedAddress(f.Payment.From), claimedAddress(f.Payment.To)
 	b.Queue(`

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Interned holds the ids of the tags and URIs of a batch.
@@ -56,14 +57,14 @@ func Intern(ctx context.Context, db *store.DB, records []repute.Record) (Interne
 		ids.collect(records[i].Event)
 	}
 	dict := store.Kept(db, newDictionary)
-	err := dict.resolve(ctx, db, dict.tags, ids.Tags, store.Keccak, findTags, insertTags)
+	err := dict.resolve(ctx, db, dict.tags, ids.Tags, column.Keccak, findTags, insertTags)
 	if err != nil {
 		return Interned{}, store.Failed("intern tags", err)
 	}
 	dict.expire(time.Now())
 	// A second lookup finds the URIs that were scheduled, whether or not they still are.
 	find := findAgentURIs
-	err = dict.resolve(ctx, db, dict.agents, ids.agents, store.SHA256,
+	err = dict.resolve(ctx, db, dict.agents, ids.agents, column.SHA256,
 		func(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {
 			return find(ctx, db, words)
 		},
@@ -75,7 +76,7 @@ func Intern(ctx context.Context, db *store.DB, records []repute.Record) (Interne
 		return Interned{}, store.Failed("intern uris of agents", err)
 	}
 	maps.DeleteFunc(ids.URIs, func(uri string, _ int64) bool { _, ok := ids.agents[uri]; return ok })
-	err = dict.resolve(ctx, db, dict.uris, ids.URIs, store.SHA256, findURIs, insertURIs)
+	err = dict.resolve(ctx, db, dict.uris, ids.URIs, column.SHA256, findURIs, insertURIs)
 	maps.Copy(ids.URIs, ids.agents)
 	return ids, store.Failed("intern uris", err)
 }
@@ -262,7 +263,7 @@ func classifyAll(db *store.DB, words []word) (kinds, hosts []string) {
 	kinds, hosts = make([]string, len(words)), make([]string, len(words))
 	for i, w := range words {
 		kinds[i], hosts[i] = db.Options().Classify(w.value)
-		hosts[i] = store.PlainText(hosts[i], store.LongestHost)
+		hosts[i] = column.PlainText(hosts[i], column.LongestHost)
 	}
 	return kinds, hosts
 }

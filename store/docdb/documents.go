@@ -16,6 +16,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/docjson"
 )
 
@@ -216,7 +217,7 @@ func (s saving) saveBodies(ctx context.Context, tx pgx.Tx) error {
 	for _, r := range s.results {
 		if r.sum != nil {
 			sums, bodies, keccaks = append(sums, r.sum), append(bodies, r.Body), append(keccaks, r.keccak)
-			types, seen, versions = append(types, store.CleanText(r.MediaType)), append(seen, r.FetchedAt),
+			types, seen, versions = append(types, column.CleanText(r.MediaType)), append(seen, r.FetchedAt),
 				append(versions, r.ParserVersion)
 			denied = append(denied, r.denied)
 		}
@@ -299,8 +300,8 @@ func queueRead(b *pgx.Batch, results []FetchResult) {
 	sources, etags, modified, servers := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	for i, r := range results {
 		sums[i], cids[i], sources[i] = r.sum, MultihashOf(r.CID), r.Source
-		etags[i], modified[i], servers[i] = store.CleanText(r.ETag), store.CleanText(r.LastModified),
-			store.PlainText(r.ServedBy, store.LongestHost)
+		etags[i], modified[i], servers[i] = column.CleanText(r.ETag), column.CleanText(r.LastModified),
+			column.PlainText(r.ServedBy, column.LongestHost)
 	}
 	b.Queue(`
 		update uris u set sha256 = coalesce(k.sum, u.sha256), source = case when k.source = '' then u.source else k.source
@@ -323,7 +324,7 @@ func queueFailed(b *pgx.Batch, results []FetchResult) {
 	n := len(results)
 	reasons, details, dead := make([]string, n), make([]string, n), make([]bool, n)
 	for i, r := range results {
-		reasons[i], details[i], dead[i] = store.CleanText(r.Reason), store.CleanText(r.Detail), r.Dead
+		reasons[i], details[i], dead[i] = column.CleanText(r.Reason), column.CleanText(r.Detail), r.Dead
 	}
 	b.Queue(`
 		update uris u set reason = k.reason, detail = k.detail, next_due = `+requestedOr("k.due")+`, tried_at = k.at, dead = k.dead, failures = u.failures + 1,
@@ -345,8 +346,8 @@ type outcomes struct {
 // newOutcomes returns these columns of fetch results.
 func newOutcomes(results []FetchResult) (c outcomes) {
 	for _, r := range results {
-		c.ids, c.at, c.due = append(c.ids, r.URIID), append(c.at, r.FetchedAt), append(c.due, store.MaybeTime(r.NextDue))
-		c.claimed = append(c.claimed, store.MaybeTime(r.Claimed))
+		c.ids, c.at, c.due = append(c.ids, r.URIID), append(c.at, r.FetchedAt), append(c.due, column.MaybeTime(r.NextDue))
+		c.claimed = append(c.claimed, column.MaybeTime(r.Claimed))
 	}
 	return c
 }
@@ -356,7 +357,7 @@ func newOutcomes(results []FetchResult) (c outcomes) {
 func (s saving) saveFetches(ctx context.Context, tx pgx.Tx) error {
 	at, reasons := make([]time.Time, len(s.ids)), make([]string, len(s.ids))
 	for i, r := range s.results {
-		at[i], reasons[i] = r.FetchedAt, store.CleanText(r.Reason)
+		at[i], reasons[i] = r.FetchedAt, column.CleanText(r.Reason)
 	}
 	_, err := tx.Exec(ctx, `
 		with new as (

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
+	"repute/store/column"
 )
 
 // Sizes and pause of the pass behind DropBodies.
@@ -45,7 +46,7 @@ func countKept(ctx context.Context, tx pgx.Tx, p *store.Pass, maxBytes int64) er
 				limit $2)
 		select count(*), coalesce(sum(size + `+blockBytes("p", "o.sha256 < b.sha256")+`), 0)::bigint,
 			(select sha256 from portion order by sha256 desc limit 1)
-		from portion p`, store.OrEmpty(p.Place), countMost).Scan(&n, &sum, &p.Place)
+		from portion p`, column.OrEmpty(p.Place), countMost).Scan(&n, &sum, &p.Place)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func dropSome(ctx context.Context, tx pgx.Tx, p *store.Pass) (freed int64, err e
 				d.size)
 		select (select count(*) from portion), (select sha256 from last), (select first_seen from last),
 			coalesce(sum(size), 0)::bigint, coalesce(array_agg(sha256), '{}') from dropped`,
-		p.Begun(), store.OrEmpty(p.Place), dropMost, p.Spare).Scan(&n, &place, &since, &freed, &sums)
+		p.Begun(), column.OrEmpty(p.Place), dropMost, p.Spare).Scan(&n, &place, &since, &freed, &sums)
 	if err != nil {
 		return 0, err
 	}
@@ -122,7 +123,7 @@ func RestoreBodies(ctx context.Context, db *store.DB, limit int) (restored int, 
 			turns as (`+ScheduleHosts("due")+`)
 			select (select count(*) from portion), (select sha256 from portion order by sha256 desc limit 1), (select
 				count(*) from due)`,
-			store.OrEmpty(p.Place), limit).Scan(&n, &p.Place, &restored)
+			column.OrEmpty(p.Place), limit).Scan(&n, &p.Place, &restored)
 		if err == nil && n < limit {
 			*p = store.Pass{Rest: boundsPause}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/docjson"
 	"repute/store/searchtext"
 )
@@ -156,7 +156,7 @@ func queueForget(b *pgx.Batch, body parsedBody) {
 type linkRows struct {
 	sums, registries [][]byte
 	chains           []uint64
-	tokens           []store.TokenNum
+	tokens           []column.TokenNum
 }
 
 // add appends the agents that a body names in a readable way.
@@ -171,7 +171,7 @@ func (l *linkRows) add(body parsedBody) {
 			continue
 		}
 		l.sums, l.registries = append(l.sums, body.sum), append(l.registries, registry.Address.Bytes())
-		l.chains, l.tokens = append(l.chains, registry.ChainID), append(l.tokens, store.TokenNum(*r.TokenID))
+		l.chains, l.tokens = append(l.chains, registry.ChainID), append(l.tokens, column.TokenNum(*r.TokenID))
 	}
 }
 

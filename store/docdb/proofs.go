@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // maxLinked is the most linked agents of one agent in an answer.
@@ -75,7 +76,7 @@ func ProofsOfAgents() string {
 type ProofRow struct {
 	Chain    uint64
 	Registry []byte
-	Token    store.TokenNum
+	Token    column.TokenNum
 	domain   string
 	// gone says that the host answered that there is no such file, and it was not read since.
 	gone bool
@@ -98,8 +99,8 @@ func (p *ProofRow) Into() []any {
 // read, the host answers that it is gone, or the host failed for proofPatience. A host in shared
 // proves no agent.
 func (p *ProofRow) Proof(shared []string) repute.DomainProof {
-	out := repute.DomainProof{Domain: p.domain, URL: string(p.uri), CheckedAt: store.TimeOf(p.tried),
-		NextCheck: store.TimeOf(p.due),
+	out := repute.DomainProof{Domain: p.domain, URL: string(p.uri), CheckedAt: column.TimeOf(p.tried),
+		NextCheck: column.TimeOf(p.due),
 		Reason:    p.reason, Detail: p.detail, Result: repute.DomainUnavailable}
 	copy(out.SHA256[:], p.sum)
 	switch {
@@ -136,13 +137,13 @@ func LinkedAgents(ctx context.Context, db *store.DB, id repute.AgentID) (out []r
 			where (a.chain_id, a.token_id) = ($1, $2) and (b.chain_id, b.token_id) <> (a.chain_id, a.token_id)
 				and `+provenBy("ub.sha256")+`
 				and `+DeniedDocument("u", "a")+` is null and `+DeniedDocument("ub", "b")+` is null
-			order by b.chain_id, b.token_id limit $3`, id.ChainID, store.TokenNum(id.TokenID), maxLinked)
+			order by b.chain_id, b.token_id limit $3`, id.ChainID, column.TokenNum(id.TokenID), maxLinked)
 			if err != nil {
 				return err
 			}
 			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l repute.LinkedAgent, err error) {
 				var registry []byte
-				var token store.TokenNum
+				var token column.TokenNum
 				err = row.Scan(&l.ID.ChainID, &registry, &token, &l.Name, &l.SameFile)
 				l.ID.Registry, l.ID.TokenID = common.BytesToAddress(registry), repute.TokenID(token)
 				return l, err

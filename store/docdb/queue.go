@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Rank is the priority of a URI in the queue, by the use of its document. Lower ranks are
@@ -139,7 +140,7 @@ const ownClaim = `host = $1 and claimed_until is not distinct from $2`
 func ReleaseHost(ctx context.Context, db *store.DB, c HostClaim) error {
 	_, err := db.Pool().Exec(ctx, `
 		update hosts set claimed_until = null, due_at = least(due_at, greatest(now(), rest_until)) where `+ownClaim,
-		c.Host, store.MaybeTime(c.Until))
+		c.Host, column.MaybeTime(c.Until))
 	return store.Failed("return host", err)
 }
 
@@ -148,7 +149,7 @@ func ReleaseHost(ctx context.Context, db *store.DB, c HostClaim) error {
 func FinishHost(ctx context.Context, db *store.DB, c HostClaim) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "finish host", func(tx pgx.Tx) error {
 		// The lock on the row keeps others from adding a due document unseen.
-		tag, err := tx.Exec(ctx, "select from hosts where "+ownClaim+" for update", c.Host, store.MaybeTime(c.Until))
+		tag, err := tx.Exec(ctx, "select from hosts where "+ownClaim+" for update", c.Host, column.MaybeTime(c.Until))
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
@@ -186,7 +187,7 @@ func BackOffHost(ctx context.Context, db *store.DB, c HostClaim, rest, shortest,
 		update hosts set failures = failures + 1,
 			due_at = now() + greatest($3::interval, case when arrived then least(p.silence, $6::interval) else p.silence end),
 			rest_until = now() + greatest($3::interval, least(p.silence, $6::interval)), claimed_until = null
-		from pause p where `+ownClaim, c.Host, store.MaybeTime(c.Until), rest, shortest, longest, minHostBackoff)
+		from pause p where `+ownClaim, c.Host, column.MaybeTime(c.Until), rest, shortest, longest, minHostBackoff)
 	return store.Failed("postpone host", err)
 }
 

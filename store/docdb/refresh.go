@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // refreshPause is the least time between two requested refreshes of an agent's document.
@@ -23,7 +24,7 @@ func Refresh(ctx context.Context, tx pgx.Tx, id repute.AgentID) (r repute.Refres
 	var now time.Time
 	err = tx.QueryRow(ctx, `
 		select u.id, u.refresh_at, now() from agents a join uris u on u.id = a.uri_id
-		where (a.chain_id, a.token_id) = ($1, $2) for no key update of u`, id.ChainID, store.TokenNum(id.TokenID)).Scan(&uri, &last, &now)
+		where (a.chain_id, a.token_id) = ($1, $2) for no key update of u`, id.ChainID, column.TokenNum(id.TokenID)).Scan(&uri, &last, &now)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, repute.Missing("agent %s", id.Short())
 	} else if err != nil {
@@ -76,7 +77,7 @@ type Selected struct {
 // CountSelected counts what a filter selects but for its Reason. It may read every URI:
 // it is for operators.
 func CountSelected(ctx context.Context, db *store.DB, f RetryFilter) (s Selected, err error) {
-	chains, tokens := store.KeyColumns(f.Agents)
+	chains, tokens := column.KeyColumns(f.Agents)
 	err = db.Pool().QueryRow(ctx, `
 		select count(*), count(*) filter (where next_due <= now()) from uris u where kind <> 'empty' and `+selectedURIs(1),
 		f.Host, f.Agents != nil, chains, tokens).Scan(&s.URIs, &s.Due)
@@ -95,7 +96,7 @@ func selectedURIs(n int) string {
 
 // Requeue makes the failed documents that f selects due again and returns how many.
 func Requeue(ctx context.Context, tx pgx.Tx, f RetryFilter) (n int64, err error) {
-	chains, tokens := store.KeyColumns(f.Agents)
+	chains, tokens := column.KeyColumns(f.Agents)
 	err = tx.QueryRow(ctx, `
 		with due as (
 			update uris u set next_due = now(), attempts = 0, failures = 0, dead = false,

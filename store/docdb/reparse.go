@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
+	"repute/store/column"
 )
 
 // idleProof returns the SQL of whether proof u was not needed for some time, so that its next read
@@ -40,7 +41,7 @@ func internProofs(ctx context.Context, db *store.DB, results []FetchResult) (map
 func planProofs(ctx context.Context, db *store.DB, urls []string) (map[string]int64, error) {
 	words := make([]word, len(urls))
 	for i, u := range urls {
-		words[i] = word{store.SHA256(u), u}
+		words[i] = word{column.SHA256(u), u}
 	}
 	slices.SortFunc(words, func(a, b word) int { return bytes.Compare(a.hash[:], b.hash[:]) })
 	kinds, hosts := classifyAll(db, words)
@@ -106,7 +107,7 @@ func SaveParsed(ctx context.Context, db *store.DB, u Unparsed, p Parsed) error {
 	if err != nil {
 		return store.Failed("plan proofs", err)
 	}
-	keccak := store.Keccak(string(u.Body))
+	keccak := column.Keccak(string(u.Body))
 	return db.InTx(ctx, pgx.TxOptions{}, "save parse", func(tx pgx.Tx) error {
 		ids, err := urisOf(ctx, tx, u.SHA256)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/docjson"
 )
 
@@ -60,8 +60,8 @@ func (d *DocumentRow) Document(empty bool) (repute.Document, error) {
 		return repute.Document{Status: repute.DocumentDenied, Reason: ReasonDenied, Detail: *d.denied}, nil
 	}
 	out := repute.Document{
-		Status: d.status(empty), Source: d.source, FetchedAt: store.TimeOf(d.fetched),
-		Reason: d.reason, Detail: d.detail, NextTry: store.TimeOf(d.due),
+		Status: d.status(empty), Source: d.source, FetchedAt: column.TimeOf(d.fetched),
+		Reason: d.reason, Detail: d.detail, NextTry: column.TimeOf(d.due),
 	}
 	copy(out.SHA256[:], d.sha256)
 	if d.size != nil {

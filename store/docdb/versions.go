@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Body returns stored bytes. repute.ErrNotFound when they were never seen. repute.ErrGone when they
@@ -75,7 +76,7 @@ func Versions(ctx context.Context, db *store.DB, id repute.AgentID, after string
 	err = chaindb.ViewAgent(ctx, db, "list documents", id, repute.At{Finality: repute.Latest},
 		func(ctx context.Context, s chaindb.Subject) error {
 			page.AsOf = []repute.AsOf{s.AsOf}
-			rows, err := s.Tx.Query(ctx, versionsSQL(), id.ChainID, store.TokenNum(id.TokenID), from.Block, from.At, limit+1)
+			rows, err := s.Tx.Query(ctx, versionsSQL(), id.ChainID, column.TokenNum(id.TokenID), from.Block, from.At, limit+1)
 			if err != nil {
 				return err
 			}
@@ -107,7 +108,7 @@ func versionsSQL() string {
 		select s.*, b.time as begun, e.time as ended from spans s
 		left join blocks b on (b.chain_id, b.number) = ($1, s.from_block)
 		left join blocks e on (e.chain_id, e.number) = ($1, s.to_block))
-	select ` + store.HeadOf("u.uri") + `, octet_length(u.uri), s.from_block, s.to_block,
+	select ` + column.HeadOf("u.uri") + `, octet_length(u.uri), s.from_block, s.to_block,
 		f.fetched_at, coalesce(f.source, ''), f.sha256, coalesce(d.size, 0), d.body is not null and ` + DeniedServed("f.sha256") + ` is null and ` + deniedURI("u") + ` is null
 			and ` + deniedToken("$1::bigint", "$2::numeric") + ` is null, coalesce(f.reason, ''),
 		coalesce(` + DeniedFile("u") + `, ` + deniedBytes("f.sha256") + `, ` + deniedToken("$1::bigint", "$2::numeric") + `) is not null
@@ -132,9 +133,9 @@ func scanVersion(row pgx.CollectableRow) (v repute.DocumentVersion, err error) {
 	err = row.Scan(&uri, &v.URISize, &v.FromBlock, &v.ToBlock, &fetched, &v.Source, &sum, &v.Size, &v.Kept, &v.Reason,
 		&denied)
 	copy(v.SHA256[:], sum)
-	v.URI, v.FetchedAt = store.HeadText(uri, &partial), store.TimeOf(fetched)
+	v.URI, v.FetchedAt = column.HeadText(uri, &partial), column.TimeOf(fetched)
 	if denied {
-		v.URI = store.WithoutContent(v.URI)
+		v.URI = column.WithoutContent(v.URI)
 	}
 	return v, err
 }

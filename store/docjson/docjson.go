@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 )
 
 // registrationJSON is the stored form of a parsed registration file. Unknown members are stored as
@@ -57,7 +57,7 @@ func EncodeRegistration(r *repute.Registration) ([]byte, error) {
 			s.Name, s.Endpoint, s.Version, s.Skills, s.Domains, s.Tools, s.Prompts, s.Resources, extraText(s.Extra)})
 	}
 	b, err := json.Marshal(out)
-	return store.EscapeNUL(b), err
+	return column.EscapeNUL(b), err
 }
 
 // DecodeRegistration decodes a stored registration file; nil for null.
@@ -99,7 +99,7 @@ func EncodeFeedback(f *repute.FeedbackFile) ([]byte, error) {
 		return []byte("null"), nil
 	}
 	b, err := json.Marshal(feedbackJSON{*f, extraText(f.Extra)})
-	return store.EscapeNUL(b), err
+	return column.EscapeNUL(b), err
 }
 
 // EncodeCard returns the stored form of an agent card; null for nil. The card is not changed.
@@ -113,7 +113,7 @@ func EncodeCard(c *repute.AgentCard) ([]byte, error) {
 		card.Skills[i].Extra = nil
 	}
 	b, err := json.Marshal(cardJSON{card, extraText(c.Extra)})
-	return store.EscapeNUL(b), err
+	return column.EscapeNUL(b), err
 }
 
 // DecodeFeedback reads a stored feedback file; nil for null.
@@ -156,5 +156,5 @@ func EncodeProblems(problems []repute.Problem) ([]byte, error) {
 		return []byte("[]"), nil
 	}
 	b, err := json.Marshal(problems)
-	return store.EscapeNUL(b), err
+	return column.EscapeNUL(b), err
 }

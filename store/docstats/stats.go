@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -76,7 +77,7 @@ func ReadQueue(ctx context.Context, db *store.DB) ([]RankQueue, error) {
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q RankQueue, err error) {
 		var oldest *time.Time
 		err = row.Scan(&q.Rank, &q.Planned, &q.Due, &q.Dead, &oldest)
-		q.Oldest = store.TimeOf(oldest)
+		q.Oldest = column.TimeOf(oldest)
 		return q, err
 	})
 	return out, store.Failed("count due documents", err)
@@ -140,6 +141,6 @@ func ReadFetching(ctx context.Context, db *store.DB) (f Fetching, err error) {
 	err = db.Readers().QueryRow(ctx, `
 		select (select min(due_at) from hosts where due_at <= now()), exists (
 			select from cursors where job = 'documents' and begun > now() - interval '`+workerGone+`')`).Scan(&since, &f.Workers)
-	f.Since = store.TimeOf(since)
+	f.Since = column.TimeOf(since)
 	return f, store.Failed("look at the queue of documents", err)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
 )
 
 // ChangeRow is a change before it is stored.
@@ -37,138 +37,138 @@ func (f *fold) change(kind string, at chaindb.Point, id *repute.TokenID, data an
 	if f.quiet {
 		return
 	}
-	f.out.changes = append(f.out.changes, ChangeRow{Kind: kind, At: at, ID: id, Data: store.Marshal(data)})
+	f.out.changes = append(f.out.changes, ChangeRow{Kind: kind, At: at, ID: id, Data: changedata.Marshal(data)})
 }
 
-// transferredData is the data of a change of kind store.KindTransferred.
+// transferredData is the data of a change of kind changedata.KindTransferred.
 type transferredData struct {
-	From     store.Eip55  `json:"from"` // zero for the mint
-	Owner    store.Eip55  `json:"owner"`
-	Wallet   *store.Eip55 `json:"wallet"`
-	Approved *store.Eip55 `json:"approved"`
+	From     changedata.Eip55  `json:"from"` // zero for the mint
+	Owner    changedata.Eip55  `json:"owner"`
+	Wallet   *changedata.Eip55 `json:"wallet"`
+	Approved *changedata.Eip55 `json:"approved"`
 }
 
-// registeredData is the data of a change of kind store.KindRegistered.
+// registeredData is the data of a change of kind changedata.KindRegistered.
 type registeredData struct {
-	Owner   store.Eip55 `json:"owner"`
-	Claimed bool        `json:"claimed"`       // owner known from here only
-	URI     *chainText  `json:"uri,omitempty"` // absent when a newer one is set
+	Owner   changedata.Eip55 `json:"owner"`
+	Claimed bool             `json:"claimed"`       // owner known from here only
+	URI     *chainText       `json:"uri,omitempty"` // absent when a newer one is set
 }
 
-// uriData is the data of a change of kind store.KindURI.
+// uriData is the data of a change of kind changedata.KindURI.
 type uriData struct {
-	URI chainText   `json:"uri"`
-	By  store.Eip55 `json:"by"`
+	URI chainText        `json:"uri"`
+	By  changedata.Eip55 `json:"by"`
 }
 
-// walletData is the data of a change of kind store.KindWallet.
+// walletData is the data of a change of kind changedata.KindWallet.
 type walletData struct {
-	Wallet *store.Eip55 `json:"wallet"` // null when cleared
+	Wallet *changedata.Eip55 `json:"wallet"` // null when cleared
 }
 
-// metadataData is the data of a change of kind store.KindMetadata.
+// metadataData is the data of a change of kind changedata.KindMetadata.
 type metadataData struct {
 	Key   chainText  `json:"key"`
 	Value chainBytes `json:"value"`
 }
 
-// approvalData is the data of a change of kind store.KindApproval.
+// approvalData is the data of a change of kind changedata.KindApproval.
 type approvalData struct {
-	Approved *store.Eip55 `json:"approved"` // null for none
+	Approved *changedata.Eip55 `json:"approved"` // null for none
 }
 
-// operatorData is the data of a change of kind store.KindOperator.
+// operatorData is the data of a change of kind changedata.KindOperator.
 type operatorData struct {
-	Owner    store.Eip55 `json:"owner"`
-	Operator store.Eip55 `json:"operator"`
-	Approved bool        `json:"approved"`
+	Owner    changedata.Eip55 `json:"owner"`
+	Operator changedata.Eip55 `json:"operator"`
+	Approved bool             `json:"approved"`
 }
 
-// feedbackData is the data of a change of kind store.KindFeedback.
+// feedbackData is the data of a change of kind changedata.KindFeedback.
 type feedbackData struct {
-	Client   store.Eip55 `json:"client"`
-	Index    uint64      `json:"index"`
-	Value    string      `json:"value"` // decimal; divide by 10^decimals
-	Decimals uint8       `json:"decimals"`
-	Tag1     chainText   `json:"tag1"`
-	Tag2     chainText   `json:"tag2"`
-	Endpoint chainText   `json:"endpoint"`
-	URI      chainText   `json:"uri"`
-	Hash     common.Hash `json:"hash"`
+	Client   changedata.Eip55 `json:"client"`
+	Index    uint64           `json:"index"`
+	Value    string           `json:"value"` // decimal; divide by 10^decimals
+	Decimals uint8            `json:"decimals"`
+	Tag1     chainText        `json:"tag1"`
+	Tag2     chainText        `json:"tag2"`
+	Endpoint chainText        `json:"endpoint"`
+	URI      chainText        `json:"uri"`
+	Hash     common.Hash      `json:"hash"`
 }
 
 // feedbackDataOf returns the data of a change for new feedback.
 func feedbackDataOf(e *repute.NewFeedback) feedbackData {
-	return feedbackData{store.Eip55(e.Client), e.Index, e.Value.String(), e.Decimals,
+	return feedbackData{changedata.Eip55(e.Client), e.Index, e.Value.String(), e.Decimals,
 		chainText(e.Tag1), chainText(e.Tag2), chainText(e.Endpoint), chainText(e.URI), e.FeedbackHash}
 }
 
-// revokedData is the data of a change of kind store.KindRevoked.
+// revokedData is the data of a change of kind changedata.KindRevoked.
 type revokedData struct {
-	Client store.Eip55 `json:"client"`
-	Index  uint64      `json:"index"`
+	Client changedata.Eip55 `json:"client"`
+	Index  uint64           `json:"index"`
 }
 
-// responseData is the data of a change of kind store.KindResponse.
+// responseData is the data of a change of kind changedata.KindResponse.
 type responseData struct {
-	Client    store.Eip55 `json:"client"`
-	Index     uint64      `json:"index"`
-	Responder store.Eip55 `json:"responder"`
-	URI       chainText   `json:"uri"`
-	Hash      common.Hash `json:"hash"`
+	Client    changedata.Eip55 `json:"client"`
+	Index     uint64           `json:"index"`
+	Responder changedata.Eip55 `json:"responder"`
+	URI       chainText        `json:"uri"`
+	Hash      common.Hash      `json:"hash"`
 }
 
 // responseDataOf returns the data of a change for a response to feedback.
 func responseDataOf(e *repute.ResponseAppended) responseData {
-	return responseData{store.Eip55(e.Client), e.Index, store.Eip55(e.Responder), chainText(e.URI), e.ResponseHash}
+	return responseData{changedata.Eip55(e.Client), e.Index, changedata.Eip55(e.Responder), chainText(e.URI), e.ResponseHash}
 }
 
-// requestData is the data of a change of kind store.KindRequested.
+// requestData is the data of a change of kind changedata.KindRequested.
 type requestData struct {
-	Contract    store.Eip55 `json:"contract"`
-	Trusted     bool        `json:"contractTrusted"`
-	RequestHash common.Hash `json:"requestHash"`
-	Validator   store.Eip55 `json:"validator"`
-	URI         chainText   `json:"uri"`
+	Contract    changedata.Eip55 `json:"contract"`
+	Trusted     bool             `json:"contractTrusted"`
+	RequestHash common.Hash      `json:"requestHash"`
+	Validator   changedata.Eip55 `json:"validator"`
+	URI         chainText        `json:"uri"`
 }
 
 // requestDataOf returns the data of a change for a validation request to a contract.
 func requestDataOf(contract common.Address, trusted bool, e *repute.ValidationRequest) requestData {
-	return requestData{store.Eip55(contract), trusted, e.RequestHash, store.Eip55(e.Validator), chainText(e.URI)}
+	return requestData{changedata.Eip55(contract), trusted, e.RequestHash, changedata.Eip55(e.Validator), chainText(e.URI)}
 }
 
-// answerData is the data of a change of kind store.KindResponded.
+// answerData is the data of a change of kind changedata.KindResponded.
 type answerData struct {
-	Contract    store.Eip55 `json:"contract"`
-	Trusted     bool        `json:"contractTrusted"`
-	RequestHash common.Hash `json:"requestHash"`
-	Validator   store.Eip55 `json:"validator"`
-	Response    uint8       `json:"response"`
-	URI         chainText   `json:"uri"`
-	Hash        common.Hash `json:"hash"`
-	Tag         chainText   `json:"tag"`
+	Contract    changedata.Eip55 `json:"contract"`
+	Trusted     bool             `json:"contractTrusted"`
+	RequestHash common.Hash      `json:"requestHash"`
+	Validator   changedata.Eip55 `json:"validator"`
+	Response    uint8            `json:"response"`
+	URI         chainText        `json:"uri"`
+	Hash        common.Hash      `json:"hash"`
+	Tag         chainText        `json:"tag"`
 }
 
 // answerDataOf returns the data of a change for a validator's response.
 func answerDataOf(contract common.Address, trusted bool, e *repute.ValidationResponse) answerData {
-	return answerData{store.Eip55(contract), trusted, e.RequestHash, store.Eip55(e.Validator), e.Response,
+	return answerData{changedata.Eip55(contract), trusted, e.RequestHash, changedata.Eip55(e.Validator), e.Response,
 		chainText(e.URI), e.ResponseHash, chainText(e.Tag)}
 }
 
-// backfilledData is the data of a change of kind store.KindBackfilled.
+// backfilledData is the data of a change of kind changedata.KindBackfilled.
 type backfilledData struct {
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
 }
 
-// rewoundData is the data of a change of kind store.KindRewound.
+// rewoundData is the data of a change of kind changedata.KindRewound.
 type rewoundData struct {
 	Block uint64      `json:"block"` // the newest block after the rewind
 	Hash  common.Hash `json:"hash"`
 	From  uint64      `json:"from"` // the newest one before
 }
 
-// RepairedData is the data of a change of kind store.KindRepaired.
+// RepairedData is the data of a change of kind changedata.KindRepaired.
 type RepairedData struct {
 	Reason string `json:"reason"`
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
 	"repute/store/hourdb"
 )
 
@@ -39,7 +39,7 @@ func (f *fold) newFeedback(e repute.NewFeedback, a *foldAgent, at chaindb.Point)
 	f.addUp(p, row)
 	f.count(at, hourdb.Event{Series: hourdb.Ratings, Token: a.id, Value: e.Value, Decimals: e.Decimals})
 	if !f.quiet {
-		f.change(store.KindFeedback, at, &a.id, feedbackDataOf(&row.NewFeedback))
+		f.change(changedata.KindFeedback, at, &a.id, feedbackDataOf(&row.NewFeedback))
 	}
 	return ""
 }
@@ -94,7 +94,7 @@ func (f *fold) feedbackRevoked(e repute.FeedbackRevoked, a *foldAgent, at chaind
 	}
 	a.counts.Feedback--
 	a.counts.Revoked++
-	f.change(store.KindRevoked, at, &a.id, revokedData{Client: store.Eip55(e.Client), Index: e.Index})
+	f.change(changedata.KindRevoked, at, &a.id, revokedData{Client: changedata.Eip55(e.Client), Index: e.Index})
 	return ""
 }
 
@@ -109,7 +109,7 @@ func (f *fold) responseAppended(e repute.ResponseAppended, a *foldAgent, at chai
 	}
 	f.out.responses = append(f.out.responses, responseRow{ResponseAppended: e, at: at, uri: f.ids.URIs[e.URI]})
 	a.counts.Responses++
-	f.change(store.KindResponse, at, &a.id, responseDataOf(&e))
+	f.change(changedata.KindResponse, at, &a.id, responseDataOf(&e))
 	return ""
 }
 
@@ -126,7 +126,7 @@ func (f *fold) validationRequest(contract common.Address, e repute.ValidationReq
 	if f.chain.Trusted[contract] {
 		f.count(at, hourdb.Event{Series: hourdb.Validations, Token: e.TokenID})
 	}
-	f.change(store.KindRequested, at, &a.id, requestDataOf(contract, f.chain.Trusted[contract], &e))
+	f.change(changedata.KindRequested, at, &a.id, requestDataOf(contract, f.chain.Trusted[contract], &e))
 	return ""
 }
 
@@ -158,7 +158,7 @@ func (f *fold) validationResponse(contract common.Address, e repute.ValidationRe
 		a.counts.Validations++
 	}
 	q.answered = true
-	f.change(store.KindResponded, at, &a.id, answerDataOf(contract, f.chain.Trusted[contract], &e))
+	f.change(changedata.KindResponded, at, &a.id, answerDataOf(contract, f.chain.Trusted[contract], &e))
 	return ""
 }
 

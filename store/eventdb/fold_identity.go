@@ -6,8 +6,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
 	"repute/store/hourdb"
 )
 
@@ -29,8 +29,8 @@ func (f *fold) transfer(e repute.Transfer, a *foldAgent, at chaindb.Point) strin
 	if !mint {
 		a.wallet, a.approved = common.Address{}, common.Address{}
 	}
-	f.change(store.KindTransferred, at, &a.id, transferredData{store.Eip55(e.From), store.Eip55(a.owner),
-		store.Maybe(a.wallet), store.Maybe(a.approved)})
+	f.change(changedata.KindTransferred, at, &a.id, transferredData{changedata.Eip55(e.From), changedata.Eip55(a.owner),
+		changedata.Maybe(a.wallet), changedata.Maybe(a.approved)})
 	return ""
 }
 
@@ -51,13 +51,13 @@ func (f *fold) registered(e repute.Registered, a *foldAgent, at chaindb.Point) s
 		f.create(a, at)
 		a.owner, a.claimed = e.Owner, true
 	}
-	data := registeredData{Owner: store.Eip55(a.owner), Claimed: a.claimed}
+	data := registeredData{Owner: changedata.Eip55(a.owner), Claimed: a.claimed}
 	if e.URI != "" || !a.tx.uriUpdated || a.tx.last == repute.KindMetadataUpdate {
 		a.uri = f.ids.URIs[e.URI]
 		data.URI = (*chainText)(&e.URI)
 	}
 	a.tx.ignoreWallet = a.tx.walletSet
-	f.change(store.KindRegistered, at, &a.id, data)
+	f.change(changedata.KindRegistered, at, &a.id, data)
 	return ""
 }
 
@@ -68,7 +68,7 @@ func (f *fold) uriUpdated(e repute.URIUpdated, a *foldAgent, at chaindb.Point) s
 		return chaindb.WaitsForAgent
 	}
 	a.uri = f.ids.URIs[e.URI]
-	f.change(store.KindURI, at, &a.id, uriData{chainText(e.URI), store.Eip55(e.UpdatedBy)})
+	f.change(changedata.KindURI, at, &a.id, uriData{chainText(e.URI), changedata.Eip55(e.UpdatedBy)})
 	return ""
 }
 
@@ -92,7 +92,7 @@ func (f *fold) metadataSet(e repute.MetadataSet, a *foldAgent, at chaindb.Point)
 		metadataKey: metadataKey{a.id, sha256.Sum256([]byte(e.Key))},
 		key:         []byte(e.Key), value: e.Value, at: at,
 	}, a)
-	f.change(store.KindMetadata, at, &a.id, metadataData{Key: chainText(e.Key), Value: chainBytes(e.Value)})
+	f.change(changedata.KindMetadata, at, &a.id, metadataData{Key: chainText(e.Key), Value: chainBytes(e.Value)})
 	return ""
 }
 
@@ -107,7 +107,7 @@ func (f *fold) walletSet(value []byte, a *foldAgent, at chaindb.Point) {
 	default:
 		return
 	}
-	f.change(store.KindWallet, at, &a.id, walletData{store.Maybe(a.wallet)})
+	f.change(changedata.KindWallet, at, &a.id, walletData{changedata.Maybe(a.wallet)})
 }
 
 // setMetadata opens a row in the current block and closes the one before it.
@@ -132,7 +132,7 @@ func (f *fold) approval(e repute.Approval, a *foldAgent, at chaindb.Point) strin
 		return chaindb.WaitsForAgent
 	}
 	a.approved = e.Approved
-	f.change(store.KindApproval, at, &a.id, approvalData{store.Maybe(a.approved)})
+	f.change(changedata.KindApproval, at, &a.id, approvalData{changedata.Maybe(a.approved)})
 	return ""
 }
 
@@ -146,8 +146,8 @@ func (f *fold) approvalForAll(e repute.ApprovalForAll, at chaindb.Point) {
 		f.operatorsInBlock = append(f.operatorsInBlock, key)
 	}
 	if !f.quiet {
-		f.out.changes = append(f.out.changes, ChangeRow{Kind: store.KindOperator, At: at, Owner: e.Owner,
-			Data: store.Marshal(operatorData{store.Eip55(e.Owner), store.Eip55(e.Operator), e.Approved})})
+		f.out.changes = append(f.out.changes, ChangeRow{Kind: changedata.KindOperator, At: at, Owner: e.Owner,
+			Data: changedata.Marshal(operatorData{changedata.Eip55(e.Owner), changedata.Eip55(e.Operator), e.Approved})})
 	}
 }
 

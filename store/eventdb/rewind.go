@@ -11,6 +11,8 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/hourdb"
 	"repute/store/scoredb"
@@ -67,7 +69,7 @@ func rewindTo(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Blo
 	if err != nil {
 		return store.Failed("find rewound agents", err)
 	}
-	if err := hourdb.Rewind(ctx, tx, c.ID, store.TokenArray(agents), to.Number); err != nil {
+	if err := hourdb.Rewind(ctx, tx, c.ID, column.TokenArray(agents), to.Number); err != nil {
 		return err
 	}
 	if err := rewindFeedback(ctx, tx, c.ID, agents, to.Number); err != nil {
@@ -81,7 +83,7 @@ func rewindTo(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Blo
 		return err
 	}
 	var b pgx.Batch
-	queueRewind(&b, c.ID, store.TokenArray(agents), to.Number)
+	queueRewind(&b, c.ID, column.TokenArray(agents), to.Number)
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return store.Failed("rewind histories", err)
 	}
@@ -101,7 +103,7 @@ func rewindTo(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Blo
 	_, err = tx.Exec(ctx, `
 		update chains set reorgs = reorgs + 1, cursor_block = $2, cursor_hash = $3,
 			cursor_time = (select time from blocks where chain_id = $1 and number = $2)
-		where chain_id = $1`, c.ID, to.Number, store.HashBytes(to.Hash))
+		where chain_id = $1`, c.ID, to.Number, column.HashBytes(to.Hash))
 	return store.Failed("set cursor back", err)
 }
 
@@ -143,7 +145,7 @@ func rewindFeedback(ctx context.Context, tx pgx.Tx, chainID uint64, agents []rep
 		select u.t::text, f.client from unnest($2::numeric[]) u(t)
 		cross join lateral (select client from feedback where chain_id = $1 and token_id = u.t and block > $3 offset 0) f
 		union select token_id::text, client from feedback where chain_id = $1 and revoked_block > $3`,
-		chainID, store.TokenArray(agents), n)
+		chainID, column.TokenArray(agents), n)
 	if err != nil {
 		return store.Failed("find rewound feedback", err)
 	}
@@ -226,7 +228,7 @@ func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
 // stored one. Agents minted later are removed.
 func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, agents []repute.TokenID, n uint64) error {
 	var b pgx.Batch
-	ids := store.TokenArray(agents)
+	ids := column.TokenArray(agents)
 	b.Queue(`delete from agents `+WhereAgent("agents", "registered_block > $3"), c.ID, ids, n)
 	b.Queue(`
 		update agents a set owner = s.owner, claimed = s.claimed, wallet = s.wallet, approved = s.approved, uri_id = s.uri_id,
@@ -269,10 +271,10 @@ func showURIsOf(ctx context.Context, tx pgx.Tx, chainID uint64, agents string) e
 }
 
 // retractable are the kinds of changes that an event of the chain caused.
-var retractable = []string{store.KindTransferred, store.KindRegistered, store.KindURI, store.KindWallet,
-	store.KindMetadata, store.KindApproval, store.KindOperator,
-	store.KindFeedback, store.KindRevoked, store.KindResponse, store.KindRequested, store.KindResponded,
-	store.KindBackfilled}
+var retractable = []string{changedata.KindTransferred, changedata.KindRegistered, changedata.KindURI, changedata.KindWallet,
+	changedata.KindMetadata, changedata.KindApproval, changedata.KindOperator,
+	changedata.KindFeedback, changedata.KindRevoked, changedata.KindResponse, changedata.KindRequested, changedata.KindResponded,
+	changedata.KindBackfilled}
 
 // retractChanges adds a change for the rewind and one for each change that it undoes, newest first.
 // A backfilled range that is cut is announced again for the part that stays.
@@ -280,8 +282,8 @@ func retractChanges(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repu
 	if c.Identity == (common.Address{}) {
 		return nil // readers of the feed do not know chains without registries
 	}
-	rewound := ChangeRow{Kind: store.KindRewound, At: chaindb.Point{Block: to.Number},
-		Data: store.Marshal(rewoundData{to.Number, to.Hash, c.Cursor.Number})}
+	rewound := ChangeRow{Kind: changedata.KindRewound, At: chaindb.Point{Block: to.Number},
+		Data: changedata.Marshal(rewoundData{to.Number, to.Hash, c.Cursor.Number})}
 	if err := StoreChanges(ctx, tx, c.ID, []ChangeRow{rewound}); err != nil {
 		return err
 	}
@@ -297,6 +299,6 @@ func retractChanges(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repu
 		insert into changes (chain_id, kind, block, log_index, data)
 		select chain_id, kind, $2, 0, jsonb_build_object('from', data->'from', 'to', $2::bigint)
 		from undone where kind = $5 and (data->>'from')::bigint <= $2`,
-		c.ID, to.Number, retractable, store.KindRetracted, store.KindBackfilled)
+		c.ID, to.Number, retractable, changedata.KindRetracted, changedata.KindBackfilled)
 	return store.Failed("retract changes", err)
 }

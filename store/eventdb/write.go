@@ -14,6 +14,8 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/hourdb"
 )
@@ -324,8 +326,8 @@ func (d *Delta) waiting() (n int) {
 
 // Backfilled returns the one change that stands for all changes of a range of blocks.
 func Backfilled(from, to uint64) ChangeRow {
-	return ChangeRow{Kind: store.KindBackfilled, At: chaindb.Point{Block: to}, From: from,
-		Data: store.Marshal(backfilledData{from, to})}
+	return ChangeRow{Kind: changedata.KindBackfilled, At: chaindb.Point{Block: to}, From: from,
+		Data: changedata.Marshal(backfilledData{from, to})}
 }
 
 // FoldRecords loads the state that records name and folds them, without changes for the feed.
@@ -371,8 +373,8 @@ func advance(ctx context.Context, tx pgx.Tx, b *Batch) error {
 		update chains set cursor_block = $4, cursor_hash = $5, cursor_time = $6
 		where chain_id = $1 and cursor_block = $2 and cursor_hash = $3 and ($7 = '' or exists (
 			select from leases where name = $7 and owner = $8 and epoch = $9 and expires_at > clock_timestamp()))`,
-		b.ChainID, b.Parent.Number, store.HashBytes(b.Parent.Hash), b.To.Number, store.HashBytes(b.To.Hash),
-		store.MaybeTime(b.To.Time),
+		b.ChainID, b.Parent.Number, column.HashBytes(b.Parent.Hash), b.To.Number, column.HashBytes(b.To.Hash),
+		column.MaybeTime(b.To.Time),
 		b.Lease.Name, b.Lease.Owner, b.Lease.Epoch)
 	if err == nil && tag.RowsAffected() == 0 {
 		return repute.ErrFenced

@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/pgcopy"
 )
 
@@ -59,7 +60,7 @@ func (d *Delta) removeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) err
 	if len(stored) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, "delete from agents "+WhereAgent("agents", "true"), chainID, store.TokenArray(stored))
+	_, err := tx.Exec(ctx, "delete from agents "+WhereAgent("agents", "true"), chainID, column.TokenArray(stored))
 	return store.Failed("replace agents", err)
 }
 
@@ -102,7 +103,7 @@ func (d *Delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 		on conflict (chain_id, token_id, client, tag1, tag2, decimals) do update set n = s.n + excluded.n, sum = s.sum +
 			excluded.sum`,
 		chainID, ids, clients, tag1, tag2, decimals, n,
-		store.NumericArray(known, func(s **sumRow) string { return (*s).sum.String() }))
+		column.NumericArray(known, func(s **sumRow) string { return (*s).sum.String() }))
 	return store.Failed("add to sums", err)
 }
 
@@ -142,7 +143,7 @@ func (d *Delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) err
 		on conflict (chain_id, token_id, tag1, client) do update set idx = excluded.idx, value = excluded.value, decimals
 			= excluded.decimals`,
 		chainID, ids, tag1, clients, index,
-		store.NumericArray(known, func(v **voteRow) string { return (*v).value.String() }), decimals)
+		column.NumericArray(known, func(v **voteRow) string { return (*v).value.String() }), decimals)
 	return store.Failed("replace votes", err)
 }
 

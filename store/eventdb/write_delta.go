@@ -10,6 +10,8 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/pgcopy"
 	"repute/store/trustmark"
@@ -27,8 +29,8 @@ func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error
 		c.Row()
 		c.Int64(int64(chainID))
 		c.Int64(int64(h.Number))
-		c.Bytes(store.HashBytes(h.Hash))
-		c.Bytes(store.HashBytes(h.Parent))
+		c.Bytes(column.HashBytes(h.Hash))
+		c.Bytes(column.HashBytes(h.Parent))
 		c.Time(h.Time)
 	}
 	for i := range b.Blocks {
@@ -177,7 +179,7 @@ func (d *Delta) attribute(ctx context.Context, tx pgx.Tx, chainID uint64) error 
 			agents = append(agents, r.TokenID)
 		}
 	}
-	return chaindb.AttributeRatings(ctx, tx, chainID, d.gateways, store.TokenArray(agents), d.feedback[0].at.Block)
+	return chaindb.AttributeRatings(ctx, tx, chainID, d.gateways, column.TokenArray(agents), d.feedback[0].at.Block)
 }
 
 // closeHistories closes stored open rows. The newest row of a key is the open one, so the primary
@@ -194,7 +196,7 @@ func (d *Delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 				select n.id, u.b from unnest($2::numeric[], $3::bigint[]) u(t, b) cross join lateral (
 					select ctid id from agent_states where chain_id = $1 and token_id = u.t order by from_block desc limit 1) n) o
 			where s.ctid = o.id`,
-			chainID, store.NumericArray(d.closedStates, func(c *closedState) string { return c.id.Dec() }), ends)
+			chainID, column.NumericArray(d.closedStates, func(c *closedState) string { return c.id.Dec() }), ends)
 	}
 	if n := len(d.closedKeys); n > 0 {
 		hashes, ends := make([][]byte, n), make([]uint64, n)
@@ -207,7 +209,7 @@ func (d *Delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 					select ctid id from metadata where chain_id = $1 and token_id = u.t and key_hash = u.k order by from_block desc
 						limit 1) n) o
 			where m.ctid = o.id`,
-			chainID, store.NumericArray(d.closedKeys, func(c *closedKey) string { return c.token.Dec() }), hashes, ends)
+			chainID, column.NumericArray(d.closedKeys, func(c *closedKey) string { return c.token.Dec() }), hashes, ends)
 	}
 	for _, s := range d.closedSpans {
 		b.Queue(`update operators set to_block = $4 where chain_id = $1 and owner = $2 and operator = $3 and to_block is null`,
@@ -236,10 +238,10 @@ func (d *Delta) encodeStates(chainID uint64) *pgcopy.Buffer {
 
 // state appends the columns of an agent's state.
 func state(c *pgcopy.Buffer, s *agentState) {
-	c.Bytes(store.AddressBytes(s.owner))
+	c.Bytes(column.AddressBytes(s.owner))
 	c.Bool(s.claimed)
-	c.Bytes(store.AddressBytes(s.wallet))
-	c.Bytes(store.AddressBytes(s.approved))
+	c.Bytes(column.AddressBytes(s.wallet))
+	c.Bytes(column.AddressBytes(s.approved))
 	c.Int64(s.uri)
 }
 
@@ -293,7 +295,7 @@ func (d *Delta) encodeFeedback(chainID uint64) *pgcopy.Buffer {
 		c.Int64(f.tag2)
 		c.Int64(f.uri)
 		c.Text(f.Endpoint)
-		c.Bytes(store.HashBytes(f.FeedbackHash))
+		c.Bytes(column.HashBytes(f.FeedbackHash))
 		if f.revoked == (chaindb.Point{}) {
 			c.Null()
 			c.Null()
@@ -345,7 +347,7 @@ func (d *Delta) encodeResponses(chainID uint64) *pgcopy.Buffer {
 		at(c, r.at)
 		c.Bytes(r.Responder[:])
 		c.Int64(r.uri)
-		c.Bytes(store.HashBytes(r.ResponseHash))
+		c.Bytes(column.HashBytes(r.ResponseHash))
 	}
 	return c
 }
@@ -379,7 +381,7 @@ func (d *Delta) encodeAnswers(chainID uint64) *pgcopy.Buffer {
 		at(c, a.at)
 		c.Int16(int16(a.Response))
 		c.Int64(a.uri)
-		c.Bytes(store.HashBytes(a.ResponseHash))
+		c.Bytes(column.HashBytes(a.ResponseHash))
 		c.Int64(a.tag)
 	}
 	return c
@@ -429,7 +431,7 @@ func marksOf(changes []ChangeRow) (m trustmark.Marks) {
 		case r.Owner != (common.Address{}):
 			m.Owners = append(m.Owners, r.Owner)
 		}
-		if r.Kind == store.KindRepaired {
+		if r.Kind == changedata.KindRepaired {
 			m.Late, m.All = true, m.All || r.ID == nil
 		}
 	}

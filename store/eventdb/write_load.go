@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -100,7 +101,7 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 		return
 	}
 	slices.SortFunc(agents, func(a, b *foldAgent) int { return a.id.Cmp(&b.id) })
-	ids := store.NumericArray(agents, func(a **foldAgent) string { return (*a).id.Dec() })
+	ids := column.NumericArray(agents, func(a **foldAgent) string { return (*a).id.Dec() })
 	b.Queue(`
 		select u.i, a.chain_id is not null, coalesce(a.owner, ''), coalesce(a.claimed, false), coalesce(a.wallet, ''),
 			coalesce(a.approved, ''),
@@ -170,7 +171,7 @@ func pairArrays[T any](items []T, key func(T) *pairKey) (ids string, clients [][
 	for i := range items {
 		clients[i] = key(items[i]).client[:]
 	}
-	return store.NumericArray(items, func(p *T) string { return key(*p).token.Dec() }), clients
+	return column.NumericArray(items, func(p *T) string { return key(*p).token.Dec() }), clients
 }
 
 // queueRatings loads what the named ratings say and which of them are revoked.

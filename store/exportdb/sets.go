@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -171,7 +171,7 @@ func plain(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 // shownURI returns a URI as UTF-8, without its content where that is denied.
 func shownURI(uri []byte, denied bool) string {
 	if denied {
-		return store.WithoutContent(plain(uri))
+		return column.WithoutContent(plain(uri))
 	}
 	return plain(uri)
 }

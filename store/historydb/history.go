@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Kind is what changed of an agent.
@@ -53,7 +54,7 @@ type Change struct {
 
 // Value is what an agent had or has: an address of 20 bytes, a URI, a key or a value of metadata.
 type Value struct {
-	Bytes []byte // no more than the first store.MaxListed bytes
+	Bytes []byte // no more than the first column.MaxListed bytes
 	Size  int64  // bytes of the whole
 	// Partial says that Bytes is less than the whole. Denied says that the operator does not show the document of the
 	// URI, so that Bytes lacks it.
@@ -148,16 +149,16 @@ type FirstChanges struct {
 // HistoryByAgents returns the first changes of each agent at the newest block. Agents without any are absent. At and
 // After of the filter are not used.
 func HistoryByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
-	f Filter) (out map[store.AgentKey]FirstChanges, err error) {
+	f Filter) (out map[column.AgentKey]FirstChanges, err error) {
 	ranks, err := f.check()
 	if err != nil {
 		return nil, err
 	}
 	err = chaindb.View(ctx, db, "read histories", func(ctx context.Context, tx pgx.Tx) error {
 		items, err := readChanges(ctx, tx, ids, chaindb.Everything, f.start(), ranks, f.OldestFirst, f.Limit+1)
-		out = map[store.AgentKey]FirstChanges{}
+		out = map[column.AgentKey]FirstChanges{}
 		for _, c := range items {
-			k := store.KeyOf(c.Agent)
+			k := column.KeyOf(c.Agent)
 			first := out[k]
 			if first.More = len(first.Items) == f.Limit; !first.More {
 				first.Items = append(first.Items, c)
@@ -172,10 +173,10 @@ func HistoryByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
 // readChanges reads up to limit changes of each agent after a position.
 func readChanges(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64, from changePos, ranks []int,
 	oldestFirst bool, limit int) ([]Change, error) {
-	chains, tokens := store.KeyColumns(ids)
-	empty, wallet := store.SHA256(""), store.Keccak(chaindb.WalletKey)
+	chains, tokens := column.KeyColumns(ids)
+	empty, wallet := column.SHA256(""), column.Keccak(chaindb.WalletKey)
 	rows, err := tx.Query(ctx, historySQL(oldestFirst), chains, tokens, block, from.Block, from.Rank,
-		store.OrEmpty(from.Subject), limit, ranks, empty[:], wallet[:])
+		column.OrEmpty(from.Subject), limit, ranks, empty[:], wallet[:])
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +190,7 @@ func scanChange(row pgx.CollectableRow) (c Change, err error) {
 	var rank int
 	var log *int64
 	var at *time.Time
-	err = row.Scan(&c.Agent.ChainID, &identity, (*store.TokenNum)(&c.Agent.TokenID), &rank, &c.pos.Subject,
+	err = row.Scan(&c.Agent.ChainID, &identity, (*column.TokenNum)(&c.Agent.TokenID), &rank, &c.pos.Subject,
 		&key.bytes, &key.size, &was.bytes, &was.size, &was.denied, &now.bytes, &now.size, &now.denied,
 		&c.pos.Block, &log, &tx, &at)
 	if err != nil {
@@ -201,7 +202,7 @@ func scanChange(row pgx.CollectableRow) (c Change, err error) {
 	if c.Kind != KindMetadata {
 		c.Old, c.New = c.Old.orNothing(), c.New.orNothing()
 	}
-	c.At = repute.Point{Block: uint64(c.pos.Block), TxHash: common.BytesToHash(tx), Time: store.TimeOf(at)}
+	c.At = repute.Point{Block: uint64(c.pos.Block), TxHash: common.BytesToHash(tx), Time: column.TimeOf(at)}
 	if log != nil {
 		c.At.LogIndex = uint64(*log)
 	}
@@ -221,9 +222,9 @@ func (r valueRow) value() *Value {
 		return nil
 	}
 	v := &Value{Size: *r.size, Denied: r.denied}
-	v.Bytes = store.Head(r.bytes, store.MaxListed, &v.Partial)
+	v.Bytes = column.Head(r.bytes, column.MaxListed, &v.Partial)
 	if r.denied {
-		v.Bytes = []byte(store.WithoutContent(string(v.Bytes)))
+		v.Bytes = []byte(column.WithoutContent(string(v.Bytes)))
 	}
 	return v
 }

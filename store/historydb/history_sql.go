@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -38,7 +38,7 @@ func historySQL(oldestFirst bool) string {
 	left join blocks b on (b.chain_id, b.number) = (h.chain_id, h.block)
 	order by h.chain_id, h.token_id, h.block %[1]s, h.rank %[1]s, h.subject %[1]s`,
 		direction, than, statesSQL(than, direction), metadataSQL(than, direction), operatorsSQL(than, direction),
-		store.HeadOf("h.key"), store.HeadOf("wu.uri"), docdb.DeniedDocument("wu", "h"), store.HeadOf("nu.uri"),
+		column.HeadOf("h.key"), column.HeadOf("wu.uri"), docdb.DeniedDocument("wu", "h"), column.HeadOf("nu.uri"),
 		docdb.DeniedDocument("nu", "h"), logSQL())
 }
 

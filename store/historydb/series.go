@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Measure is what a series is of.
@@ -182,7 +183,7 @@ func ReadSeries(ctx context.Context, db *store.DB, id repute.AgentID, f SeriesFi
 
 // SeriesByAgents returns the series of each agent at the newest block. At of the filter is not used.
 func SeriesByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
-	f SeriesFilter) (out map[store.AgentKey]Series, err error) {
+	f SeriesFilter) (out map[column.AgentKey]Series, err error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
@@ -203,9 +204,9 @@ func SeriesByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
 			}
 		}
 		err = f.fill(ctx, tx, list, windows, chaindb.Everything)
-		out = make(map[store.AgentKey]Series, len(list))
+		out = make(map[column.AgentKey]Series, len(list))
 		for _, s := range list {
-			out[store.KeyOf(s.Agent)] = *s
+			out[column.KeyOf(s.Agent)] = *s
 		}
 		return err
 	})
@@ -224,25 +225,25 @@ func newestTime(ctx context.Context, s chaindb.Subject) (time.Time, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, nil
 	}
-	return store.TimeOf(at), err
+	return column.TimeOf(at), err
 }
 
 // fill reads the points of series in their windows.
 func (f SeriesFilter) fill(ctx context.Context, tx pgx.Tx, list []*Series, windows []window, block int64) error {
 	ids := make([]repute.AgentID, len(list))
-	byKey := make(map[store.AgentKey]*Series, len(list))
+	byKey := make(map[column.AgentKey]*Series, len(list))
 	for i, s := range list {
 		s.Measure, s.Every, s.From, s.To = f.Measure, f.Every, windows[i].from, windows[i].to
 		s.Points = make([]Point, windows[i].buckets())
 		for n := range s.Points {
 			s.Points[n].Start = s.From.Add(time.Duration(n) * windows[i].step)
 		}
-		ids[i], byKey[store.KeyOf(s.Agent)] = s.Agent, s
+		ids[i], byKey[column.KeyOf(s.Agent)] = s.Agent, s
 	}
-	chains, tokens := store.KeyColumns(ids)
+	chains, tokens := column.KeyColumns(ids)
 	from, to := make([]time.Time, len(chains)), make([]time.Time, len(chains))
 	for i := range chains {
-		s := byKey[store.AgentKey{Chain: chains[i], Token: repute.TokenID(tokens[i])}]
+		s := byKey[column.AgentKey{Chain: chains[i], Token: repute.TokenID(tokens[i])}]
 		from[i], to[i] = s.From, s.To
 	}
 	args := []any{chains, tokens, block, from, to, string(f.Every)}
@@ -279,7 +280,7 @@ const liveByHour = `
 
 // readCounts counts for each bucket the ratings that are live at a block, or their clients. args[2] MUST be the block, which
 // liveByHour does not take.
-func (f SeriesFilter) readCounts(ctx context.Context, tx pgx.Tx, byKey map[store.AgentKey]*Series, block int64,
+func (f SeriesFilter) readCounts(ctx context.Context, tx pgx.Tx, byKey map[column.AgentKey]*Series, block int64,
 	args []any) error {
 	if f.Measure == MeasureRatings && f.Tag == nil && block == chaindb.Everything {
 		return addCounts(ctx, tx, byKey, liveByHour, slices.Delete(args, 2, 3))
@@ -289,7 +290,7 @@ func (f SeriesFilter) readCounts(ctx context.Context, tx pgx.Tx, byKey map[store
 		what = "count(distinct f.client)"
 	}
 	if f.Tag != nil {
-		hash := store.Keccak(*f.Tag)
+		hash := column.Keccak(*f.Tag)
 		args = append(args, hash[:])
 		tag = " and f.tag1 = (select id from tags where hash = $7)"
 	}
@@ -306,15 +307,15 @@ func (f SeriesFilter) readCounts(ctx context.Context, tx pgx.Tx, byKey map[store
 }
 
 // addCounts sets the points that a statement counts.
-func addCounts(ctx context.Context, tx pgx.Tx, byKey map[store.AgentKey]*Series, sql string, args []any) error {
+func addCounts(ctx context.Context, tx pgx.Tx, byKey map[column.AgentKey]*Series, sql string, args []any) error {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
-	var k store.AgentKey
+	var k column.AgentKey
 	var bucket *time.Time
 	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&k.Chain, (*store.TokenNum)(&k.Token), &bucket, &n}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&k.Chain, (*column.TokenNum)(&k.Token), &bucket, &n}, func() error {
 		s := byKey[k]
 		if bucket == nil {
 			s.Undated = n
@@ -336,7 +337,7 @@ type finalRow struct {
 
 // readScores sets the final score at the end of each bucket. A final score is stored where it differs from the one
 // before, so that one lasts until the next.
-func readScores(ctx context.Context, tx pgx.Tx, byKey map[store.AgentKey]*Series, args []any) error {
+func readScores(ctx context.Context, tx pgx.Tx, byKey map[column.AgentKey]*Series, args []any) error {
 	rows, err := tx.Query(ctx, `
 		select k.chain_id, k.token_id, x.bucket, x.epoch, x.status, x.score, x.low, x.high, coalesce(x.first <= d.position, false)
 		from unnest($1::bigint[], $2::numeric[], $4::timestamptz[], $5::timestamptz[]) as k(chain_id, token_id, begins, ends)
@@ -353,10 +354,10 @@ func readScores(ctx context.Context, tx pgx.Tx, byKey map[store.AgentKey]*Series
 	if err != nil {
 		return err
 	}
-	found := map[store.AgentKey][]finalRow{}
-	var k store.AgentKey
+	found := map[column.AgentKey][]finalRow{}
+	var k column.AgentKey
 	var r finalRow
-	into := []any{&k.Chain, (*store.TokenNum)(&k.Token), &r.bucket, &r.score.Epoch, &r.score.Status, &r.score.Score,
+	into := []any{&k.Chain, (*column.TokenNum)(&k.Token), &r.bucket, &r.score.Epoch, &r.score.Status, &r.score.Score,
 		&r.score.Low, &r.score.High, &r.afterPruned}
 	if _, err = pgx.ForEachRow(rows, into, func() error {
 		found[k] = append(found[k], r)

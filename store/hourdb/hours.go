@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/pgcopy"
 )
 
@@ -235,9 +236,9 @@ func addRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []*row) error 
 	_, err := tx.Exec(ctx, insert+`
 		select $1::bigint, * from unnest($2::smallint[], $3::numeric[], $4::bigint[], $5::bigint[], $6::bigint[],
 			$7::bigint[], $8::numeric[], $9::numeric[])`+addTo, chainID, series,
-		store.NumericArray(rows, func(r **row) string { return (*r).tokenText() }), hours, oldest, began, ended,
-		store.NumericArray(rows, func(r **row) string { return (*r).sum.text() }),
-		store.NumericArray(rows, func(r **row) string { return (*r).net.text() }))
+		column.NumericArray(rows, func(r **row) string { return (*r).tokenText() }), hours, oldest, began, ended,
+		column.NumericArray(rows, func(r **row) string { return (*r).sum.text() }),
+		column.NumericArray(rows, func(r **row) string { return (*r).net.text() }))
 	return store.Failed("add to hours", err)
 }
 

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/eventdb"
 	"repute/store/hourdb"
@@ -81,7 +82,7 @@ func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a A
 func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, error) {
 	var changed bool
 	err := m.tx.QueryRow(ctx, `select exists (select from blocks where chain_id = $1 and number = $2 and time is distinct from $3)`,
-		m.chain.ID, b.Number, store.MaybeTime(b.Time)).Scan(&changed)
+		m.chain.ID, b.Number, column.MaybeTime(b.Time)).Scan(&changed)
 	if err != nil || !changed {
 		return nil, store.Failed("compare times", err)
 	}
@@ -106,9 +107,9 @@ func (m *merge) header(ctx context.Context, b repute.Block) error {
 	batch.Queue(`
 		insert into blocks (chain_id, number, hash, parent, time) values ($1, $2, $3, $4, $5)
 		on conflict (chain_id, number) do update set hash = excluded.hash, parent = excluded.parent, time = excluded.time`,
-		m.chain.ID, b.Number, store.HashBytes(b.Hash), store.HashBytes(b.Parent), store.MaybeTime(b.Time))
+		m.chain.ID, b.Number, column.HashBytes(b.Hash), column.HashBytes(b.Parent), column.MaybeTime(b.Time))
 	batch.Queue(`update chains set cursor_hash = $3, cursor_time = $4 where chain_id = $1 and cursor_block = $2`,
-		m.chain.ID, b.Number, store.HashBytes(b.Hash), store.MaybeTime(b.Time))
+		m.chain.ID, b.Number, column.HashBytes(b.Hash), column.MaybeTime(b.Time))
 	return store.Failed("amend header", m.tx.SendBatch(ctx, &batch).Close())
 }
 

@@ -6,6 +6,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
 	"repute/store/eventdb"
 	"slices"
 )
@@ -44,19 +45,19 @@ func (m *merge) changes(reason string) []eventdb.ChangeRow {
 	for _, id := range m.agents {
 		agents[id] = true
 	}
-	at, data := chaindb.Point{Block: max(to, m.chain.Cursor.Number)}, store.Marshal(eventdb.RepairedData{Reason: reason})
+	at, data := chaindb.Point{Block: max(to, m.chain.Cursor.Number)}, changedata.Marshal(eventdb.RepairedData{Reason: reason})
 	var rows []eventdb.ChangeRow
 	for i := range m.fresh {
 		if id, ok := repute.AgentOf(m.fresh[i].Event); ok {
 			agents[id] = true
 		} else if _, private := m.fresh[i].Event.(repute.TreasuryEvent); !private && len(rows) == 0 {
-			rows = append(rows, eventdb.ChangeRow{Kind: store.KindRepaired, At: at, Data: data})
+			rows = append(rows, eventdb.ChangeRow{Kind: changedata.KindRepaired, At: at, Data: data})
 		}
 	}
 	touched := slices.Collect(maps.Keys(agents))
 	slices.SortFunc(touched, func(a, b repute.TokenID) int { return a.Cmp(&b) })
 	for i := range touched {
-		rows = append(rows, eventdb.ChangeRow{Kind: store.KindRepaired, At: at, ID: &touched[i], Data: data})
+		rows = append(rows, eventdb.ChangeRow{Kind: changedata.KindRepaired, At: at, ID: &touched[i], Data: data})
 	}
 	return rows
 }

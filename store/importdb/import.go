@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/eventdb"
 	"repute/store/paydb"
@@ -342,7 +343,7 @@ func (m *merge) contested(ctx context.Context, touched map[repute.TokenID]bool) 
 func (m *merge) refold(ctx context.Context, operators bool) error {
 	_, err := m.tx.Exec(ctx, `declare late no scroll cursor for `+chaindb.SelectEvents+`
 		where chain_id = $1 and (token_id = any($2::numeric[]) or $3 and kind = $4) order by block, log_index`,
-		m.chain.ID, store.TokenArray(m.agents), operators, repute.KindApprovalForAll)
+		m.chain.ID, column.TokenArray(m.agents), operators, repute.KindApprovalForAll)
 	if err != nil {
 		return store.Failed("read events", err)
 	}

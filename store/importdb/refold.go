@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/eventdb"
 	"repute/store/hourdb"
@@ -50,7 +51,7 @@ func wholeBlocks(records []repute.Record, n int) int {
 // forget deletes histories and current rows of agents, and with operators all operator spans of the
 // chain. Events, blocks and cursor stay.
 func forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, operators bool) error {
-	ids := store.TokenArray(agents)
+	ids := column.TokenArray(agents)
 	if err := hourdb.Forget(ctx, tx, chainID, ids); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
 	"repute/store/docdb"
 	"repute/store/eventdb"
 )
@@ -168,8 +169,8 @@ func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	repaired := eventdb.ChangeRow{Kind: store.KindRepaired, At: chaindb.Point{Block: now.Cursor.Number},
-		Data: store.Marshal(eventdb.RepairedData{Reason: "reindex"})}
+	repaired := eventdb.ChangeRow{Kind: changedata.KindRepaired, At: chaindb.Point{Block: now.Cursor.Number},
+		Data: changedata.Marshal(eventdb.RepairedData{Reason: "reindex"})}
 	return eventdb.StoreChanges(ctx, tx, r.chain.ID, []eventdb.ChangeRow{repaired})
 }
 

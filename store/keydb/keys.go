@@ -17,6 +17,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Prefix begins the text of every key.
@@ -122,7 +123,7 @@ func List(ctx context.Context, db *store.DB) ([]Key, error) {
 // Revoke makes a key stop working. A second time it changes nothing. repute.ErrNotFound for an unknown name.
 func Revoke(ctx context.Context, db *store.DB, name string) (k Key, err error) {
 	rows, err := db.Pool().Query(ctx, `
-		update api_keys set revoked_at = coalesce(revoked_at, now()) where name = $1 returning `+columns, store.CleanText(name))
+		update api_keys set revoked_at = coalesce(revoked_at, now()) where name = $1 returning `+columns, column.CleanText(name))
 	if err == nil {
 		k, err = pgx.CollectExactlyOneRow(rows, scan)
 	}

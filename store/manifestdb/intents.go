@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/query"
 )
 
@@ -103,7 +104,7 @@ func Intents(ctx context.Context, db *store.DB, f IntentFilter) (found FoundInte
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return found, err
 	}
-	f.Text = strings.TrimSpace(store.CleanText(f.Text))
+	f.Text = strings.TrimSpace(column.CleanText(f.Text))
 	if f.Kind != "" && f.Kind != kindIntent {
 		return FoundIntents{By: ByWords}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -57,7 +58,7 @@ type Summary struct {
 type linkRow struct {
 	chain            uint64
 	registry         []byte
-	token            store.TokenNum
+	token            column.TokenNum
 	domain           string
 	owner, wallet    []byte
 	payout           []byte
@@ -156,7 +157,7 @@ func OfAgents(ctx context.Context, db *store.DB, ids ...repute.AgentID) (out map
 // ReadOfAgents is OfAgents within the transaction of a snapshot. Hosts in shared confirm no agent.
 func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.AgentID) (map[repute.AgentID]Summary,
 	error) {
-	chains, tokens := store.KeyColumns(ids)
+	chains, tokens := column.KeyColumns(ids)
 	rows, err := tx.Query(ctx, `
 		with k as materialized (
 			select a.* from unnest($1::bigint[], $2::numeric[]) as x(chain_id, token_id)

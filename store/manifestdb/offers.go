@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/query"
 )
@@ -58,7 +59,7 @@ func OffersAfter(ctx context.Context, db *store.DB, after common.Hash, limit int
 
 // OffersOf returns the offers of the documents that some agents show.
 func OffersOf(ctx context.Context, db *store.DB, ids []repute.AgentID) ([]DocumentOffers, error) {
-	chains, tokens := store.KeyColumns(ids)
+	chains, tokens := column.KeyColumns(ids)
 	rows, err := db.Pool().Query(ctx, `
 		select distinct on (p.sha256, p.kind) p.sha256, p.kind, `+offersColumn+`
 		from unnest($1::bigint[], $2::numeric[]) k(chain_id, token_id)
@@ -175,7 +176,7 @@ func OfferingAgents(ctx context.Context, db *store.DB, of []int, documents []com
 		var n int
 		var chain uint64
 		var registry []byte
-		var token store.TokenNum
+		var token column.TokenNum
 		var count int64
 		_, err = pgx.ForEachRow(rows, []any{&n, &chain, &registry, &token, &count}, func() error {
 			out[n] = Offering{repute.AgentID{ChainID: chain, Registry: common.BytesToAddress(registry),

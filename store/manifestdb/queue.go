@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -98,7 +99,7 @@ func scanClaim(row pgx.CollectableRow) (c Claim, err error) {
 	k := &c.Known
 	err = row.Scan(&c.Domain, &c.Until, &host, &c.Failures, &k.URL, &k.ETag, &k.LastModified, &k.Body, &fetched, &verified,
 		&k.Verified, &k.Verdict, &c.Robots, &robots, &c.Probed, &c.Used, &c.Denied)
-	k.FetchedAt, k.VerifiedAt, c.RobotsUntil = store.TimeOf(fetched), store.TimeOf(verified), store.TimeOf(robots)
+	k.FetchedAt, k.VerifiedAt, c.RobotsUntil = column.TimeOf(fetched), column.TimeOf(verified), column.TimeOf(robots)
 	if host != nil {
 		c.Host = docdb.HostClaim{Host: c.Domain, Until: *host}
 	}

@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Manifest is what is known of a domain's manifest.
@@ -64,7 +65,7 @@ func scanManifest(row pgx.CollectableRow, more ...any) (m Manifest, err error) {
 	err = row.Scan(append([]any{&m.Domain, &m.State, &m.Listed, &m.URL, &m.Format, &m.Title, &m.SHA256, &m.Declared,
 		&m.Verified, &m.Verdict, &m.Errors, &m.Warnings, &m.Intents, &fetched, &checked, &m.Next, &m.Failures, &m.Reason,
 		&m.Detail}, more...)...)
-	m.FetchedAt, m.CheckedAt = store.TimeOf(fetched), store.TimeOf(checked)
+	m.FetchedAt, m.CheckedAt = column.TimeOf(fetched), column.TimeOf(checked)
 	return m, err
 }
 
@@ -160,7 +161,7 @@ func Read(ctx context.Context, db *store.DB, domain string) (m Manifest, links [
 			var since *time.Time
 			var down int64
 			m, err := scanManifest(row, &body, &w.Latencies, &since, &down, &w.Probed, &reason)
-			w.Since, w.Down = store.TimeOf(since), time.Duration(down)*time.Millisecond
+			w.Since, w.Down = column.TimeOf(since), time.Duration(down)*time.Millisecond
 			if m.Body, m.Watch = body, w; err == nil && reason != "" {
 				err = &repute.DeniedError{Reason: reason}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -147,7 +148,7 @@ func saveContent(ctx context.Context, tx pgx.Tx, c Claim, m *Content, before vis
 			warnings = $16, fetched_at = now(), verified_at = case when $17 then now() else verified_at end, failures = 0,
 			reason = '', detail = ''
 		where domain = $1`, c.Domain, m.State, m.URL, m.ETag, m.LastModified, m.Body, sum[:], m.Parser, m.Format,
-		store.CleanText(m.Title), m.Payout, m.Declared, m.Verified, m.Verdict, m.Errors, m.Warnings, m.Complete)
+		column.CleanText(m.Title), m.Payout, m.Declared, m.Verified, m.Verdict, m.Errors, m.Warnings, m.Complete)
 	if err == nil && !m.Unmeasured {
 		err = saveLatency(ctx, tx, c, m)
 	}
@@ -239,8 +240,8 @@ func finish(ctx context.Context, tx pgx.Tx, domain string, r Result) error {
 		update manifests set claimed_until = null, checked_at = now(), due_at = now() + $2::interval, reason = $3,
 			detail = $4, robots = case when $6::timestamptz is null then robots else $5 end,
 			robots_until = coalesce($6, robots_until)
-		where domain = $1`, domain, r.Wait, r.Reason, store.CleanText(r.Detail), orNone(r.Robots),
-		store.MaybeTime(r.RobotsUntil))
+		where domain = $1`, domain, r.Wait, r.Reason, column.CleanText(r.Detail), orNone(r.Robots),
+		column.MaybeTime(r.RobotsUntil))
 	return err
 }
 

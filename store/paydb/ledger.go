@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // ReadLedger returns the amounts that were found to be paid for the ratings of an agent, in the
@@ -16,7 +17,7 @@ import (
 func ReadLedger(ctx context.Context, db *store.DB, id repute.AgentID) ([]repute.RatingPayment, error) {
 	what := fmt.Sprintf("payments for agent %s", id.Short())
 	rows, err := db.Readers().Query(ctx, `
-		select client, idx, paid from payment_ledger where chain_id = $1 and token_id = $2 order by id`, id.ChainID, store.TokenNum(id.TokenID))
+		select client, idx, paid from payment_ledger where chain_id = $1 and token_id = $2 order by id`, id.ChainID, column.TokenNum(id.TokenID))
 	if err != nil {
 		return nil, store.Failed(what, err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/changedata"
+	"repute/store/column"
 	"repute/store/trustmark"
 )
 
@@ -23,7 +25,7 @@ type RatingID struct {
 
 // key returns the parameters $1 to $4 of statements about a rating.
 func (r RatingID) key() []any {
-	return []any{r.Agent.ChainID, store.TokenNum(r.Agent.TokenID), r.Client.Bytes(), r.Index}
+	return []any{r.Agent.ChainID, column.TokenNum(r.Agent.TokenID), r.Client.Bytes(), r.Index}
 }
 
 // Claim is a payment that a rating's file claims and that is to be looked up.
@@ -124,11 +126,11 @@ const duePayments = `
 func scanClaim(row pgx.CollectableRow, asked *[]byte) (c Claim, taken bool, err error) {
 	var identity, client, rater, payer, payee, tx []byte
 	var given *time.Time
-	err = row.Scan(&c.Rating.Agent.ChainID, &identity, (*store.TokenNum)(&c.Rating.Agent.TokenID), &client, &rater,
+	err = row.Scan(&c.Rating.Agent.ChainID, &identity, (*column.TokenNum)(&c.Rating.Agent.TokenID), &client, &rater,
 		&c.Rating.Index, &given, &c.Block, &c.LogIndex,
 		&payer, &payee, &c.ChainID, &tx, &c.State, &c.Attempts, &taken, asked)
 	c.Rating.Agent.Registry, c.Rating.Client, c.Given = common.BytesToAddress(identity), common.BytesToAddress(client),
-		store.TimeOf(given)
+		column.TimeOf(given)
 	c.Rater = common.BytesToAddress(rater)
 	c.From, c.To, c.Tx = common.BytesToAddress(payer), common.BytesToAddress(payee), common.BytesToHash(tx)
 	return c, taken, err
@@ -274,7 +276,7 @@ func reopen(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RatingID, err error) {
 		var identity, client []byte
 		var verified bool
-		err = row.Scan(&r.Agent.ChainID, &identity, (*store.TokenNum)(&r.Agent.TokenID), &client, &r.Index, &verified)
+		err = row.Scan(&r.Agent.ChainID, &identity, (*column.TokenNum)(&r.Agent.TokenID), &client, &r.Index, &verified)
 		r.Agent.Registry, r.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
 		if verified {
 			counted = append(counted, r)
@@ -301,7 +303,7 @@ func displace(ctx context.Context, tx pgx.Tx, c Claim, log uint64) error {
 	}
 	later, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RatingID, err error) {
 		var identity, client []byte
-		err = row.Scan(&r.Agent.ChainID, &identity, (*store.TokenNum)(&r.Agent.TokenID), &client, &r.Index)
+		err = row.Scan(&r.Agent.ChainID, &identity, (*column.TokenNum)(&r.Agent.TokenID), &client, &r.Index)
 		r.Agent.Registry, r.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
 		return r, err
 	})
@@ -323,9 +325,9 @@ func postpone(ctx context.Context, tx pgx.Tx, c Claim, next time.Duration) error
 
 // saveOutcome stores the outcome of a claim.
 func saveOutcome(ctx context.Context, tx pgx.Tx, c Claim, v Outcome) error {
-	var amount *store.BigNum
+	var amount *column.BigNum
 	if v.Transfer.Amount != nil {
-		amount = &store.BigNum{Int: v.Transfer.Amount}
+		amount = &column.BigNum{Int: v.Transfer.Amount}
 	}
 	var next *time.Duration
 	if v.Next > 0 {
@@ -344,16 +346,16 @@ func saveOutcome(ctx context.Context, tx pgx.Tx, c Claim, v Outcome) error {
 			and not exists (select from feedback f where (f.chain_id, f.token_id, f.client, f.idx) = ($1, $2, $3, $4)
 				and `+rater+` <> $24)`,
 		append(c.orderArgs(), v.State, v.Reason, next, verified, v.Transfer.Block, v.Transfer.LogIndex,
-			store.MaybeTime(v.Time), v.Coin.Address.Bytes(),
+			column.MaybeTime(v.Time), v.Coin.Address.Bytes(),
 			v.Coin.Symbol, int16(v.Coin.Decimals), amount, int64(v.Paid), c.From.Bytes(), c.To.Bytes(), c.Rater.Bytes())...)
 	return err
 }
 
-// paymentData is the data of a change of kind store.KindPayment.
+// paymentData is the data of a change of kind changedata.KindPayment.
 type paymentData struct {
-	Client  store.Eip55 `json:"client"`
-	Index   uint64      `json:"index"`
-	Payment paymentJSON `json:"payment"`
+	Client  changedata.Eip55 `json:"client"`
+	Index   uint64           `json:"index"`
+	Payment paymentJSON      `json:"payment"`
 }
 
 // paymentJSON is the payment in that data.
@@ -379,8 +381,8 @@ func announcePayment(ctx context.Context, tx pgx.Tx, r RatingID) error {
 	said.Tx, said.Paid = common.BytesToHash(hash), repute.Micros(paid).String()
 	_, err = tx.Exec(ctx,
 		"insert into changes (chain_id, kind, block, log_index, token_id, data) values ($1, $2, 0, 0, $3, $4)",
-		r.Agent.ChainID, store.KindPayment, store.TokenNum(r.Agent.TokenID),
-		store.Marshal(paymentData{store.Eip55(r.Client), r.Index, said}))
+		r.Agent.ChainID, changedata.KindPayment, column.TokenNum(r.Agent.TokenID),
+		changedata.Marshal(paymentData{changedata.Eip55(r.Client), r.Index, said}))
 	if err != nil {
 		return err
 	}

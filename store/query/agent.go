@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/eventdb"
 )
 
@@ -45,7 +46,7 @@ func metadataAt() string {
 	left join events e on (e.chain_id, e.block, e.log_index) = (m.chain_id, m.from_block, m.log_index)
 	left join blocks b on (b.chain_id, b.number) = (m.chain_id, m.from_block)
 	where m.chain_id = $1 and m.token_id = $2 and m.from_block <= $3 and (m.to_block is null or m.to_block > $3)
-	order by m.key limit ` + fmt.Sprint(store.MaxMetadata)
+	order by m.key limit ` + fmt.Sprint(column.MaxMetadata)
 }
 
 // Agent returns one agent with its metadata and document as of a block. The document is the newest
@@ -62,11 +63,11 @@ func Agent(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (
 		if err != nil {
 			return err
 		}
-		chains, tokens := store.KeyColumns([]repute.AgentID{s.ID})
+		chains, tokens := column.KeyColumns([]repute.AgentID{s.ID})
 		if err := readMetadata(ctx, s.Tx, agents, currentMetadata(), chains, tokens); err != nil {
 			return err
 		}
-		agent = *agents[store.KeyOf(s.ID)]
+		agent = *agents[column.KeyOf(s.ID)]
 		return nil
 	})
 	return agent, asOf, err
@@ -89,5 +90,5 @@ func agentThen(ctx context.Context, s chaindb.Subject) (repute.Agent, error) {
 	if a.Score, err = scoreAt(ctx, s); err != nil {
 		return a, err
 	}
-	return a, readMetadata(ctx, s.Tx, map[store.AgentKey]*repute.Agent{store.KeyOf(s.ID): &a}, metadataAt(), s.Key()...)
+	return a, readMetadata(ctx, s.Tx, map[column.AgentKey]*repute.Agent{column.KeyOf(s.ID): &a}, metadataAt(), s.Key()...)
 }

@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -24,7 +25,7 @@ func wholeAgents() string {
 
 // listedAgents returns the columns of agents in lists, shortened.
 func listedAgents() string {
-	return columnsOfAgents(fmt.Sprintf("substring(u.uri for %d)", store.MaxListed), briefRegistration,
+	return columnsOfAgents(fmt.Sprintf("substring(u.uri for %d)", column.MaxListed), briefRegistration,
 		"jsonb_path_query_array(problems, '$[0 to 9]')")
 }
 
@@ -90,14 +91,14 @@ func (p *pointRow) point() *repute.Point {
 	}
 	return &repute.Point{
 		Block: uint64(*p.block), LogIndex: uint64(*p.log),
-		TxHash: common.BytesToHash(p.tx), Time: store.TimeOf(p.time),
+		TxHash: common.BytesToHash(p.tx), Time: column.TimeOf(p.time),
 	}
 }
 
 // scanAgent reads a row of columnsOfAgents.
 func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	var identity, owner, wallet, approved, uri []byte
-	var token store.TokenNum
+	var token column.TokenNum
 	var registered, updated pointRow
 	var d docdb.DocumentRow
 	var dropped bool
@@ -119,7 +120,7 @@ func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	a.Document, err = d.Document(a.URISize == 0)
 	a.Document.Dropped = dropped && a.Document.Status != repute.DocumentDenied
 	if a.Document.Status == repute.DocumentDenied {
-		a.URI = store.WithoutContent(a.URI)
+		a.URI = column.WithoutContent(a.URI)
 	}
 	return a, err
 }
@@ -151,26 +152,26 @@ func currentMetadata() string {
 	join metadata m on (m.chain_id, m.token_id) = (k.chain_id, k.token_id) and m.to_block is null
 	left join events e on (e.chain_id, e.block, e.log_index) = (m.chain_id, m.from_block, m.log_index)
 	left join blocks b on (b.chain_id, b.number) = (m.chain_id, m.from_block)
-	order by m.key limit ` + fmt.Sprint(store.MaxMetadata)
+	order by m.key limit ` + fmt.Sprint(column.MaxMetadata)
 }
 
 // metadataColumns returns the columns read of relation m: key and value as shown, the size of the
 // value, and how many keys there are.
 func metadataColumns() string {
-	return store.HeadOf("m.key") + ", " + store.HeadOf("m.value") + ", octet_length(m.value), count(*) over ()"
+	return column.HeadOf("m.key") + ", " + column.HeadOf("m.value") + ", octet_length(m.value), count(*) over ()"
 }
 
 // ReadAgents reads agents with one statement, however many there are, and their scores with another
 // one of the same message. whole says whether texts are complete or shortened as in lists.
-func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[store.AgentKey]*repute.Agent,
+func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[column.AgentKey]*repute.Agent,
 	error) {
 	columns := listedAgents()
 	if whole {
 		columns = wholeAgents()
 	}
-	chains, tokens := store.KeyColumns(ids)
+	chains, tokens := column.KeyColumns(ids)
 	var agents []repute.Agent
-	var scores map[store.AgentKey]repute.Score
+	var scores map[column.AgentKey]repute.Score
 	err := send(ctx, tx, func(b *pgx.Batch) {
 		b.Queue(currentAgents+columns, chains, tokens).Query(func(rows pgx.Rows) (err error) {
 			agents, err = pgx.CollectRows(rows, scanAgent)
@@ -178,9 +179,9 @@ func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool
 		})
 		scores = queueScores(b, ids, whole)
 	})
-	out := make(map[store.AgentKey]*repute.Agent, len(agents))
+	out := make(map[column.AgentKey]*repute.Agent, len(agents))
 	for i := range agents {
-		k := store.KeyOf(agents[i].ID)
+		k := column.KeyOf(agents[i].ID)
 		agents[i].Score = scores[k]
 		agents[i].Score.Agent = agents[i].ID // ids may come from rows without their registry
 		out[k] = &agents[i]
@@ -189,22 +190,22 @@ func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool
 }
 
 // readMetadata sets the metadata of agents from the rows of a statement.
-func readMetadata(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*repute.Agent, sql string,
+func readMetadata(ctx context.Context, tx pgx.Tx, agents map[column.AgentKey]*repute.Agent, sql string,
 	args ...any) error {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
-	var k store.AgentKey
+	var k column.AgentKey
 	var key, value []byte
 	var size, count int64
 	var set pointRow
-	into := append([]any{&k.Chain, (*store.TokenNum)(&k.Token), &key, &value, &size, &count}, set.into()...)
+	into := append([]any{&k.Chain, (*column.TokenNum)(&k.Token), &key, &value, &size, &count}, set.into()...)
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		if a := agents[k]; a != nil {
 			m := repute.Metadata{Size: size, Set: *set.point()}
 			m.Key = cutField(key, "key", &m.Cut, &m.Partial)
-			if m.Value = store.Head(value, store.MaxListed, &m.Partial); int64(len(m.Value)) < m.Size {
+			if m.Value = column.Head(value, column.MaxListed, &m.Partial); int64(len(m.Value)) < m.Size {
 				m.Cut = append(m.Cut, "value")
 			}
 			a.Metadata, a.MetadataCount = append(a.Metadata, m), count
@@ -249,7 +250,7 @@ func AddressAgents(ctx context.Context, db *store.DB, chainID uint64, of []commo
 	var address []byte
 	var role string
 	var token repute.TokenID
-	_, err = pgx.ForEachRow(rows, []any{&address, &role, (*store.TokenNum)(&token)}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&address, &role, (*column.TokenNum)(&token)}, func() error {
 		a := common.BytesToAddress(address)
 		out[a] = append(out[a], fmt.Sprintf("%s of agent %d:%s", role, chainID, token.Dec()))
 		return nil

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // TrustChecks is the input of identity checks of an agent, as of one block. Files are the newest
@@ -60,7 +61,7 @@ func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at re
 			if err != nil {
 				return err
 			}
-			out.Agent = *agents[store.KeyOf(s.ID)]
+			out.Agent = *agents[column.KeyOf(s.ID)]
 		} else if out.Agent, err = agentThen(ctx, s); err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at re
 func firstFile(ctx context.Context, s chaindb.Subject, uris []string) (*CheckedFile, error) {
 	hashes := make([][]byte, 0, maxChecked)
 	for _, u := range uris[:min(len(uris), maxChecked)] {
-		h := store.SHA256(u)
+		h := column.SHA256(u)
 		hashes = append(hashes, h[:])
 	}
 	if len(hashes) == 0 {
@@ -124,7 +125,7 @@ func newestAnswer(ctx context.Context, s chaindb.Subject) (*TrustAnswer, error) 
 		join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)
 			and x.block <= $3
 		where q.chain_id = $1 and q.token_id = $2 and q.block <= $3 and q.contract = any($4)
-		order by x.block desc, x.log_index desc limit 1`, append(s.Key(), store.AddressColumn(s.Chain.Validations))...).
+		order by x.block desc, x.log_index desc limit 1`, append(s.Key(), column.AddressColumn(s.Chain.Validations))...).
 		Scan(&contract, &validator, &request, &a.Response, &a.Block)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/trustdb"
 )
 
@@ -22,7 +23,7 @@ const maxInlineResponses = 10
 func feedbackColumns() string {
 	return `
 	select f.chain_id, c.identity, f.token_id, f.client, f.idx, f.value, f.decimals,
-		` + store.HeadOf("t1.value") + `, ` + store.HeadOf("t2.value") + `, ` + store.HeadOf("f.endpoint") + `, ` + store.HeadOf("u.uri") + `, f.hash,
+		` + column.HeadOf("t1.value") + `, ` + column.HeadOf("t2.value") + `, ` + column.HeadOf("f.endpoint") + `, ` + column.HeadOf("u.uri") + `, f.hash,
 		f.block, f.log_index, e.tx_hash, b.time,
 		f.revoked_block, f.revoked_log, re.tx_hash, rb.time, ` + trustdb.PaymentColumns + `, ` + ratingColumns("u") + `
 	from f
@@ -39,12 +40,12 @@ func feedbackColumns() string {
 // scanFeedback reads a row of feedbackColumns.
 func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	var identity, client, tag1, tag2, endpoint, uri, hash []byte
-	var value store.BigNum
+	var value column.BigNum
 	var given, revoked pointRow
 	var paid trustdb.PaymentRow
 	var file fileRow
 	into := slices.Concat(
-		[]any{&f.Agent.ChainID, &identity, (*store.TokenNum)(&f.Agent.TokenID), &client, &f.Index, &value, &f.Decimals,
+		[]any{&f.Agent.ChainID, &identity, (*column.TokenNum)(&f.Agent.TokenID), &client, &f.Index, &value, &f.Decimals,
 			&tag1, &tag2, &endpoint, &uri, &hash},
 		given.into(), revoked.into(), paid.Into(), file.into())
 	if err := row.Scan(into...); err != nil {
@@ -133,7 +134,7 @@ func (f FeedbackFilter) statement(desc bool) (string, []any) {
 		where += " and (revoked_block is null or revoked_block > $3)"
 	}
 	if f.Clients != nil {
-		and("client = any($%d)", store.AddressColumn(f.Clients))
+		and("client = any($%d)", column.AddressColumn(f.Clients))
 	}
 	if f.Tag1 != nil {
 		and("tag1 = (select id from tags where hash = $%d)", tagHash(f.Tag1))
@@ -154,7 +155,7 @@ func tagHash(tag *string) []byte {
 	if tag == nil {
 		return nil
 	}
-	h := store.Keccak(*tag)
+	h := column.Keccak(*tag)
 	return h[:]
 }
 
@@ -178,7 +179,7 @@ func readFeedback(ctx context.Context, tx pgx.Tx, block int64, sql string, args 
 
 // ratingID identifies a rating within one statement.
 type ratingID struct {
-	store.AgentKey
+	column.AgentKey
 	client common.Address
 	index  uint64
 }
@@ -189,17 +190,17 @@ func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.F
 		return nil
 	}
 	n := len(items)
-	chains, tokens := make([]uint64, n), make([]store.TokenNum, n)
+	chains, tokens := make([]uint64, n), make([]column.TokenNum, n)
 	clients, indexes := make([][]byte, n), make([]uint64, n)
 	byID := make(map[ratingID]*repute.Feedback, n)
 	for i := range items {
 		f := &items[i]
-		chains[i], tokens[i] = f.Agent.ChainID, store.TokenNum(f.Agent.TokenID)
+		chains[i], tokens[i] = f.Agent.ChainID, column.TokenNum(f.Agent.TokenID)
 		clients[i], indexes[i] = f.Client.Bytes(), f.Index
-		byID[ratingID{store.KeyOf(f.Agent), f.Client, f.Index}] = f
+		byID[ratingID{column.KeyOf(f.Agent), f.Client, f.Index}] = f
 	}
 	rows, err := tx.Query(ctx, `
-		select k.chain_id, k.token_id, k.client, k.idx, n.n, r.responder, `+store.HeadOf("u.uri")+`, r.hash, r.block, r.log_index, e.tx_hash, b.time, `+fileColumns("u")+`
+		select k.chain_id, k.token_id, k.client, k.idx, n.n, r.responder, `+column.HeadOf("u.uri")+`, r.hash, r.block, r.log_index, e.tx_hash, b.time, `+fileColumns("u")+`
 		from unnest($1::bigint[], $2::numeric[], $3::bytea[], $4::bigint[]) as k(chain_id, token_id, client, idx)
 		cross join lateral (
 			select count(*) as n from responses r
@@ -225,7 +226,7 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 	var count int64
 	var at pointRow
 	var row fileRow
-	into := slices.Concat([]any{&id.Chain, (*store.TokenNum)(&id.Token), &client, &id.index, &count, &responder, &uri,
+	into := slices.Concat([]any{&id.Chain, (*column.TokenNum)(&id.Token), &client, &id.index, &count, &responder, &uri,
 		&hash}, at.into(), row.into())
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		id.client = common.BytesToAddress(client)
@@ -248,7 +249,7 @@ func FeedbackByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, err
 	}
-	chains, tokens := store.KeyColumns(ids)
+	chains, tokens := column.KeyColumns(ids)
 	err = chaindb.View(ctx, db, "read feedback", func(ctx context.Context, tx pgx.Tx) error {
 		items, err := readFeedback(ctx, tx, chaindb.Everything, `
 			with f as (

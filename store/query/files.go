@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/docjson"
 )
@@ -89,7 +89,7 @@ func (f *fileRow) file(given common.Hash) (*repute.File, error) {
 			Proof: repute.JudgeHash(given, common.Hash{}, "")}, nil
 	}
 	out := &repute.File{Status: f.status(), Source: *f.source, Keccak: common.BytesToHash(f.keccak),
-		FetchedAt: store.TimeOf(f.fetched),
+		FetchedAt: column.TimeOf(f.fetched),
 		Reason:    *f.reason, Detail: *f.detail, Dropped: f.dropped}
 	copy(out.SHA256[:], f.sha256)
 	if f.size != nil {

@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // newestRatings is the SQL of the ratings by which the independence of the agent in row k is
@@ -27,9 +28,9 @@ func Independence(ctx context.Context, db *store.DB, id repute.AgentID, at reput
 	asOf repute.AsOf, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read independence", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
-		var apart map[store.AgentKey]repute.Independence
+		var apart map[column.AgentKey]repute.Independence
 		err := send(ctx, s.Tx, func(b *pgx.Batch) { apart = queueIndependence(b, []repute.AgentID{s.ID}, s.Block) })
-		i = apart[store.KeyOf(s.ID)]
+		i = apart[column.KeyOf(s.ID)]
 		return err
 	})
 	return i, asOf, err
@@ -38,9 +39,9 @@ func Independence(ctx context.Context, db *store.DB, id repute.AgentID, at reput
 // queueIndependence queues the statement by which the raters of each agent are judged. Whether a client rated another agent
 // is asked once below and once above the agent's token: each of the two stops at the first row that it finds in the index,
 // so that a client with many ratings costs no more than others.
-func queueIndependence(b *pgx.Batch, ids []repute.AgentID, block int64) map[store.AgentKey]repute.Independence {
+func queueIndependence(b *pgx.Batch, ids []repute.AgentID, block int64) map[column.AgentKey]repute.Independence {
 	const live = `f.chain_id = k.chain_id and f.client = c.client and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`
-	out := make(map[store.AgentKey]repute.Independence, len(ids))
+	out := make(map[column.AgentKey]repute.Independence, len(ids))
 	b.Queue(`
 		select k.chain_id, k.token_id, l.*
 		from `+agentsAsked+` cross join lateral (
@@ -107,25 +108,25 @@ type rater struct {
 }
 
 // collectRatings returns the newest live ratings of each agent, the oldest of them first, and who gave them.
-func collectRatings(rows pgx.Rows) (ratings map[store.AgentKey][]glance, raters map[store.AgentKey][]rater, err error) {
-	ratings, raters = map[store.AgentKey][]glance{}, map[store.AgentKey][]rater{}
+func collectRatings(rows pgx.Rows) (ratings map[column.AgentKey][]glance, raters map[column.AgentKey][]rater, err error) {
+	ratings, raters = map[column.AgentKey][]glance{}, map[column.AgentKey][]rater{}
 	type in struct {
-		agent  store.AgentKey
+		agent  column.AgentKey
 		client common.Address
 	}
 	seen := map[in]bool{}
-	var k store.AgentKey
+	var k column.AgentKey
 	var client []byte
 	var only bool
 	var owners [][]byte
 	var at *time.Time
 	var b burst
 	var place int64
-	into := []any{&k.Chain, (*store.TokenNum)(&k.Token), &client, &only, &owners, &at, &b.block, &b.value, &b.decimals, &b.tag1,
+	into := []any{&k.Chain, (*column.TokenNum)(&k.Token), &client, &only, &owners, &at, &b.block, &b.value, &b.decimals, &b.tag1,
 		&b.tag2, &b.uri, &place}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		by := common.BytesToAddress(client)
-		ratings[k] = append(ratings[k], glance{by, store.TimeOf(at), b})
+		ratings[k] = append(ratings[k], glance{by, column.TimeOf(at), b})
 		if !seen[in{k, by}] {
 			seen[in{k, by}] = true
 			r := rater{client: by, only: only}

@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -17,7 +18,7 @@ import (
 // and so are those whose document is denied.
 func DomainProofs(ctx context.Context, db *store.DB, ids ...repute.AgentID) (map[repute.AgentID][]repute.DomainProof,
 	error) {
-	chains, tokens := store.KeyColumns(ids)
+	chains, tokens := column.KeyColumns(ids)
 	out := map[repute.AgentID][]repute.DomainProof{}
 	err := chaindb.View(ctx, db, "read domain proofs", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, currentAgents+docdb.ProofsOfAgents(), chains, tokens)

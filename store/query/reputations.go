@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // ReputationParts says what Reputations reads besides the scores without their results.
@@ -30,10 +31,10 @@ func Reputations(ctx context.Context, db *store.DB, ids []repute.AgentID,
 // ReadReputations is Reputations within the transaction of a snapshot.
 func ReadReputations(ctx context.Context, tx pgx.Tx, ids []repute.AgentID,
 	parts ReputationParts) (map[repute.AgentID]Reputation, error) {
-	var scores map[store.AgentKey]repute.Score
-	var summaries map[store.AgentKey]repute.Summary
-	var tags map[store.AgentKey]Tagged
-	var apart map[store.AgentKey]repute.Independence
+	var scores map[column.AgentKey]repute.Score
+	var summaries map[column.AgentKey]repute.Summary
+	var tags map[column.AgentKey]Tagged
+	var apart map[column.AgentKey]repute.Independence
 	err := send(ctx, tx, func(b *pgx.Batch) {
 		scores = queueScores(b, ids, parts.Results)
 		if parts.Summary {
@@ -48,19 +49,19 @@ func ReadReputations(ctx context.Context, tx pgx.Tx, ids []repute.AgentID,
 	})
 	out := make(map[repute.AgentID]Reputation, len(ids))
 	for _, id := range ids {
-		k := store.KeyOf(id)
+		k := column.KeyOf(id)
 		out[id] = Reputation{Agent: id, Summary: summaries[k], Tagged: tags[k], Score: scores[k], Independence: apart[k]}
 	}
 	return out, err
 }
 
 // queueSummaries queues what reads the newest summary of all clients and tags per agent.
-func queueSummaries(b *pgx.Batch, ids []repute.AgentID) map[store.AgentKey]repute.Summary {
-	out := make(map[store.AgentKey]repute.Summary, len(ids))
+func queueSummaries(b *pgx.Batch, ids []repute.AgentID) map[column.AgentKey]repute.Summary {
+	out := make(map[column.AgentKey]repute.Summary, len(ids))
 	for _, id := range ids {
-		out[store.KeyOf(id)] = repute.Summarize(nil)
+		out[column.KeyOf(id)] = repute.Summarize(nil)
 	}
-	chains, tokens := store.KeyColumns(ids)
+	chains, tokens := column.KeyColumns(ids)
 	b.Queue(`
 		select k.chain_id, k.token_id, s.decimals, s.n, s.sum
 		from `+agentsAsked+`
@@ -72,12 +73,12 @@ func queueSummaries(b *pgx.Batch, ids []repute.AgentID) map[store.AgentKey]reput
 }
 
 // collectSummaries reads the rows of queueSummaries.
-func collectSummaries(rows pgx.Rows, out map[store.AgentKey]repute.Summary) error {
-	tallies := map[store.AgentKey][]repute.Tally{}
-	var k store.AgentKey
+func collectSummaries(rows pgx.Rows, out map[column.AgentKey]repute.Summary) error {
+	tallies := map[column.AgentKey][]repute.Tally{}
+	var k column.AgentKey
 	var t repute.Tally
-	var sum store.BigNum
-	_, err := pgx.ForEachRow(rows, []any{&k.Chain, (*store.TokenNum)(&k.Token), &t.Decimals, &t.Count, &sum}, func() error {
+	var sum column.BigNum
+	_, err := pgx.ForEachRow(rows, []any{&k.Chain, (*column.TokenNum)(&k.Token), &t.Decimals, &t.Count, &sum}, func() error {
 		t.Sum = sum.Int
 		tallies[k] = append(tallies[k], t)
 		return nil

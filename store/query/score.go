@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // scoreColumns returns the columns that trust_scores and trust_finals share, of relation s, those of the run r, and the
@@ -40,7 +41,7 @@ func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Sco
 		var params, tags, roots, links, sources, credentials, scales, evidence, hash []byte
 		var boundary uint64
 		var at *time.Time
-		err = row.Scan(append([]any{(*store.TokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags,
+		err = row.Scan(append([]any{(*column.TokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags,
 			&roots, &links, &sources, &credentials, &scales, &s.VerifiedTo, &boundary, &evidence,
 			&s.Status, &s.Score, &s.Low, &s.High, &s.Mean, &s.Confidence, &s.Tier, &s.Result, &s.Readings,
 			&s.Final, &s.Block.Number, &hash, &at}, more...)...)
@@ -49,7 +50,7 @@ func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Sco
 		s.Sources, s.Credentials = common.BytesToHash(sources), common.BytesToHash(credentials)
 		s.FileScales = common.BytesToHash(scales)
 		s.Verified = s.Final && s.VerifiedTo > 0 && boundary <= s.VerifiedTo
-		s.Evidence, s.Block.Hash, s.Block.Time = common.BytesToHash(evidence), common.BytesToHash(hash), store.TimeOf(at)
+		s.Evidence, s.Block.Hash, s.Block.Time = common.BytesToHash(evidence), common.BytesToHash(hash), column.TimeOf(at)
 		return s, err
 	}
 }
@@ -143,10 +144,10 @@ func PinnedScore(ctx context.Context, db *store.DB, pin ScorePin) (out repute.Sc
 			where s.chain_id = $1 and s.token_id = $2 and s.evidence = $3 and sha256(s.result) = $4
 				and (r.block, r.params, r.tags, r.roots, r.links) = ($5, $6, $7, $8, $9)
 				and (r.sources, r.credentials, r.file_scales) = ($10, $11, $13) and r.verified_to = $12 and r.closed_at is not null
-			order by s.run desc limit 1`, s.ID.ChainID, store.TokenNum(s.ID.TokenID), pin.Evidence[:], pin.Outcome[:],
+			order by s.run desc limit 1`, s.ID.ChainID, column.TokenNum(s.ID.TokenID), pin.Evidence[:], pin.Outcome[:],
 				pin.Block, pin.Params[:], pin.Tags[:], pin.Roots[:], pin.Links[:],
-				store.HashBytes(pin.Sources), store.HashBytes(pin.Credentials), pin.VerifiedTo,
-				store.HashBytes(pin.FileScales))
+				column.HashBytes(pin.Sources), column.HashBytes(pin.Credentials), pin.VerifiedTo,
+				column.HashBytes(pin.FileScales))
 			out, err = oneScore(rows, err, s.Chain.Chain)
 			return err
 		})

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
-	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/scoredb"
 )
 
@@ -65,18 +65,18 @@ func newestScores(results bool) string {
 }
 
 // queueScores queues what reads the newest score per agent, the unknown score where there is none.
-func queueScores(b *pgx.Batch, ids []repute.AgentID, results bool) map[store.AgentKey]repute.Score {
-	out := make(map[store.AgentKey]repute.Score, len(ids))
+func queueScores(b *pgx.Batch, ids []repute.AgentID, results bool) map[column.AgentKey]repute.Score {
+	out := make(map[column.AgentKey]repute.Score, len(ids))
 	for _, id := range ids {
 		s := scoredb.Unknown()
 		s.Agent = id
-		out[store.KeyOf(id)] = s
+		out[column.KeyOf(id)] = s
 	}
-	chains, tokens := store.KeyColumns(ids)
+	chains, tokens := column.KeyColumns(ids)
 	b.Queue(newestScores(results), chains, tokens).Query(func(rows pgx.Rows) error {
 		scores, err := pgx.CollectRows(rows, scanNewest)
 		for _, s := range scores {
-			out[store.KeyOf(s.Agent)] = s
+			out[column.KeyOf(s.Agent)] = s
 		}
 		return err
 	})
@@ -98,9 +98,9 @@ func score(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	if s.Block != chaindb.Everything {
 		return scoreAt(ctx, s)
 	}
-	var scores map[store.AgentKey]repute.Score
+	var scores map[column.AgentKey]repute.Score
 	err := send(ctx, s.Tx, func(b *pgx.Batch) { scores = queueScores(b, []repute.AgentID{s.ID}, true) })
-	return scores[store.KeyOf(s.ID)], err
+	return scores[column.KeyOf(s.ID)], err
 }
 
 // scoreAt returns the subject's stored score as of a block before the newest, or that of an agent without ratings. A score

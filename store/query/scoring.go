@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/scoredb"
 )
 
@@ -57,7 +57,7 @@ func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, err
 		if s.Sources, err = repute.ParseSourceStates(readings); err != nil {
 			return fmt.Errorf("chain %d: %w", chain, err)
 		}
-		s.WalkedAt, s.StaleSince, s.LookedAt = store.TimeOf(walked), store.TimeOf(since), store.TimeOf(looked)
+		s.WalkedAt, s.StaleSince, s.LookedAt = column.TimeOf(walked), column.TimeOf(since), column.TimeOf(looked)
 		out[chain] = s
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/scoredb"
 )
 
@@ -35,7 +36,7 @@ func asked(s chaindb.Subject) []any { return askedAt([]repute.AgentID{s.ID}, s.B
 
 // askedAt is asked for several agents at a block.
 func askedAt(ids []repute.AgentID, block int64) []any {
-	chains, tokens := store.KeyColumns(ids)
+	chains, tokens := column.KeyColumns(ids)
 	return []any{chains, tokens, block}
 }
 
@@ -51,7 +52,7 @@ func queueSummary(b *pgx.Batch, s chaindb.Subject, totals ratingTotals, clients 
 	if clients != nil {
 		// A join, not any(): a client listed twice counts twice, as on chain.
 		from = fmt.Sprintf("unnest($%d::bytea[]) as c(client) join lateral %s s using (client)",
-			arg(store.AddressColumn(clients)), ratingsOfClients(s.Block))
+			arg(column.AddressColumn(clients)), ratingsOfClients(s.Block))
 	}
 	where := "true"
 	if tag1 != "" {
@@ -72,7 +73,7 @@ func queueSummary(b *pgx.Batch, s chaindb.Subject, totals ratingTotals, clients 
 
 // scanTally reads count and sum of one group of decimals.
 func scanTally(row pgx.CollectableRow) (t repute.Tally, err error) {
-	var sum store.BigNum
+	var sum column.BigNum
 	err = row.Scan(&t.Decimals, &t.Count, &sum)
 	t.Sum = sum.Int
 	return t, err
@@ -86,16 +87,16 @@ type Tagged struct {
 
 // queueTags queues what summarizes the live tag1 of each agent that have most ratings, and counts all of them, by totals as
 // of a block.
-func queueTags(b *pgx.Batch, totals ratingTotals, ids []repute.AgentID, block int64) map[store.AgentKey]Tagged {
-	all := make(map[store.AgentKey]Tagged, len(ids))
+func queueTags(b *pgx.Batch, totals ratingTotals, ids []repute.AgentID, block int64) map[column.AgentKey]Tagged {
+	all := make(map[column.AgentKey]Tagged, len(ids))
 	b.Queue(`
 		select k.chain_id, k.token_id, v.* from `+agentsAsked+`
 		cross join lateral (
 			with c as materialized (
 				select s.tag1, t.value as name, sum(s.n)::bigint as n, count(*) over () as total
 				from `+totals.sums+` s join tags t on t.id = s.tag1 group by s.tag1, t.value having sum(s.n) > 0
-				order by n desc, t.value limit `+fmt.Sprint(store.MaxTags)+`)`+totals.given+`
-			select c.tag1, `+store.HeadOf("c.name")+`, c.n, c.total, v.value, v.decimals, v.n as votes, c.name
+				order by n desc, t.value limit `+fmt.Sprint(column.MaxTags)+`)`+totals.given+`
+			select c.tag1, `+column.HeadOf("c.name")+`, c.n, c.total, v.value, v.decimals, v.n as votes, c.name
 			from c cross join lateral `+totals.votes+` v) v
 		where $3::bigint is not null
 		order by k.chain_id, k.token_id, v.n desc, v.name`, askedAt(ids, block)...).Query(func(rows pgx.Rows) error {
@@ -105,28 +106,28 @@ func queueTags(b *pgx.Batch, totals ratingTotals, ids []repute.AgentID, block in
 }
 
 // collectTags reads rows grouped by agent and tag into all.
-func collectTags(rows pgx.Rows, all map[store.AgentKey]Tagged) error {
+func collectTags(rows pgx.Rows, all map[column.AgentKey]Tagged) error {
 	var tallies []repute.VoteTally
-	var open store.AgentKey // whose tags are read
+	var open column.AgentKey // whose tags are read
 	finish := func() {
 		if tags := all[open].Tags; len(tags) > 0 {
 			tags[len(tags)-1].SummarizeTallies(tallies)
 		}
 		tallies = tallies[:0]
 	}
-	var k store.AgentKey
+	var k column.AgentKey
 	var tag, name []byte
 	var id, last, feedback, total, votes int64
-	var value store.BigNum
+	var value column.BigNum
 	var decimals uint8
-	into := []any{&k.Chain, (*store.TokenNum)(&k.Token), &id, &tag, &feedback, &total, &value, &decimals, &votes, &name}
+	into := []any{&k.Chain, (*column.TokenNum)(&k.Token), &id, &tag, &feedback, &total, &value, &decimals, &votes, &name}
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		if of := all[k]; k != open || of.Tags == nil || id != last {
 			finish()
 			open, last = k, id
 			t := repute.TagSummary{Count: feedback}
-			if t.Tag = store.HeadText(tag, &t.Partial); t.Partial {
-				t.Hash = store.Keccak(string(name))
+			if t.Tag = column.HeadText(tag, &t.Partial); t.Partial {
+				t.Hash = column.Keccak(string(name))
 			}
 			all[k] = Tagged{append(of.Tags, t), total}
 		}
@@ -190,9 +191,9 @@ func Tags(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (t
 		if err != nil {
 			return err
 		}
-		var all map[store.AgentKey]Tagged
+		var all map[column.AgentKey]Tagged
 		err = send(ctx, s.Tx, func(b *pgx.Batch) { all = queueTags(b, totals, []repute.AgentID{s.ID}, s.Block) })
-		tags = all[store.KeyOf(s.ID)].Tags
+		tags = all[column.KeyOf(s.ID)].Tags
 		return err
 	})
 	return tags, asOf, err
@@ -232,9 +233,9 @@ func (r *Reputation) read(ctx context.Context, s chaindb.Subject, q ReputationQu
 		return err
 	}
 	latest, ids := s.Block == chaindb.Everything, []repute.AgentID{s.ID}
-	var tags map[store.AgentKey]Tagged
-	var scores map[store.AgentKey]repute.Score
-	var apart map[store.AgentKey]repute.Independence
+	var tags map[column.AgentKey]Tagged
+	var scores map[column.AgentKey]repute.Score
+	var apart map[column.AgentKey]repute.Independence
 	var summary *repute.Summary
 	var counts *repute.AgentCounts
 	err = send(ctx, s.Tx, func(b *pgx.Batch) {
@@ -248,7 +249,7 @@ func (r *Reputation) read(ctx context.Context, s chaindb.Subject, q ReputationQu
 	if err != nil {
 		return err
 	}
-	k := store.KeyOf(s.ID)
+	k := column.KeyOf(s.ID)
 	r.Summary, r.Tagged, r.Counts, r.Score, r.Independence = *summary, tags[k], *counts, scores[k], apart[k]
 	if !latest {
 		r.Score, err = scoreAt(ctx, s)

@@ -2,12 +2,12 @@ package query
 
 import (
 	"repute"
-	"repute/store"
+	"repute/store/column"
 )
 
-// cutField is store.HeadText that adds field to cut when the text was cut.
+// cutField is column.HeadText that adds field to cut when the text was cut.
 func cutField(text []byte, field string, cut *[]string, partial *bool) string {
-	shown := store.HeadText(text, partial)
+	shown := column.HeadText(text, partial)
 	if len(shown) < len(text) {
 		*cut = append(*cut, field)
 	}
@@ -22,7 +22,7 @@ func cutURI(uri []byte, file *repute.File, cut *[]string, partial *bool) string 
 // uriBeside returns a URI as it is shown together with the state of its file.
 func uriBeside(uri string, file *repute.File) string {
 	if file != nil && file.Status == repute.DocumentDenied {
-		return store.WithoutContent(uri)
+		return column.WithoutContent(uri)
 	}
 	return uri
 }

@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/docdb"
 )
 
@@ -51,7 +52,7 @@ func Text(ctx context.Context, db *store.DB, id repute.AgentID, block, log uint6
 		return nil, repute.Invalid("field", "no text of a log", "one of "+strings.Join(TextFields(), ", "))
 	}
 	var denied *string
-	err = db.Readers().QueryRow(ctx, sql, int64(id.ChainID), store.TokenNum(id.TokenID), int64(block),
+	err = db.Readers().QueryRow(ctx, sql, int64(id.ChainID), column.TokenNum(id.TokenID), int64(block),
 		int64(log)).Scan(&text, &denied)
 	return servable("read text", text, denied, err)
 }

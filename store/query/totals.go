@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 )
 
 // Counting reads every agent. A count that takes longer than costly is cached, so that counting
@@ -67,7 +67,7 @@ func (t *totals) keep(counted map[uint64]repute.ChainStatus, took time.Duration)
 
 // countTotals counts within tx's snapshot.
 func countTotals(ctx context.Context, tx pgx.Tx) (map[uint64]repute.ChainStatus, error) {
-	empty := store.SHA256("")
+	empty := column.SHA256("")
 	rows, err := tx.Query(ctx, `
 		select a.chain_id, a.n, a.feedback, a.uris, coalesce(d.n, 0)
 		from (

@@ -11,15 +11,16 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // validationColumns returns the statement that reads validations from a relation q with the columns
 // of table validation_requests, each with its answers up to block {at}.
 func validationColumns(at string) string {
 	return `
-	select q.chain_id, c.identity, q.token_id, q.contract, q.contract = any(c.validations), q.request_hash, q.validator, ` + store.HeadOf("qu.uri") + `,
+	select q.chain_id, c.identity, q.token_id, q.contract, q.contract = any(c.validations), q.request_hash, q.validator, ` + column.HeadOf("qu.uri") + `,
 		q.block, q.log_index, qe.tx_hash, qb.time,
-		n.n, x.response, ` + store.HeadOf("xu.uri") + `, x.hash, ` + store.HeadOf("xt.value") + `, x.block, x.log_index, xe.tx_hash, xb.time,
+		n.n, x.response, ` + column.HeadOf("xu.uri") + `, x.hash, ` + column.HeadOf("xt.value") + `, x.block, x.log_index, xe.tx_hash, xb.time,
 		` + fileColumns("qu") + `, ` + fileColumns("xu") + `
 	from q
 	join chains c on c.chain_id = q.chain_id
@@ -46,7 +47,7 @@ func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	var requested, answered pointRow
 	var asked, said fileRow
 	into := slices.Concat(
-		[]any{&v.ChainID, &identity, (*store.TokenNum)(&v.Agent.TokenID), &contract, &v.ContractTrusted, &request,
+		[]any{&v.ChainID, &identity, (*column.TokenNum)(&v.Agent.TokenID), &contract, &v.ContractTrusted, &request,
 			&validator, &requestURI},
 		requested.into(),
 		[]any{&v.Answers, &response, &uri, &hash, &tag}, answered.into(), asked.into(), said.into())
@@ -112,7 +113,7 @@ func validations(ctx context.Context, s chaindb.Subject, from logPos, f Validati
 				and (not $6 or contract = any($7))
 			order by block desc, log_index desc limit $8)`+validationColumns("$3")+`
 		order by q.block desc, q.log_index desc`,
-		append(s.Key(), from.Block, from.Log, f.TrustedOnly, store.AddressColumn(s.Chain.Validations), f.Limit+1)...)
+		append(s.Key(), from.Block, from.Log, f.TrustedOnly, column.AddressColumn(s.Chain.Validations), f.Limit+1)...)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func ValidationSubject(ctx context.Context, db *store.DB, chainID uint64, contra
 	request common.Hash) (token repute.TokenID, err error) {
 	err = db.Readers().QueryRow(ctx,
 		`select token_id from validation_requests where (chain_id, contract, request_hash) = ($1, $2, $3)`,
-		int64(chainID), contract[:], request[:]).Scan((*store.TokenNum)(&token))
+		int64(chainID), contract[:], request[:]).Scan((*column.TokenNum)(&token))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return token, repute.Missing("validation request %s of contract %s", request, contract)
 	}
@@ -139,7 +140,7 @@ func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, err
 	}
-	chains, tokens := store.KeyColumns(ids)
+	chains, tokens := column.KeyColumns(ids)
 	err = chaindb.View(ctx, db, "read validations", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			with q as (

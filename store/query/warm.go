@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Warm opens the connections that snapshots are read from and prepares the statements of ReadReputation on each, by a read
@@ -18,7 +19,7 @@ func Warm(ctx context.Context, db *store.DB) error {
 	var id repute.AgentID
 	err := chaindb.View(ctx, db, "find an agent", func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, "select chain_id, token_id from agents limit 1").Scan(&id.ChainID,
-			(*store.TokenNum)(&id.TokenID))
+			(*column.TokenNum)(&id.TokenID))
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil

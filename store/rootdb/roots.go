@@ -14,6 +14,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Bounds of roots and links.
@@ -50,7 +51,7 @@ func rootsOf(ctx context.Context, from interface {
 		var address []byte
 		var expires *time.Time
 		err = row.Scan(&address, &r.Weight, &r.Class, &r.Rules, &r.Reason, &expires)
-		r.Address, r.Expires = common.BytesToAddress(address), store.TimeOf(expires)
+		r.Address, r.Expires = common.BytesToAddress(address), column.TimeOf(expires)
 		return r, err
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // RunDetails are what lists show of a run and table runs does not store.
@@ -28,9 +29,9 @@ type RunDetails struct {
 // the identities of all registries. The filter holds for all agents; its Agent selects the module with this slug.
 func AgentRuns(ctx context.Context, db *store.DB, agents []repute.AgentRef, f RunFilter, limit int) ([][]repute.Run, error) {
 	chains, registries := make([]int64, len(agents)), make([][]byte, len(agents))
-	tokens := make([]store.TokenNum, len(agents))
+	tokens := make([]column.TokenNum, len(agents))
 	for i, a := range agents {
-		chains[i], tokens[i] = int64(a.ChainID), store.TokenNum(a.TokenID)
+		chains[i], tokens[i] = int64(a.ChainID), column.TokenNum(a.TokenID)
 		if a.Registry != nil {
 			registries[i] = a.Registry[:]
 		}

@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/walletdb"
 )
 
@@ -73,8 +74,8 @@ func BeginCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, c C
 			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, request, uncertain)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, false, $9, $10)
 			returning id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, started_at, ended_at`,
-			r.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain),
-			store.CleanText(r.Domain), store.OrNull(r.Request), c.Once)
+			r.Run, r.Step, r.Key, string(r.Kind), column.CleanText(r.Ref), column.CleanText(r.Summary), int64(r.Chain),
+			column.CleanText(r.Domain), column.OrNull(r.Request), c.Once)
 		if err != nil {
 			return err
 		}
@@ -201,8 +202,8 @@ func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) e
 	b.Queue(`
 		update run_calls set done = true, ref = case when $2 = '' then ref else $2 end, summary = case when $3 = '' then
 			summary else $3 end,
-			error = $4, result = $5, uncertain = $6 or uncertain and $4 = '', ended_at = now() where id = $1`, id, store.CleanText(o.Ref),
-		store.CleanText(o.Summary), store.CleanText(o.Error), store.OrNull(o.Result), o.Uncertain)
+			error = $4, result = $5, uncertain = $6 or uncertain and $4 = '', ended_at = now() where id = $1`, id, column.CleanText(o.Ref),
+		column.CleanText(o.Summary), column.CleanText(o.Error), column.OrNull(o.Result), o.Uncertain)
 	if o.Tokens != 0 || o.Cost != 0 {
 		b.Queue(`update runs set tokens = greatest(0, tokens + $2), cost = greatest(0, cost + $3) where id = $1`, l.Root,
 			o.Tokens, int64(o.Cost))
@@ -247,7 +248,7 @@ func AddModelText(ctx context.Context, db *store.DB, l Lease, run, step string, 
 			return err
 		}
 		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "model.text",
-			Data: mustJSON(map[string]any{"step": step, "turn": turn, "text": store.CleanText(text)})}})
+			Data: mustJSON(map[string]any{"step": step, "turn": turn, "text": column.CleanText(text)})}})
 	})
 }
 
@@ -304,7 +305,7 @@ func EndStep(ctx context.Context, db *store.DB, l Lease, run string, s Step) err
 		}
 		if _, err := tx.Exec(ctx,
 			`update run_steps set status = $3, result = $4, error = $5, ended_at = now() where run_id = $1 and step_id = $2`,
-			run, s.ID, s.Status, store.OrNull(s.Result), store.CleanText(s.Error)); err != nil {
+			run, s.ID, s.Status, column.OrNull(s.Result), column.CleanText(s.Error)); err != nil {
 			return err
 		}
 		return addEvents(ctx, tx, l,
@@ -317,7 +318,7 @@ func EndStep(ctx context.Context, db *store.DB, l Lease, run string, s Step) err
 func Steps(ctx context.Context, db *store.DB, run string) ([]Step, error) {
 	rows, err := db.Readers().Query(ctx,
 		`select step_id, status, result, error from run_steps where run_id = $1 order by started_at, step_id`,
-		store.CleanText(run))
+		column.CleanText(run))
 	if err != nil {
 		return nil, store.Failed("read steps", err)
 	}
@@ -400,8 +401,8 @@ func RefuseCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, d 
 			select $1, $2, $3, $4, $5, $6, $7, $8, true, $9, $10, now()
 			where (select count(*) from run_calls where run_id = $1 and kind = $4) < $11
 			on conflict (run_id, step_id, key) where key <> '' do nothing returning id`,
-			r.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain),
-			store.CleanText(r.Domain), store.CleanText(r.Error), store.OrNull(r.Request), maxRefused).Scan(&id)
+			r.Run, r.Step, r.Key, string(r.Kind), column.CleanText(r.Ref), column.CleanText(r.Summary), int64(r.Chain),
+			column.CleanText(r.Domain), column.CleanText(r.Error), column.OrNull(r.Request), maxRefused).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return tx.QueryRow(ctx,
 				`select coalesce(max(id), 0) from run_calls where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step,

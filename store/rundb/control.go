@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // CancelTask cancels a task. One that no worker has ends at once; otherwise the worker sees the
@@ -22,7 +23,7 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 		if err != nil {
 			return err
 		}
-		cancellation := store.CleanText(strings.TrimSuffix(fmt.Sprintf("by %s: %s", by, reason), ": "))
+		cancellation := column.CleanText(strings.TrimSuffix(fmt.Sprintf("by %s: %s", by, reason), ": "))
 		var idle bool
 		if err := tx.QueryRow(ctx,
 			`update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp()`, root,
@@ -77,7 +78,7 @@ func queueEndBelow(b *pgx.Batch, root string, status repute.RunStatus, why strin
 		update runs set status = $2, error = case when error = '' then $3 else error end, awaiting = '', ended_at =
 			clock_timestamp()
 		where task_id = (select task_id from runs where id = $1) and id <> $1 and ended_at is null returning id, attempt,
-			error`, root, string(status), store.CleanText(why)).Query(func(rows pgx.Rows) (err error) {
+			error`, root, string(status), column.CleanText(why)).Query(func(rows pgx.Rows) (err error) {
 		*events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e repute.RunEvent, err error) {
 			var attempt int
 			var text string
@@ -96,7 +97,7 @@ const runFinished = "run.finished"
 func lockTask(ctx context.Context, tx pgx.Tx, id string) (root string, err error) {
 	var status repute.RunStatus
 	err = tx.QueryRow(ctx, `select id, status from runs where task_id = $1 and parent_id is null for update`,
-		store.CleanText(id)).Scan(&root, &status)
+		column.CleanText(id)).Scan(&root, &status)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", repute.Unknown("task %q", id)
 	}
@@ -129,7 +130,7 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval,
 		var attempt int
 		err := tx.QueryRow(ctx, `
 			select r.root_id, r.awaiting, r.attempt from runs r join runs o on o.id = r.root_id where r.id = $1 for update of
-				o`, store.CleanText(run)).Scan(&root, &awaiting, &attempt)
+				o`, column.CleanText(run)).Scan(&root, &awaiting, &attempt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return repute.Unknown("run %q", run)
 		}
@@ -139,14 +140,14 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval,
 		if awaiting == "" {
 			return repute.Conflict("no approval of run %s is pending", run)
 		}
-		subject := store.CleanText(a.Subject)
+		subject := column.CleanText(a.Subject)
 		asked, err := awaitedDecision(ctx, tx, run, subject, attempt)
 		if err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `
 			insert into run_approvals (run_id, attempt, subject, approved, by, reason) values ($1, $2, $3, $4, $5, $6)`,
-			run, attempt, subject, a.Approved, store.CleanText(a.By), store.CleanText(a.Reason)); err != nil {
+			run, attempt, subject, a.Approved, column.CleanText(a.By), column.CleanText(a.Reason)); err != nil {
 			return err
 		}
 		if err := addDecisions(ctx, db, tx, root, run, []Decision{answerTo(&asked, &a)}); err != nil {
@@ -191,8 +192,8 @@ func answerTo(asked *repute.RunDecision, a *Approval) Decision {
 	}
 	return Decision{Phase: asked.Phase, Kind: repute.DecisionApproval, Subject: asked.Subject, Effect: effect,
 		Reasons: asked.Reasons, Policy: asked.Policy,
-		Input: mustJSON(AnswerInput{Answers: asked.Number, Approved: a.Approved, By: store.CleanText(a.By),
-			Reason: store.CleanText(a.Reason)})}
+		Input: mustJSON(AnswerInput{Answers: asked.Number, Approved: a.Approved, By: column.CleanText(a.By),
+			Reason: column.CleanText(a.Reason)})}
 }
 
 // AnswerInput is the input of a decision of kind approval.
@@ -211,7 +212,7 @@ func Awaited(ctx context.Context, db *store.DB, run string) ([]Decision, error) 
 			on r.id = d.run_id and r.attempt = d.attempt
 		where d.run_id = $1 and r.awaiting <> '' and d.effect = 'require_approval'
 		and not exists (select from run_approvals a where (a.run_id, a.attempt, a.subject) = (d.run_id, d.attempt, d.subject))
-		order by d.subject, d.id desc`, store.CleanText(run))
+		order by d.subject, d.id desc`, column.CleanText(run))
 	if err != nil {
 		return nil, store.Failed("read awaited", err)
 	}
@@ -248,7 +249,7 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 		var status repute.RunStatus
 		var attempt int
 		err := tx.QueryRow(ctx, `select id, status, attempt from runs where task_id = $1 and parent_id is null for update`,
-			store.CleanText(id)).Scan(&root, &status, &attempt)
+			column.CleanText(id)).Scan(&root, &status, &attempt)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return repute.Unknown("task %q", id)

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Decision is what a policy, a rule of the runtime or a person decided about a run.
@@ -52,8 +53,8 @@ func addDecisions(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string
 	b := &pgx.Batch{}
 	for _, d := range list {
 		linked := repute.RunDecision{Task: head.Task, Root: root, Run: run, Number: head.Count + 1, Attempt: attempt,
-			Phase: d.Phase, Kind: d.Kind, Subject: store.CleanText(d.Subject),
-			Effect: d.Effect, Reasons: store.OrNull(d.Reasons), Policy: d.Policy, Input: store.OrNull(d.Input), At: at,
+			Phase: d.Phase, Kind: d.Kind, Subject: column.CleanText(d.Subject),
+			Effect: d.Effect, Reasons: column.OrNull(d.Reasons), Policy: d.Policy, Input: column.OrNull(d.Input), At: at,
 			Previous: head.Hash}
 		var err error
 		if linked.Hash, err = linked.Sum(); err != nil {
@@ -110,7 +111,7 @@ func addDecision(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string,
 	err := tx.QueryRow(ctx, `
 		select exists (select from run_decisions d join runs r on r.id = d.run_id and r.attempt = d.attempt
 			where d.run_id = $1 and d.subject = $2 and d.effect = $3 and d.policy = $4 and d.reasons::text = $5::json::text)`,
-		run, store.CleanText(d.Subject), d.Effect, d.Policy[:], store.OrNull(d.Reasons)).Scan(&known)
+		run, column.CleanText(d.Subject), d.Effect, d.Policy[:], column.OrNull(d.Reasons)).Scan(&known)
 	if err != nil || known {
 		return err
 	}
@@ -136,7 +137,7 @@ func scanDecision(row pgx.CollectableRow) (d repute.RunDecision, err error) {
 // Decisions returns the newest decisions about a run, up to most, in order.
 func Decisions(ctx context.Context, db *store.DB, run string, most int) ([]repute.RunDecision, error) {
 	rows, err := db.Readers().Query(ctx,
-		selectDecisions+`where d.run_id = $1 order by d.number desc, d.id desc limit $2`, store.CleanText(run), most)
+		selectDecisions+`where d.run_id = $1 order by d.number desc, d.id desc limit $2`, column.CleanText(run), most)
 	if err != nil {
 		return nil, store.Failed("read decisions", err)
 	}
@@ -273,7 +274,7 @@ func readHead(ctx context.Context, tx pgx.Tx, run string) (h repute.SealedHead, 
 	err = tx.QueryRow(ctx, `
 		select o.task_id, o.id, o.decisions, o.decisions_head, o.decisions_signer, o.decisions_signature from runs r join
 			runs o on o.id = r.root_id where r.id = $1`,
-		store.CleanText(run)).Scan(&h.Task, &h.Root, &h.Count, &last, &signer, &h.Signature)
+		column.CleanText(run)).Scan(&h.Task, &h.Root, &h.Count, &last, &signer, &h.Signature)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return h, repute.Unknown("run %q", run)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // LogPlace is a position in an agent's log. The zero value is its beginning.
@@ -45,7 +46,7 @@ func ReadLog(ctx context.Context, db *store.DB, slug string, after LogPlace, mos
 		from run_events e join runs r on r.id = e.run_id
 		where e.kind = 'run.finished' and r.slug = $1 and ($2::timestamptz is null or (e.at, e.root_id, e.number) > ($2,
 			$3, $4))
-		order by e.at, e.root_id, e.number limit $5`, store.CleanText(slug), store.MaybeTime(after.At), store.CleanText(after.Root), after.Number, most)
+		order by e.at, e.root_id, e.number limit $5`, column.CleanText(slug), column.MaybeTime(after.At), column.CleanText(after.Root), after.Number, most)
 	if err != nil {
 		return nil, store.Failed("read the log of an agent", err)
 	}

@@ -12,15 +12,16 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // SaveModule stores an agent or replaces the stored one.
 func SaveModule(ctx context.Context, db *store.DB, m repute.Module) error {
 	var chain *int64
 	var registry []byte
-	var token *store.TokenNum
+	var token *column.TokenNum
 	if m.Agent != nil {
-		id, t := int64(m.Agent.ChainID), store.TokenNum(m.Agent.TokenID)
+		id, t := int64(m.Agent.ChainID), column.TokenNum(m.Agent.TokenID)
 		chain, registry, token = &id, m.Agent.Registry[:], &t
 	}
 	var signer []byte
@@ -34,14 +35,14 @@ func SaveModule(ctx context.Context, db *store.DB, m repute.Module) error {
 		on conflict (slug) do update set url = excluded.url, chain_id = excluded.chain_id, registry = excluded.registry,
 			token_id = excluded.token_id, manifest = excluded.manifest, dry_run = excluded.dry_run,
 			proof_kind = excluded.proof_kind, proof_host = excluded.proof_host, proof_signer = excluded.proof_signer, proof_at = excluded.proof_at`,
-		m.Slug, m.URL, chain, registry, token, m.Manifest, m.DryRun, string(m.Proof.Kind), store.CleanText(m.Proof.Host),
-		signer, store.MaybeTime(m.Proof.At))
+		m.Slug, m.URL, chain, registry, token, m.Manifest, m.DryRun, string(m.Proof.Kind), column.CleanText(m.Proof.Host),
+		signer, column.MaybeTime(m.Proof.At))
 	return store.Failed("save agent "+m.Slug, err)
 }
 
 // RemoveModule deletes an agent; its runs stay. repute.ErrNotFound when there is none.
 func RemoveModule(ctx context.Context, db *store.DB, slug string) error {
-	tag, err := db.Pool().Exec(ctx, `delete from modules where slug = $1`, store.CleanText(slug))
+	tag, err := db.Pool().Exec(ctx, `delete from modules where slug = $1`, column.CleanText(slug))
 	if err == nil && tag.RowsAffected() == 0 {
 		return repute.Unknown("agent %q", slug)
 	}
@@ -60,7 +61,7 @@ func Modules(ctx context.Context, db *store.DB) ([]repute.Module, error) {
 
 // Module returns the agent of a slug. repute.ErrNotFound when there is none.
 func Module(ctx context.Context, db *store.DB, slug string) (repute.Module, error) {
-	rows, err := db.Readers().Query(ctx, selectModules+`where slug = $1`, store.CleanText(slug))
+	rows, err := db.Readers().Query(ctx, selectModules+`where slug = $1`, column.CleanText(slug))
 	if err != nil {
 		return repute.Module{}, store.Failed("read agent", err)
 	}
@@ -79,12 +80,12 @@ const selectModules = `select slug, url, chain_id, registry, token_id, manifest,
 func scanModule(row pgx.CollectableRow) (m repute.Module, err error) {
 	var chain *int64
 	var registry, signer, manifest []byte
-	var token *store.TokenNum
+	var token *column.TokenNum
 	var proven *time.Time
 	err = row.Scan(&m.Slug, &m.URL, &chain, &registry, &token, &manifest, &m.DryRun, &m.Added, &m.Proof.Kind,
 		&m.Proof.Host, &signer, &proven)
 	m.Manifest, m.Added = json.RawMessage(manifest), m.Added.UTC()
-	m.Proof.Signer, m.Proof.At = common.BytesToAddress(signer), store.TimeOf(proven)
+	m.Proof.Signer, m.Proof.At = common.BytesToAddress(signer), column.TimeOf(proven)
 	if err != nil || chain == nil {
 		return m, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // AddTask stores a task with its root run and queues it with queue, in one transaction. When a task
@@ -22,8 +23,8 @@ func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run,
 		tag, err := tx.Exec(ctx, `
 			insert into tasks (id, goal, input, coordinator, terms, key, asked_by, status)
 			values ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8) on conflict (key) do nothing`,
-			t.ID, store.CleanText(t.Goal), store.OrNull(t.Input), t.Coordinator, t.Terms, store.CleanText(t.Key),
-			store.CleanText(t.By), repute.TaskPending)
+			t.ID, column.CleanText(t.Goal), column.OrNull(t.Input), t.Coordinator, t.Terms, column.CleanText(t.Key),
+			column.CleanText(t.By), repute.TaskPending)
 		if added = tag.RowsAffected() > 0; err != nil || !added {
 			return err
 		}
@@ -41,7 +42,7 @@ func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run,
 		return out, false, err
 	}
 	if !added {
-		out, err = oneTask(ctx, db, `t.key = $1`, store.CleanText(t.Key))
+		out, err = oneTask(ctx, db, `t.key = $1`, column.CleanText(t.Key))
 		return out, false, err
 	}
 	out, err = Task(ctx, db, t.ID)
@@ -57,7 +58,7 @@ func insertRun(ctx context.Context, tx pgx.Tx, r repute.Run) error {
 			nullif($15::bigint, 0),
 			case when $4 = '' then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end)
 		on conflict (parent_id, parent_step) do nothing`,
-		r.ID, r.Task, r.Root, r.Parent, r.ParentStep, r.Agent, store.CleanText(r.Goal), store.OrNull(r.Input),
+		r.ID, r.Task, r.Root, r.Parent, r.ParentStep, r.Agent, column.CleanText(r.Goal), column.OrNull(r.Input),
 		r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(), r.Limits.GasWei,
 		r.Limits.Tokens, int64(r.Limits.Cost))
 	return err
@@ -78,7 +79,7 @@ func scanTask(row pgx.CollectableRow) (t repute.Task, err error) {
 
 // Task returns the task of an id. repute.ErrNotFound when there is none.
 func Task(ctx context.Context, db *store.DB, id string) (repute.Task, error) {
-	t, err := oneTask(ctx, db, `t.id = $1`, store.CleanText(id))
+	t, err := oneTask(ctx, db, `t.id = $1`, column.CleanText(id))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, repute.Unknown("task %q", id)
 	}
@@ -148,13 +149,13 @@ func scanRun(row pgx.CollectableRow, further ...any) (r repute.Run, err error) {
 		&r.Used.Tokens, &r.Used.Cost, &r.Reasons, &r.Error, &r.Cancel,
 		&r.Created, &started, &ended}, further...)...)
 	r.Limits.Runtime, r.Used.Runtime = time.Duration(most)*time.Millisecond, time.Duration(took)*time.Millisecond
-	r.Created, r.Started, r.Ended = r.Created.UTC(), store.TimeOf(started), store.TimeOf(ended)
+	r.Created, r.Started, r.Ended = r.Created.UTC(), column.TimeOf(started), column.TimeOf(ended)
 	return r, err
 }
 
 // Run returns the run of an id. repute.ErrNotFound when there is none.
 func Run(ctx context.Context, db *store.DB, id string) (repute.Run, error) {
-	list, err := runs(ctx, db, `where r.id = $1`, store.CleanText(id))
+	list, err := runs(ctx, db, `where r.id = $1`, column.CleanText(id))
 	if err == nil && len(list) == 0 {
 		return repute.Run{}, repute.Unknown("run %q", id)
 	}
@@ -167,7 +168,7 @@ func Run(ctx context.Context, db *store.DB, id string) (repute.Run, error) {
 // TaskRuns returns all runs of a task, the root run first, then by creation.
 func TaskRuns(ctx context.Context, db *store.DB, task string) ([]repute.Run, error) {
 	return runs(ctx, db, `where r.task_id = $1 order by r.parent_id is not null, r.created_at, r.id`,
-		store.CleanText(task))
+		column.CleanText(task))
 }
 
 // RunFilter selects the runs to list. The zero value selects all.
@@ -248,7 +249,7 @@ func runs(ctx context.Context, db *store.DB, where string, arg any) ([]repute.Ru
 // Phases returns the recorded phases of a run, of all attempts in order. Phases that an attempt
 // copied from the one before are included in both.
 func Phases(ctx context.Context, db *store.DB, run string) ([]repute.RunPhase, error) {
-	rows, err := db.Readers().Query(ctx, selectPhases+`where run_id = $1 order by attempt, phase`, store.CleanText(run))
+	rows, err := db.Readers().Query(ctx, selectPhases+`where run_id = $1 order by attempt, phase`, column.CleanText(run))
 	if err != nil {
 		return nil, store.Failed("read phases", err)
 	}
@@ -269,7 +270,7 @@ func scanPhase(row pgx.CollectableRow) (p repute.RunPhase, err error) {
 // Events returns up to most events of a root run after a number.
 func Events(ctx context.Context, db *store.DB, root string, after int64, most int) ([]repute.RunEvent, error) {
 	rows, err := db.Readers().Query(ctx, `
-		select number, run_id, kind, data, at from run_events where root_id = $1 and number > $2 order by number limit $3`, store.CleanText(root), after, most)
+		select number, run_id, kind, data, at from run_events where root_id = $1 and number > $2 order by number limit $3`, column.CleanText(root), after, most)
 	if err != nil {
 		return nil, store.Failed("read events", err)
 	}
@@ -289,7 +290,7 @@ func addEvents(ctx context.Context, tx pgx.Tx, l Lease, events []repute.RunEvent
 	}
 	runs, kinds, data := make([]string, len(events)), make([]string, len(events)), make([]string, len(events))
 	for i, e := range events {
-		runs[i], kinds[i], data[i] = e.Run, e.Kind, string(store.EscapeNUL(store.OrNull(e.Data)))
+		runs[i], kinds[i], data[i] = e.Run, e.Kind, string(column.EscapeNUL(column.OrNull(e.Data)))
 	}
 	tag, err := tx.Exec(ctx, `
 		with r as (update runs set events = events + $2 where id = $1 returning events - $2 as last)

@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Lease is the claim of a worker on a root run and the runs below it. Writes of a worker that lost
@@ -285,14 +286,14 @@ func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 		on conflict (run_id, attempt, phase) do update set status = excluded.status, result = excluded.result, error =
 			excluded.error,
 			started_at = excluded.started_at, ended_at = excluded.ended_at`,
-		o.Run, p.Attempt, int(p.Phase), string(p.Status), store.OrNull(p.Result), store.CleanText(p.Error), p.Started,
+		o.Run, p.Attempt, int(p.Phase), string(p.Status), column.OrNull(p.Result), column.CleanText(p.Error), p.Started,
 		p.Ended)
 	b.Queue(`
 		update runs set phase = $2, status = $3, awaiting = $4, reasons = coalesce($5::json, reasons),
 			error = case when $6 = '' then error else $6 end, ended_at = case when $7 then clock_timestamp() end,
 			started_at = coalesce(started_at, now()), held_until = case when $7 or $4 <> '' then '-infinity' else held_until end,
 			lost_after = case when $7 or $4 <> '' then 'infinity' else lost_after end
-		where id = $1`, o.Run, int(p.Phase), string(o.Status), o.Awaiting, o.Reasons, store.CleanText(o.Failure), o.Ended)
+		where id = $1`, o.Run, int(p.Phase), string(o.Status), o.Awaiting, o.Reasons, column.CleanText(o.Failure), o.Ended)
 	if o.Awaiting != "" && o.Run != l.Root { // the whole task waits with it
 		b.Queue(`update runs set awaiting = $2, held_until = '-infinity', lost_after = 'infinity' where id = $1`, l.Root,
 			o.Awaiting)
@@ -306,7 +307,7 @@ func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 				ended_at)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, true, $9, $10, $11, now())
 			on conflict (run_id, step_id, key) where key <> '' do nothing`,
-			o.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain),
-			store.CleanText(r.Domain), store.CleanText(r.Error), store.OrNull(r.Request), store.OrNull(r.Result))
+			o.Run, r.Step, r.Key, string(r.Kind), column.CleanText(r.Ref), column.CleanText(r.Summary), int64(r.Chain),
+			column.CleanText(r.Domain), column.CleanText(r.Error), column.OrNull(r.Request), column.OrNull(r.Result))
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/changedata"
+	"repute/store/column"
 )
 
 // The change feed shows two scores of an agent, each with changes of its own, so that a reader who keeps the newest
@@ -45,17 +47,17 @@ func HideAbove(ctx context.Context, tx pgx.Tx, chainID uint64, ancestor repute.B
 				and s.block <> r.block and s.block_hash <> ''
 			returning s.*, r.epoch)
 		insert into changes (chain_id, kind, block, log_index, token_id, data)
-		select $1, '`+store.KindScore+`', $2, 0, h.token_id, `+changeData(provisional, "h.run", "h.epoch", standing("h"), "null::jsonb",
+		select $1, '`+changedata.KindScore+`', $2, 0, h.token_id, `+changeData(provisional, "h.run", "h.epoch", standing("h"), "null::jsonb",
 		"$2::bigint", "$3::bytea", "$4::timestamptz")+`
-		from hidden h order by h.token_id`, chainID, ancestor.Number, store.HashBytes(ancestor.Hash),
-		store.MaybeTime(ancestor.Time))
+		from hidden h order by h.token_id`, chainID, ancestor.Number, column.HashBytes(ancestor.Hash),
+		column.MaybeTime(ancestor.Time))
 	return store.Failed("hide scores of removed blocks", err)
 }
 
 // Modes of the changes of scores, as SQL.
 const (
-	provisional = "'" + store.ProvisionalScore + "'"
-	final       = "'" + store.FinalScore + "'"
+	provisional = "'" + changedata.Provisional + "'"
+	final       = "'" + changedata.Final + "'"
 )
 
 // isShown returns the SQL of whether row s of trust_scores, of run r, is visible. The hash of a hidden row is empty,
@@ -70,7 +72,7 @@ func standing(s string) string {
 		'low', (%[1]s.low / 1000.0)::numeric(9, 3), 'high', (%[1]s.high / 1000.0)::numeric(9, 3), 'tier', %[1]s.tier)`, s)
 }
 
-// changeData returns the SQL of the data of a change: see store.ScoreChange. The arguments are SQL; old and is are
+// changeData returns the SQL of the data of a change: see changedata.Score. The arguments are SQL; old and is are
 // standings or null.
 func changeData(mode, run, epoch, old, is, block, hash, at string) string {
 	return fmt.Sprintf(`jsonb_build_object('mode', %s, 'run', %s, 'epoch', %s, 'old', %s, 'new', %s,
@@ -89,10 +91,10 @@ func dropCurrent(b *pgx.Batch, chainID uint64, agents []repute.TokenID, plain []
 		statuses as (select status as old, null::text as new from gone),
 		totals as (`+addTotals("statuses")+`)
 		insert into changes (chain_id, kind, block, log_index, token_id, data)
-		select $1, '`+store.KindScore+`', c.cursor_block, 0, g.token_id, `+changeData(provisional, "g.run", "r.epoch", standing("g"),
+		select $1, '`+changedata.KindScore+`', c.cursor_block, 0, g.token_id, `+changeData(provisional, "g.run", "r.epoch", standing("g"),
 		"null::jsonb", "c.cursor_block", "c.cursor_hash", "c.cursor_time")+`
 		from gone g join trust_runs r on (r.chain_id, r.run) = ($1, g.run) join chains c on c.chain_id = $1
-		where `+isShown("g", "r")+` order by g.token_id`, chainID, store.TokenArray(agents), plain)
+		where `+isShown("g", "r")+` order by g.token_id`, chainID, column.TokenArray(agents), plain)
 }
 
 // tellCurrent returns the SQL, after a statement's part "written" with the rows of trust_scores that it stored for run
@@ -101,7 +103,7 @@ func dropCurrent(b *pgx.Batch, chainID uint64, agents []repute.TokenID, plain []
 func tellCurrent() string {
 	return `
 	insert into changes (chain_id, kind, block, log_index, token_id, data)
-	select $1, '` + store.KindScore + `', w.block, 0, w.token_id, ` + changeData(provisional, "w.run", "r.epoch", "b.standing", "w.standing",
+	select $1, '` + changedata.KindScore + `', w.block, 0, w.token_id, ` + changeData(provisional, "w.run", "r.epoch", "b.standing", "w.standing",
 		"w.block", "w.block_hash", "w.block_time") + `
 	from (select w.*, case when ` + isShown("w", "o") + ` then ` + standing("w") + ` end as standing from written w
 		join trust_runs o on (o.chain_id, o.run) = ($1, w.run)) w
@@ -128,7 +130,7 @@ func tellFinals(ctx context.Context, tx pgx.Tx, chainID, run uint64) error {
 			select distinct on (f.token_id) f.token_id, f.run, f.status, f.score, f.low, f.high, f.tier from trust_finals f
 			where f.chain_id = $1 and f.run > (select run from last) and f.run <= $2 order by f.token_id, f.run desc)
 		insert into changes (chain_id, kind, block, log_index, token_id, data)
-		select $1, '`+store.KindScore+`', r.block, 0, n.token_id, `+changeData(final, "n.run", "r.epoch", "p.standing", standing("n"),
+		select $1, '`+changedata.KindScore+`', r.block, 0, n.token_id, `+changeData(final, "n.run", "r.epoch", "p.standing", standing("n"),
 		"r.block", "r.block_hash", "r.block_time")+`
 		from shown n join trust_runs r on (r.chain_id, r.run) = ($1, n.run)
 		left join lateral (

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Effects remembers the agents of a pass and their scores in effect, so that the next pass of the same process need not
@@ -140,7 +141,7 @@ func (f *Effects) refresh(ctx context.Context, p Pass) error {
 	if err != nil {
 		return err
 	}
-	changed, err := store.CollectTokens(rows)
+	changed, err := column.CollectTokens(rows)
 	if err != nil {
 		return err
 	}
@@ -235,11 +236,11 @@ func (f *Effects) remembered(p Pass, part []effect) (list []StaleAgent, ask []re
 func (f *Effects) read(ctx context.Context, p Pass, tokens []repute.TokenID) (list []StaleAgent, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = f.db.InTx(ctx, options, "agents of a pass", func(tx pgx.Tx) error {
-		judged, err := judgedAgentsOf(ctx, tx, p, `token_id = any($2::numeric[])`, store.TokenArray(tokens))
+		judged, err := judgedAgentsOf(ctx, tx, p, `token_id = any($2::numeric[])`, column.TokenArray(tokens))
 		if err != nil {
 			return err
 		}
-		scored, err := scoredAgentsOf(ctx, tx, p, f.names, `token_id = any($2::numeric[])`, store.TokenArray(tokens))
+		scored, err := scoredAgentsOf(ctx, tx, p, f.names, `token_id = any($2::numeric[])`, column.TokenArray(tokens))
 		list = mergeAgents(judged, scored)
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // EpochEnd returns the newest block, up to the last one of an epoch, whose header is stored with
@@ -70,7 +71,7 @@ func KeepHeader(ctx context.Context, db *store.DB, chainID uint64, l store.Lease
 		_, err := tx.Exec(ctx, `
 			insert into blocks (chain_id, number, hash, parent, time)
 			select $1, $2, $3, $4, $5 from chains where chain_id = $1 and $2::bigint between start_block and cursor_block
-			on conflict do nothing`, chainID, b.Number, store.HashBytes(b.Hash), store.HashBytes(b.Parent), store.MaybeTime(b.Time))
+			on conflict do nothing`, chainID, b.Number, column.HashBytes(b.Hash), column.HashBytes(b.Parent), column.MaybeTime(b.Time))
 		return err
 	})
 }

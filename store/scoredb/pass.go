@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // judgedAgents is the SQL condition of agents that have or had ratings, or answers of contracts on
@@ -97,7 +98,7 @@ func judgedAgentsOf(ctx context.Context, tx pgx.Tx, p Pass, which string, args .
 	var list []StaleAgent
 	a := StaleAgent{Final: p.Final}
 	var judged bool
-	_, err = pgx.ForEachRow(rows, []any{(*store.TokenNum)(&a.TokenID), &a.Rows, &judged}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{(*column.TokenNum)(&a.TokenID), &a.Rows, &judged}, func() error {
 		if judged {
 			list = append(list, a)
 		}
@@ -119,7 +120,7 @@ func scoredAgentsOf(ctx context.Context, tx pgx.Tx, p Pass, by *names, which str
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (StaleAgent, error) {
 		e := &inEffect{}
 		a := StaleAgent{Final: p.Final, Scored: true, current: e}
-		err := row.Scan((*store.TokenNum)(&a.TokenID), &e.run, &e.block, &hash, &evidence, &facts, &e.score,
+		err := row.Scan((*column.TokenNum)(&a.TokenID), &e.run, &e.block, &hash, &evidence, &facts, &e.score,
 			&e.low, &e.high, &e.mean, &e.confidence)
 		e.hash, e.evidence = by.number(common.BytesToHash(hash)), by.number(common.BytesToHash(evidence))
 		e.facts = by.number(common.BytesToHash(facts))
@@ -212,11 +213,11 @@ func (p Pass) untouched(ctx context.Context, tx pgx.Tx, agents []ScoredAgent) er
 	}
 	rows, err := tx.Query(ctx, `
 		select token_id from trust_scores where chain_id = $1 and touched >= $2 and touched > 0 and token_id between $3 and $4`,
-		p.ChainID, int64(p.Run)-1, store.TokenNum(agents[0].TokenID), store.TokenNum(agents[len(agents)-1].TokenID))
+		p.ChainID, int64(p.Run)-1, column.TokenNum(agents[0].TokenID), column.TokenNum(agents[len(agents)-1].TokenID))
 	if err != nil {
 		return err
 	}
-	touched, err := store.CollectTokens(rows)
+	touched, err := column.CollectTokens(rows)
 	if err != nil {
 		return err
 	}
@@ -246,7 +247,7 @@ func deferStale(ctx context.Context, tx pgx.Tx, p Pass, to string, last bool) (m
 	if err != nil {
 		return nil, err
 	}
-	return store.CollectTokens(rows)
+	return column.CollectTokens(rows)
 }
 
 // planByKey makes Postgres use indexes in a transaction, because the statistics of tables that a pass rewrites are

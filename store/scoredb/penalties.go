@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Affiliation is an identity that is related to an agent.
@@ -56,7 +57,7 @@ func Penalized(ctx context.Context, db *store.DB, chainID uint64) (identities ma
 	}
 	identities, agents = map[common.Address]bool{}, map[repute.TokenID]bool{}
 	var identity []byte
-	var agent store.TokenNum
+	var agent column.TokenNum
 	_, err = pgx.ForEachRow(rows, []any{&identity, &agent}, func() error {
 		identities[common.BytesToAddress(identity)], agents[repute.TokenID(agent)] = true, true
 		return nil
@@ -87,15 +88,15 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 			select * from trust_penalties g where g.chain_id = $1 and g.final = $2 and g.identity = u.p and g.token_id <> u.t
 			and (g.domains = '{}' or g.domains && u.d)
 			order by g.score, g.token_id limit 1) g`,
-		chainID, final, store.TokenArray(tokens), store.AddressColumn(identities), domains)
+		chainID, final, column.TokenArray(tokens), column.AddressColumn(identities), domains)
 	if err != nil {
 		return nil, store.Failed("read penalties", err)
 	}
 	out := map[repute.TokenID][]repute.Penalty{}
-	var of store.TokenNum
+	var of column.TokenNum
 	var g repute.Penalty
 	var identity, owner []byte
-	into := []any{&of, (*store.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier, &g.Bad, &g.Domains}
+	into := []any{&of, (*column.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier, &g.Bad, &g.Domains}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		g.Identity, g.Holder = common.BytesToAddress(identity), common.BytesToAddress(owner)
 		out[repute.TokenID(of)] = append(out[repute.TokenID(of)], g)
@@ -110,7 +111,7 @@ func PenalizedAmong(ctx context.Context, db *store.DB, chainID uint64, identitie
 	rows, err := db.Pool().Query(ctx, `
 		select identity, bool_or(domains <> '{}') from trust_penalties
 		where chain_id = $1 and final = $2 and identity = any($3) group by identity`,
-		chainID, final, store.AddressColumn(identities))
+		chainID, final, column.AddressColumn(identities))
 	if err != nil {
 		return nil, store.Failed("identities with penalties", err)
 	}
@@ -133,10 +134,10 @@ func findPenalties(b *pgx.Batch, chainID uint64, agents []*ScoredAgent, inOrder 
 			return
 		}
 	}
-	which, args := "token_id = any($2::numeric[])", []any{chainID, store.TokenArray(tokensOf(agents))}
+	which, args := "token_id = any($2::numeric[])", []any{chainID, column.TokenArray(tokensOf(agents))}
 	if inOrder && len(agents) > 0 { // one range instead of thousands of keys; it may have others, which does no harm
 		which = "token_id between $2 and $3"
-		args = []any{chainID, store.TokenNum(agents[0].TokenID), store.TokenNum(agents[len(agents)-1].TokenID)}
+		args = []any{chainID, column.TokenNum(agents[0].TokenID), column.TokenNum(agents[len(agents)-1].TokenID)}
 	}
 	b.Queue(`select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and `+which+`)`,
 		args...).QueryRow(func(row pgx.Row) error { return row.Scan(has) })
@@ -193,7 +194,7 @@ func keepPenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, list []r
 	rows, err := tx.Query(ctx, `
 		update trust_penalties g set run = $2 from unnest($3::numeric[], $4::bytea[]) n(token_id, identity)
 		where g.chain_id = $1 and g.final and (g.token_id, g.identity) = (n.token_id, n.identity) and g.run <> $2
-		returning g.token_id, g.identity`, chainID, run, store.TokenArray(tokens), store.AddressColumn(identities))
+		returning g.token_id, g.identity`, chainID, run, column.TokenArray(tokens), column.AddressColumn(identities))
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +204,7 @@ func keepPenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, list []r
 // scanAffiliation reads an agent and an identity.
 func scanAffiliation(row pgx.CollectableRow) (a Affiliation, err error) {
 	var identity []byte
-	err = row.Scan((*store.TokenNum)(&a.TokenID), &identity)
+	err = row.Scan((*column.TokenNum)(&a.TokenID), &identity)
 	a.Identity = common.BytesToAddress(identity)
 	return a, err
 }
@@ -241,8 +242,8 @@ func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final
 				excluded.high, excluded.tier, excluded.known, excluded.domains)
 			returning token_id, identity)
 		select token_id, identity from gone union select token_id, identity from put`,
-		chainID, final, store.TokenArray(tokens), store.TokenArray(of), store.AddressColumn(identities),
-		store.AddressColumn(holders), scores, highs, tiers, run, known, domains)
+		chainID, final, column.TokenArray(tokens), column.TokenArray(of), column.AddressColumn(identities),
+		column.AddressColumn(holders), scores, highs, tiers, run, known, domains)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 const (
@@ -153,7 +154,7 @@ func findManifests(b *pgx.Batch, chainID uint64, agents []*ScoredAgent, into *[]
 	b.Queue(`
 		select distinct n.hash from unnest($2::numeric[], $3::bytea[]) n(token, hash)
 		where not exists (select from trust_scores s where s.chain_id = $1 and s.token_id = n.token and s.evidence = n.hash)`,
-		chainID, store.TokenArray(tokens), hashes).Query(func(rows pgx.Rows) (err error) {
+		chainID, column.TokenArray(tokens), hashes).Query(func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
 		return err
 	})

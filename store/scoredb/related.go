@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // queueRelated queues identities whose agents must be scored again. run is 0, or a run in
@@ -23,16 +24,16 @@ func queueRelated(ctx context.Context, tx pgx.Tx, chainID uint64, final bool, li
 	}
 	var b pgx.Batch
 	for identity, tokens := range of {
-		var itself *store.TokenNum // an agent does not limit itself; two agents limit each other
+		var itself *column.TokenNum // an agent does not limit itself; two agents limit each other
 		if len(tokens) == 1 {
-			itself = (*store.TokenNum)(&tokens[0])
+			itself = (*column.TokenNum)(&tokens[0])
 		}
 		b.Queue(`
 			insert into trust_related (chain_id, final, members, except_agent, updated)
 			select $1, $2, $3, $4, coalesce((
 				select max(was.boundary) from trust_runs was join trust_runs is_ using (chain_id)
 				where was.chain_id = $1 and is_.run = $5 and was.run < $5 and was.closed_at is not null and is_.repaired = 0), -1)`,
-			chainID, final, store.AddressColumn(who.Members(identity)), itself, int64(run))
+			chainID, final, column.AddressColumn(who.Members(identity)), itself, int64(run))
 	}
 	return tx.SendBatch(ctx, &b).Close()
 }

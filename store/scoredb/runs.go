@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Run is one computation of weights over a chain's graph of who trusts whom.
@@ -79,13 +80,13 @@ func scanRun(row pgx.Row) (r Run, err error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, repute.ErrNotFound
 	}
-	r.Block.Hash, r.Block.Time = common.BytesToHash(hash), store.TimeOf(at)
+	r.Block.Hash, r.Block.Time = common.BytesToHash(hash), column.TimeOf(at)
 	r.Params, r.Tags, r.Roots, r.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots),
 		common.BytesToHash(links)
 	r.Validations, r.Sources = common.BytesToHash(validations), common.BytesToHash(sources)
 	r.Credentials, r.FileScales = common.BytesToHash(credentials), common.BytesToHash(scales)
 	r.Gateways = common.BytesToHash(gateways)
-	r.Weights, r.Started, r.Closed = common.BytesToHash(weights), r.Started.UTC(), store.TimeOf(closed)
+	r.Weights, r.Started, r.Closed = common.BytesToHash(weights), r.Started.UTC(), column.TimeOf(closed)
 	return r, err
 }
 
@@ -202,12 +203,12 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, ''), $20, $21,
 				$22, $23, $24, $25, $26, $27)
 			on conflict do nothing`,
-			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, store.HashBytes(r.Block.Hash),
-			store.MaybeTime(r.Block.Time), r.Scorer,
+			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, column.HashBytes(r.Block.Hash),
+			column.MaybeTime(r.Block.Time), r.Scorer,
 			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired,
-			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result, store.HashBytes(r.Validations), r.Coverage,
-			store.HashBytes(r.Sources), store.HashBytes(r.Credentials), r.Readings, r.VerifiedTo,
-			store.HashBytes(r.FileScales), store.HashBytes(r.Gateways))
+			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result, column.HashBytes(r.Validations), r.Coverage,
+			column.HashBytes(r.Sources), column.HashBytes(r.Credentials), r.Readings, r.VerifiedTo,
+			column.HashBytes(r.FileScales), column.HashBytes(r.Gateways))
 		if err != nil {
 			return err
 		}
@@ -289,7 +290,7 @@ func ReadStates(ctx context.Context, db *store.DB) (out []State, err error) {
 					(select since from trust_stale where chain_id = $1 and cause = $3 order by since limit 1))`, r.ChainID, CauseEvent, causeRun).Scan(&s.Stale, &oldest); err != nil {
 				return err
 			}
-			s.Oldest = store.TimeOf(oldest)
+			s.Oldest = column.TimeOf(oldest)
 			out = append(out, s)
 		}
 		return nil

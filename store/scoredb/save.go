@@ -14,6 +14,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // ScoredAgent is the result of scoring a stale agent.
@@ -99,7 +100,7 @@ func SaveScores(ctx context.Context, db *store.DB, chainID, run uint64, agents [
 func touch(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 	b.Queue(`
 		update trust_scores set touched = $3 where chain_id = $1 and token_id = any($2::numeric[]) and touched < $3`,
-		chainID, store.TokenArray(tokensOf(agents)), int64(run))
+		chainID, column.TokenArray(tokensOf(agents)), int64(run))
 }
 
 // tokensOf returns the token ids of agents.
@@ -179,8 +180,8 @@ func lockStale(b *pgx.Batch, chainID uint64, agents []ScoredAgent) map[repute.To
 	}
 	b.Queue(scoresLock, int64(chainID))
 	b.Queue(`select token_id from trust_stale where chain_id = $1 and token_id = any($2::numeric[]) order by token_id for update`,
-		chainID, store.TokenArray(ids)).Query(func(rows pgx.Rows) error {
-		list, err := store.CollectTokens(rows)
+		chainID, column.TokenArray(ids)).Query(func(rows pgx.Rows) error {
+		list, err := column.CollectTokens(rows)
 		maps.Copy(waiting, list)
 		return err
 	})
@@ -204,7 +205,7 @@ func dropMarks(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 			where (t.chain_id, t.token_id) = ($1, n.token_id) and t.mark = n.mark and not n.ahead)
 		update trust_stale t set cause = $5, claimed = '-infinity' from n
 		where (t.chain_id, t.token_id) = ($1, n.token_id) and t.mark = n.mark and n.ahead`,
-		chainID, store.TokenArray(tokensOf(agents)), marks, int64(run), causeRun)
+		chainID, column.TokenArray(tokensOf(agents)), marks, int64(run), causeRun)
 }
 
 // limitedBefore is the SQL of whether the newest final score of agent n is limited by a related
@@ -265,7 +266,7 @@ func writeCurrent(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 // names the rows in errors.
 func noteWritten(what string, agents []*ScoredAgent, note func(*ScoredAgent)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		written, err := store.CollectTokens(rows)
+		written, err := column.CollectTokens(rows)
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
@@ -315,7 +316,7 @@ type scoreColumns struct {
 // add adds a row.
 func (c *scoreColumns) add(token repute.TokenID, s *AgentScore, facts common.Hash) {
 	c.tokens, c.blocks = append(c.tokens, token), append(c.blocks, int64(s.Block.Number))
-	c.hashes, c.times = append(c.hashes, store.HashBytes(s.Block.Hash)), append(c.times, store.MaybeTime(s.Block.Time))
+	c.hashes, c.times = append(c.hashes, column.HashBytes(s.Block.Hash)), append(c.times, column.MaybeTime(s.Block.Time))
 	c.evidence, c.facts = append(c.evidence, s.Evidence[:]), append(c.facts, facts[:])
 	c.statuses, c.results = append(c.statuses, string(s.Status)), append(c.results, s.Result)
 	c.scores, c.lows, c.highs = append(c.scores, int32(s.Score.Score)), append(c.lows, int32(s.Low)), append(c.highs, int32(s.High))
@@ -325,7 +326,7 @@ func (c *scoreColumns) add(token repute.TokenID, s *AgentScore, facts common.Has
 
 // args are the parameters of a statement with scoreRows: the chain, the run, and the columns.
 func (c *scoreColumns) args(chainID, run uint64) []any {
-	return []any{chainID, int64(run), store.TokenArray(c.tokens), c.blocks, c.hashes, c.times, c.evidence, c.statuses,
+	return []any{chainID, int64(run), column.TokenArray(c.tokens), c.blocks, c.hashes, c.times, c.evidence, c.statuses,
 		c.scores, c.lows, c.highs, c.means, c.confidences, c.tiers, c.results, c.facts, c.plain, c.guarded}
 }
 
@@ -351,7 +352,7 @@ func writeFinals(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent, first
 	}
 	if len(due) > 0 && !first {
 		b.Queue(`delete from trust_finals where chain_id = $1 and token_id = any($2::numeric[]) and run = $3`,
-			chainID, store.TokenArray(due), int64(run))
+			chainID, column.TokenArray(due), int64(run))
 	}
 	if len(c.tokens) == 0 {
 		return

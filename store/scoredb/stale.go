@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Values of the column cause of trust_stale: an event, which is urgent, or a run.
@@ -156,7 +157,7 @@ func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent b
 		return nil, store.Failed("claim stale agents", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a StaleAgent, err error) {
-		return a, row.Scan((*store.TokenNum)(&a.TokenID), &a.Mark, &a.Final, &a.Rows, &a.Scored, nil)
+		return a, row.Scan((*column.TokenNum)(&a.TokenID), &a.Mark, &a.Final, &a.Rows, &a.Scored, nil)
 	})
 	return list, store.Failed("claim stale agents", err)
 }

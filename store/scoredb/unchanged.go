@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Kept finds the scores in effect that a pass need not store again, because only the age of ratings changed them, by
@@ -102,10 +103,10 @@ func (k *Kept) readFinals(ctx context.Context, tx pgx.Tx, agents []*ScoredAgent,
 	for i, a := range agents {
 		a.final, tokens[i] = &finals[i], a.TokenID
 	}
-	which, args := `token_id = any($3::numeric[])`, []any{k.pass.ChainID, int64(k.pass.Run), store.TokenArray(tokens)}
+	which, args := `token_id = any($3::numeric[])`, []any{k.pass.ChainID, int64(k.pass.Run), column.TokenArray(tokens)}
 	if all {
-		which, args = `token_id between $3 and $4`, append(args[:2], store.TokenNum(tokens[0]),
-			store.TokenNum(tokens[len(tokens)-1]))
+		which, args = `token_id between $3 and $4`, append(args[:2], column.TokenNum(tokens[0]),
+			column.TokenNum(tokens[len(tokens)-1]))
 	}
 	rows, err := tx.Query(ctx, `
 		select distinct on (token_id) token_id, run, facts, score, low, high from trust_finals
@@ -114,7 +115,7 @@ func (k *Kept) readFinals(ctx context.Context, tx pgx.Tx, agents []*ScoredAgent,
 		return err
 	}
 	var e finalInEffect
-	var token store.TokenNum
+	var token column.TokenNum
 	var facts []byte
 	next := 0
 	_, err = pgx.ForEachRow(rows, []any{&token, &e.run, &facts, &e.score, &e.low, &e.high}, func() error {

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
-	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Unjudged is the score of an agent without ratings, by the parameters of a run. Result is
@@ -53,7 +53,7 @@ func ReadUnjudged(ctx context.Context, s chaindb.Subject) (repute.Score, error) 
 	out.Sources, out.Credentials = common.BytesToHash(sources), common.BytesToHash(credentials)
 	out.FileScales = common.BytesToHash(scales)
 	out.Verified = out.VerifiedTo > 0 && boundary <= out.VerifiedTo
-	out.Block.Hash, out.Block.Time = common.BytesToHash(hash), store.TimeOf(at)
+	out.Block.Hash, out.Block.Time = common.BytesToHash(hash), column.TimeOf(at)
 	if err != nil {
 		err = fmt.Errorf("score of agents that nobody judged: %w", err)
 	}

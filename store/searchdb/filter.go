@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/manifestdb"
 	"repute/store/searchtext"
@@ -244,13 +245,13 @@ func (f AgentFilter) onChain(q *agentQuery) error {
 		q.and("a.feedback >= %s", f.MinFeedback)
 	}
 	if f.Owner != nil {
-		q.and("a.owner = %s", store.AddressBytes(*f.Owner))
+		q.and("a.owner = %s", column.AddressBytes(*f.Owner))
 	}
 	switch {
 	case f.Wallet != nil && *f.Wallet == (common.Address{}):
 		q.where += " and a.wallet = ''"
 	case f.Wallet != nil:
-		q.and("a.wallet = %s and a.wallet <> ''", store.AddressBytes(*f.Wallet))
+		q.and("a.wallet = %s and a.wallet <> ''", column.AddressBytes(*f.Wallet))
 	}
 	if f.Operator != nil {
 		f.operated(q)

@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/query"
 )
 
@@ -127,7 +128,7 @@ func startPos(desc bool) (int64, *big.Int) {
 // more that shows whether there is another page.
 func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains []*chaindb.ChainView,
 	from map[uint64]agentPos, limit int) (map[uint64][]agentEntry, error) {
-	keys, tokens := make([]int64, len(chains)), make([]store.BigNum, len(chains))
+	keys, tokens := make([]int64, len(chains)), make([]column.BigNum, len(chains))
 	for i, c := range chains {
 		key, token := startPos(o.desc)
 		if p, ok := from[c.ID]; ok {
@@ -137,7 +138,7 @@ func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains [
 			}
 			key, token = p.Key, id.ToBig()
 		}
-		keys[i], tokens[i] = key, store.BigNum{Int: token}
+		keys[i], tokens[i] = key, column.BigNum{Int: token}
 	}
 	sql := q.listed(o)
 	if q.match != nil {
@@ -149,7 +150,7 @@ func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains [
 	}
 	out := map[uint64][]agentEntry{}
 	var e agentEntry
-	_, err = pgx.ForEachRow(rows, []any{&e.id.ChainID, (*store.TokenNum)(&e.id.TokenID), &e.pos.Key, &e.folded, &e.key},
+	_, err = pgx.ForEachRow(rows, []any{&e.id.ChainID, (*column.TokenNum)(&e.id.TokenID), &e.pos.Key, &e.folded, &e.key},
 		func() error {
 			e.pos.Token = e.id.TokenID.Dec()
 			out[e.id.ChainID] = append(out[e.id.ChainID], e)

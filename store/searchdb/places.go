@@ -7,7 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 	"repute/store/searchtext"
 )
 
@@ -24,7 +24,7 @@ func (q *agentQuery) matchID(text string) {
 		return
 	}
 	sql := fmt.Sprintf("select a.*, %d as class from agents a where a.chain_id = any($1::bigint[]) and (a.chain_id, a.token_id) = (%s::bigint, %s::numeric)",
-		classChain, q.arg(ref.ChainID), q.arg(store.BigNum{Int: ref.TokenID.ToBig()}))
+		classChain, q.arg(ref.ChainID), q.arg(column.BigNum{Int: ref.TokenID.ToBig()}))
 	if ref.Registry != nil {
 		sql += " and exists (select from chains c where c.chain_id = a.chain_id and c.identity = " +
 			q.arg(ref.Registry.Bytes()) + ")"
@@ -65,6 +65,6 @@ func (q *agentQuery) matchPlace(text, typed string) {
 // slash.
 func urisLike(typed string) [][]byte {
 	bare := strings.TrimRight(strings.TrimSpace(typed), "/")
-	one, other := store.SHA256(bare), store.SHA256(bare+"/")
+	one, other := column.SHA256(bare), column.SHA256(bare+"/")
 	return [][]byte{one[:], other[:]}
 }

@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/query"
 )
 
@@ -343,7 +344,7 @@ func inOrder(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) ([]repute.Age
 	}
 	out := make([]repute.Agent, 0, len(ids))
 	for _, id := range ids {
-		out = append(out, *agents[store.KeyOf(id)])
+		out = append(out, *agents[column.KeyOf(id)])
 	}
 	return out, nil
 }

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"repute"
-	"repute/store"
+	"repute/store/column"
 )
 
 // SearchForm is the version of the search rows. It is raised whenever their content changes; rows
@@ -63,7 +63,7 @@ func searchTextOf(r *repute.Registration) searchText {
 // Lowered returns the first bytes of a text in lower case with single spaces, as Postgres accepts
 // it. It never ends within a character.
 func Lowered(s string, bytes int) string {
-	s = store.CleanText(s[:min(len(s), 2*bytes)])
+	s = column.CleanText(s[:min(len(s), 2*bytes)])
 	s = strings.Join(strings.FieldsFunc(strings.ToLower(s), isBlank), " ")
 	return wholeHead(s, bytes)
 }

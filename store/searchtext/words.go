@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
-	"repute/store"
+	"repute/store/column"
 )
 
 // What is searched and what is searched for take the same way into words, so that
@@ -18,7 +18,7 @@ import (
 // Folded is Lowered without accents and with one form per letter: zurich finds Zürich, strasse
 // finds Straße. Marks that other scripts need stay.
 func Folded(s string, bytes int) string {
-	s = norm.NFKD.String(store.CleanText(s[:min(len(s), 2*bytes)]))
+	s = norm.NFKD.String(column.CleanText(s[:min(len(s), 2*bytes)]))
 	s = strings.Map(func(r rune) rune {
 		if isAccent(r) {
 			return -1

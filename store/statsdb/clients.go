@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/query"
 )
 
@@ -108,7 +109,7 @@ func (b blockRow) block() repute.Block {
 	if b.number == nil {
 		return repute.Block{}
 	}
-	return repute.Block{Number: uint64(*b.number), Hash: common.BytesToHash(b.hash), Time: store.TimeOf(b.time)}
+	return repute.Block{Number: uint64(*b.number), Hash: common.BytesToHash(b.hash), Time: column.TimeOf(b.time)}
 }
 
 // addRelated adds the addresses that agents join with the client.
@@ -134,7 +135,7 @@ func addRelated(ctx context.Context, tx pgx.Tx, address common.Address, chains [
 		return err
 	}
 	var chain uint64
-	var token store.TokenNum
+	var token column.TokenNum
 	var other []byte
 	var role string
 	_, err = pgx.ForEachRow(rows, []any{&chain, &token, &other, &role}, func() error {

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/query"
 )
 
@@ -116,7 +117,7 @@ func (f LeaderFilter) check() error {
 // read reads one row more than the page has.
 func (f LeaderFilter) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView, from leaderPos,
 	token repute.TokenID) ([]leaderRow, error) {
-	values, tokens := make([]int64, len(chains)), make([]store.BigNum, len(chains))
+	values, tokens := make([]int64, len(chains)), make([]column.BigNum, len(chains))
 	for i, c := range chains {
 		values[i], tokens[i] = from.Value, from.on(c.ID, token)
 	}
@@ -131,7 +132,7 @@ func (f LeaderFilter) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.Cha
 		since := make([]*time.Time, len(chains))
 		for i, c := range chains {
 			if at := c.Latest().Block.Time; !at.IsZero() {
-				since[i] = store.MaybeTime(at.Add(-f.Period))
+				since[i] = column.MaybeTime(at.Add(-f.Period))
 			}
 		}
 		sql, args = growthLeaders(), append(args, since)
@@ -141,20 +142,20 @@ func (f LeaderFilter) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.Cha
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r leaderRow, err error) {
-		return r, row.Scan(&r.id.ChainID, (*store.TokenNum)(&r.id.TokenID), &r.value, &r.reviewers, &r.fresh, &r.given)
+		return r, row.Scan(&r.id.ChainID, (*column.TokenNum)(&r.id.TokenID), &r.value, &r.reviewers, &r.fresh, &r.given)
 	})
 }
 
 // on returns the token after which a chain continues among agents of the position's value: all of them on chains after
 // that of the position, none on chains before it.
-func (p leaderPos) on(chain uint64, token repute.TokenID) store.BigNum {
+func (p leaderPos) on(chain uint64, token repute.TokenID) column.BigNum {
 	switch {
 	case int64(chain) < p.Chain:
-		return store.BigNum{Int: new(big.Int).Lsh(big.NewInt(1), 256)}
+		return column.BigNum{Int: new(big.Int).Lsh(big.NewInt(1), 256)}
 	case int64(chain) > p.Chain:
-		return store.BigNum{Int: big.NewInt(-1)}
+		return column.BigNum{Int: big.NewInt(-1)}
 	}
-	return store.BigNum{Int: token.ToBig()}
+	return column.BigNum{Int: token.ToBig()}
 }
 
 // scoreLeaders returns the statement that ranks rated agents by score: each chain by its index.
@@ -221,7 +222,7 @@ func leadersOf(ctx context.Context, tx pgx.Tx, rows []leaderRow, before int64) (
 	}
 	out := make([]Leader, len(rows))
 	for i, r := range rows {
-		out[i] = Leader{Rank: before + int64(i) + 1, Agent: *agents[store.KeyOf(r.id)], Value: r.value,
+		out[i] = Leader{Rank: before + int64(i) + 1, Agent: *agents[column.KeyOf(r.id)], Value: r.value,
 			Reviewers: r.reviewers, NewReviewers: r.fresh, NewRatings: r.given}
 	}
 	return out, nil

@@ -8,6 +8,7 @@ import (
 
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Tag is how a tag is used by live ratings.
@@ -73,12 +74,12 @@ func (f TagFilter) read(ctx context.Context, tx pgx.Tx, chains []uint64, from us
 	hashes := make([][]byte, len(f.Scored))
 	lows, highs := make([]float64, len(f.Scored)), make([]float64, len(f.Scored))
 	for i, r := range f.Scored {
-		hash := store.Keccak(r.Tag)
+		hash := column.Keccak(r.Tag)
 		hashes[i], lows[i], highs[i] = hash[:], r.Low, r.High
 	}
-	args := []any{chains, from.Count, store.OrEmpty(from.Key), f.Limit + 1, hashes, lows, highs}
+	args := []any{chains, from.Count, column.OrEmpty(from.Key), f.Limit + 1, hashes, lows, highs}
 	if f.Tag1 != nil {
-		hash := store.Keccak(*f.Tag1)
+		hash := column.Keccak(*f.Tag1)
 		args = append(args, hash[:])
 	}
 	rows, err := tx.Query(ctx, f.tagsSQL(len(chains) == 1), args...)
@@ -103,10 +104,10 @@ func (f TagFilter) tagsSQL(oneChain bool) string {
 	if oneChain {
 		chain = "s.chain_id = ($1::bigint[])[1]"
 	}
-	column, only, raters := "tag1", "", `cross join lateral (select count(*) as n from (
+	tag, only, raters := "tag1", "", `cross join lateral (select count(*) as n from (
 			select from sums s where `+chain+` and s.tag1 = p.id group by s.client) s) c`
 	if f.Tag1 != nil {
-		column, only = "tag2", " and s.tag1 = (select id from tags where hash = $8)"
+		tag, only = "tag2", " and s.tag1 = (select id from tags where hash = $8)"
 		raters = `join (select id, count(*) as n from (
 			select s.tag2 as id from sums s where ` + chain + only + ` group by s.client, s.tag2) s group by 1) c using (id)`
 	}
@@ -127,5 +128,5 @@ func (f TagFilter) tagsSQL(oneChain bool) string {
 			join feedback s on s.tag1 = t.id and s.chain_id = any($1) and s.revoked_block is null
 				and s.value between k.low::numeric * 10::numeric ^ s.decimals and k.high::numeric * 10::numeric ^ s.decimals
 			where s.%[1]s in (select id from page)%[2]s group by 1) r on r.id = p.id
-		order by p.n desc, p.hash desc`, column, only, store.HeadOf("t.value"), raters)
+		order by p.n desc, p.hash desc`, tag, only, column.HeadOf("t.value"), raters)
 }

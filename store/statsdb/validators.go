@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/query"
 )
 
@@ -36,14 +37,14 @@ type TagCount struct {
 
 // Text is the head of a text of the chain.
 type Text struct {
-	Bytes   []byte // no more than the first store.MaxListed bytes
+	Bytes   []byte // no more than the first column.MaxListed bytes
 	Hash    [32]byte
 	Partial bool // the text is longer
 }
 
 // textOf returns a text of which HeadOf was read.
 func textOf(head, hash []byte) (t Text) {
-	t.Bytes = store.Head(head, store.MaxListed, &t.Partial)
+	t.Bytes = column.Head(head, column.MaxListed, &t.Partial)
 	copy(t.Hash[:], hash)
 	return t
 }
@@ -116,7 +117,7 @@ func ValidatorInto(address common.Address, trustedOnly bool, list *[]Validator) 
 // read reads one row more than the page has.
 func (f ValidatorFilter) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView, from usePos) ([]Validator,
 	error) {
-	args := []any{chaindb.ChainIDs(chains), from.Count, from.Chain, store.OrEmpty(from.Key), f.Limit + 1, f.TrustedOnly}
+	args := []any{chaindb.ChainIDs(chains), from.Count, from.Chain, column.OrEmpty(from.Key), f.Limit + 1, f.TrustedOnly}
 	only := ""
 	if f.Address != nil {
 		only = " and q.validator = $7"
@@ -177,7 +178,7 @@ func validatorsSQL(only string) string {
 				select %[2]s as tag, t.hash, count(*) as n from asked a join tags t on t.id = a.tag
 				where a.chain_id = p.chain_id and a.validator = p.validator
 				group by t.id order by n desc, t.hash limit %[3]d) g) g on true
-		order by p.requests desc, p.chain_id desc, p.validator desc`, only, store.HeadOf("t.value"), maxTagsOfValidator)
+		order by p.requests desc, p.chain_id desc, p.validator desc`, only, column.HeadOf("t.value"), maxTagsOfValidator)
 }
 
 // scanValidator reads a row of validatorsSQL.

@@ -5,8 +5,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
-	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // OwnerEvent is a registration or transfer of an agent, or a change to it that only its owner, or an address that the
@@ -21,7 +21,7 @@ type OwnerEvent struct {
 // order, because an agent may change owners more than once in a block. Changes of the wallet, which a transfer makes as
 // well, and those that were undone within their block are left out.
 func (q evidence) actions(b *pgx.Batch, tokens []repute.TokenID, at map[repute.TokenID]*Subject) {
-	wallet := store.Keccak(chaindb.WalletKey)
+	wallet := column.Keccak(chaindb.WalletKey)
 	query := b.Queue(`
 		select u.t, e.block, e.kind, substring(e.topics from 45 for 20), substring(e.topics from 77 for 20)
 		from unnest($2::numeric[]) u(t)
@@ -33,11 +33,11 @@ func (q evidence) actions(b *pgx.Batch, tokens []repute.TokenID, at map[repute.T
 			and not (e.kind = $5 and substring(e.topics from 65 for 32) = $6)
 			and not exists (select from pending p where (p.chain_id, p.block, p.log_index) = (e.chain_id, e.block, e.log_index))
 			offset 0) e
-		order by u.t, e.block, e.log_index`, q.chain.ID, store.TokenArray(tokens), q.block,
+		order by u.t, e.block, e.log_index`, q.chain.ID, column.TokenArray(tokens), q.block,
 		[]int16{int16(repute.KindTransfer), int16(repute.KindRegistered), int16(repute.KindURIUpdated),
 			int16(repute.KindMetadataSet)},
 		int16(repute.KindMetadataSet), wallet[:])
-	var token store.TokenNum
+	var token column.TokenNum
 	var block uint64
 	var kind int16
 	var first, second []byte // the addresses among the topics

@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // ClientRating is a live rating by a client, with who owns the agent now.
@@ -36,12 +37,12 @@ func ClientRatings(ctx context.Context, db *store.DB, chainID uint64, client com
 	}
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r ClientRating, err error) {
 		var owner, wrote, payer, tag1, tag2 []byte
-		var value store.BigNum
+		var value column.BigNum
 		var at *time.Time
-		err = row.Scan((*store.TokenNum)(&r.Agent), &owner, &wrote, &payer, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2,
+		err = row.Scan((*column.TokenNum)(&r.Agent), &owner, &wrote, &payer, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2,
 			&r.Block, &r.LogIndex, &at)
 		r.writtenBy(wrote, payer)
-		r.Owner, r.Amount.Value, r.Time = common.BytesToAddress(owner), value.Int, store.TimeOf(at)
+		r.Owner, r.Amount.Value, r.Time = common.BytesToAddress(owner), value.Int, column.TimeOf(at)
 		r.Tag1, r.Tag2, r.Other = string(tag1), string(tag2), tag1 == nil
 		return r, err
 	})

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/docjson"
 )
@@ -33,7 +34,7 @@ type ProvenDomain struct {
 // when block is nil. The newest content of these documents counts.
 func ProvenDomains(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64) (
 	out []ProvenDomain, err error) {
-	args := []any{chainID, store.TokenArray(tokens), int64(chaindb.Everything)}
+	args := []any{chainID, column.TokenArray(tokens), int64(chaindb.Everything)}
 	if block != nil {
 		args[2] = int64(*block)
 	}

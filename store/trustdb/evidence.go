@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // ReadEvidence reads everything that a score of an agent follows from, with the answers of these
@@ -106,8 +107,8 @@ func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.
 					and (f.tag1, f.tag2, f.uri_id) = (g.tag1, g.tag2, g.uri_id)
 					and f.value * 10::numeric ^ g.decimals = g.value * 10::numeric ^ f.decimals)
 			and `+ratingsAlone("$1", "$2", "$7")+`
-		from agents a where chain_id = $1 and token_id = $2`, chainID, store.TokenNum(token), int64(known.Block),
-		known.Hash[:], known.Live, known.Revoked, store.AddressColumn(validations),
+		from agents a where chain_id = $1 and token_id = $2`, chainID, column.TokenNum(token), int64(known.Block),
+		known.Hash[:], known.Live, known.Revoked, column.AddressColumn(validations),
 		known.AnyRevoked).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(&grown); !errors.Is(err, pgx.ErrNoRows) {
 			return err
@@ -127,12 +128,12 @@ func LargeAgents(ctx context.Context, db *store.DB, chainID uint64, validations 
 	error) {
 	rows, err := db.Pool().Query(ctx, `
 		select a.token_id from agents a where a.chain_id = $1 and a.feedback > $2 and `+
-		ratingsAlone("$1", "a.token_id", "$3")+` order by a.token_id`, chainID, ManyRatings, store.AddressColumn(validations))
+		ratingsAlone("$1", "a.token_id", "$3")+` order by a.token_id`, chainID, ManyRatings, column.AddressColumn(validations))
 	if err != nil {
 		return nil, store.Failed("large agents", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t repute.TokenID, err error) {
-		return t, row.Scan((*store.TokenNum)(&t))
+		return t, row.Scan((*column.TokenNum)(&t))
 	})
 	return list, store.Failed("large agents", err)
 }
@@ -244,8 +245,8 @@ func (q evidence) holders(b *pgx.Batch, tokens []repute.TokenID, found *foundAge
 			from operators where chain_id = $1 and owner = now.owner and from_block <= $3) acts
 		left join agents a on (a.chain_id, a.token_id) = ($1, u.t)
 		left join blocks newest on (newest.chain_id, newest.number) = ($1, greatest(a.updated_block, acts.block))
-		order by u.t`, q.chain.ID, store.TokenArray(tokens), q.block, store.AddressColumn(q.validations), ManyRatings)
-	var token store.TokenNum
+		order by u.t`, q.chain.ID, column.TokenArray(tokens), q.block, column.AddressColumn(q.validations), ManyRatings)
+	var token column.TokenNum
 	var revoked int64
 	var large *bool
 	var owner, wallet, approved, hash []byte
@@ -263,7 +264,7 @@ func (q evidence) holders(b *pgx.Batch, tokens []repute.TokenID, found *foundAge
 			s.Operators = append(s.Operators, common.BytesToAddress(o))
 		}
 		if number != nil {
-			s.Updated = repute.Block{Number: *number, Hash: common.BytesToHash(hash), Time: store.TimeOf(at)}
+			s.Updated = repute.Block{Number: *number, Hash: common.BytesToHash(hash), Time: column.TimeOf(at)}
 		}
 		found.list = append(found.list, s)
 		return nil
@@ -284,14 +285,14 @@ func (q evidence) tenures(b *pgx.Batch, tokens []repute.TokenID, at map[repute.T
 			window w as (partition by token_id order by from_block)) s
 		left join blocks b on (b.chain_id, b.number) = ($1, s.from_block)
 		where (owner, wallet) is distinct from (owner_was, wallet_was)
-		order by s.token_id, s.from_block`, q.chain.ID, store.TokenArray(tokens), q.block)
-	var token store.TokenNum
+		order by s.token_id, s.from_block`, q.chain.ID, column.TokenArray(tokens), q.block)
+	var token column.TokenNum
 	var from uint64
 	var owner, wallet []byte
 	var began *time.Time
 	query.Query(eachRow("earlier holders", []any{&token, &from, &owner, &wallet, &began}, func() error {
 		if s := at[repute.TokenID(token)]; s != nil {
-			s.Holders = append(s.Holders, Holder{from, store.TimeOf(began), common.BytesToAddress(owner),
+			s.Holders = append(s.Holders, Holder{from, column.TimeOf(began), common.BytesToAddress(owner),
 				common.BytesToAddress(wallet)})
 		}
 		return nil
@@ -320,16 +321,16 @@ func (q evidence) ratings(b *pgx.Batch, tokens []repute.TokenID, which string, u
 		join uris u on u.id = f.uri_id
 		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
 		where f.chain_id = $1 and f.token_id = any($2::numeric[]) and `+which,
-		q.chain.ID, store.TokenArray(tokens), q.block, q.after)
-	var token store.TokenNum
+		q.chain.ID, column.TokenArray(tokens), q.block, q.after)
+	var token column.TokenNum
 	var r Row
 	var client, payer, tag1, tag2, uri []byte
-	var value store.BigNum
+	var value column.BigNum
 	var at *time.Time
 	into := []any{&token, &client, &payer, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block, &r.LogIndex, &at}
 	query.Query(eachRow("ratings", into, func() error {
 		r.writtenBy(client, payer)
-		r.Amount.Value, r.Content, r.Time = value.Int, common.BytesToHash(uri), store.TimeOf(at)
+		r.Amount.Value, r.Content, r.Time = value.Int, common.BytesToHash(uri), column.TimeOf(at)
 		r.Tag1, r.Tag2, r.Other = string(tag1), string(tag2), tag1 == nil
 		use(repute.TokenID(token), r)
 		return nil
@@ -349,8 +350,8 @@ func (q evidence) answers(b *pgx.Batch, tokens []repute.TokenID, use func(repute
 		join uris u on u.id = x.uri_id
 		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
 		where q.chain_id = $1 and q.token_id = any($2::numeric[]) and q.block <= $3 and q.contract = any($4)`,
-		q.chain.ID, store.TokenArray(tokens), q.block, store.AddressColumn(q.validations))
-	var token store.TokenNum
+		q.chain.ID, column.TokenArray(tokens), q.block, column.AddressColumn(q.validations))
+	var token column.TokenNum
 	var validator, tag, uri []byte
 	var response int64
 	var at *time.Time
@@ -359,7 +360,7 @@ func (q evidence) answers(b *pgx.Batch, tokens []repute.TokenID, use func(repute
 		func() error {
 			r.Rater, r.Tag1, r.Other = common.BytesToAddress(validator), string(tag), tag == nil
 			r.Amount = repute.Amount{Value: big.NewInt(response)}
-			r.Content, r.Time = common.BytesToHash(uri), store.TimeOf(at)
+			r.Content, r.Time = common.BytesToHash(uri), column.TimeOf(at)
 			use(repute.TokenID(token), r)
 			return nil
 		}))

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/docdb"
 	"repute/store/docjson"
 )
@@ -31,7 +32,7 @@ type Identity struct {
 // identities are not kept in memory.
 func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64,
 	use func(repute.TokenID, Identity)) error {
-	args := []any{chainID, store.TokenArray(tokens), int64(chaindb.Everything)}
+	args := []any{chainID, column.TokenArray(tokens), int64(chaindb.Everything)}
 	if block != nil {
 		args[2] = int64(*block)
 	}
@@ -45,7 +46,7 @@ func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []
 		join uris u on u.id = a.uri_id
 		left join lateral (select * from parses where sha256 = u.sha256 and kind = 'registration' order by parser_version
 			desc limit 1) p on true`, args...)
-	var token store.TokenNum
+	var token column.TokenNum
 	var empty, gone bool
 	var version int
 	var d docdb.DocumentRow
@@ -68,7 +69,7 @@ func Documented(ctx context.Context, db *store.DB, chainID uint64) (map[repute.T
 	if err != nil {
 		return nil, store.Failed("agents with documents", err)
 	}
-	out, err := store.CollectTokens(rows)
+	out, err := column.CollectTokens(rows)
 	return out, store.Failed("agents with documents", err)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // PaymentColumns are the columns of a rating's payment, of relation pm that JoinPayment joins.
@@ -28,7 +29,7 @@ type PaymentRow struct {
 	chain, paid, block, log *int64
 	tx, payer, payee, token []byte
 	decimals                *int16
-	amount                  *store.BigNum
+	amount                  *column.BigNum
 	at                      *time.Time
 }
 
@@ -53,7 +54,7 @@ func (p *PaymentRow) Payment() *repute.Payment {
 	out.Coin = repute.Stablecoin{ChainID: out.ChainID, Address: common.BytesToAddress(p.token), Symbol: deref(p.symbol),
 		Decimals: decimals}
 	out.Amount, out.Paid = repute.Amount{Value: p.amount.Int, Decimals: decimals}, repute.Micros(deref(p.paid))
-	out.Block, out.LogIndex, out.Time = uint64(deref(p.block)), uint64(deref(p.log)), store.TimeOf(p.at)
+	out.Block, out.LogIndex, out.Time = uint64(deref(p.block)), uint64(deref(p.log)), column.TimeOf(p.at)
 	return out
 }
 
@@ -77,13 +78,13 @@ func (q evidence) payments(b *pgx.Batch, tokens []repute.TokenID, paid map[ratin
 	query := b.Queue(`
 		select token_id, client, idx, `+PaymentColumns+` from payments pm
 		where chain_id = $1 and token_id = any($2::numeric[]) and block <= $3 and state = 'verified'`, q.chain.ID,
-		store.TokenArray(tokens), q.block)
+		column.TokenArray(tokens), q.block)
 	var r ratingOf
 	var client []byte
 	query.Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var p PaymentRow
-			if err := rows.Scan(append([]any{(*store.TokenNum)(&r.token), &client, &r.index}, p.Into()...)...); err != nil {
+			if err := rows.Scan(append([]any{(*column.TokenNum)(&r.token), &client, &r.index}, p.Into()...)...); err != nil {
 				return fmt.Errorf("payments: %w", err)
 			}
 			r.client = common.BytesToAddress(client)
@@ -133,7 +134,7 @@ func paidRatings(ctx context.Context, tx pgx.Tx, chainID uint64, at repute.Block
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r PaidRating, err error) {
 		var client []byte
 		var p PaymentRow
-		err = row.Scan(append([]any{(*store.TokenNum)(&r.TokenID), &client, &r.Block}, p.Into()...)...)
+		err = row.Scan(append([]any{(*column.TokenNum)(&r.TokenID), &client, &r.Block}, p.Into()...)...)
 		r.Client, r.Payment = common.BytesToAddress(client), p.Payment()
 		return r, err
 	})

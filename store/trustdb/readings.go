@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
+	"repute/store/column"
 )
 
 // Raters returns the addresses of which a rating is live as of a block, or an answer of one of these validation
@@ -27,7 +28,7 @@ func Raters(ctx context.Context, db *store.DB, chainID, block uint64,
 			union
 			select q.validator from validation_responses x join validation_requests q using (chain_id, contract, request_hash)
 			where x.chain_id = $1 and x.block <= $2 and x.contract = any($3)
-			order by 1`, chainID, block, store.AddressColumn(validations))
+			order by 1`, chainID, block, column.AddressColumn(validations))
 		if err != nil {
 			return err
 		}

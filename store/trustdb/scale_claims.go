@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/docjson"
 )
 
@@ -48,8 +49,8 @@ func ScaleClaims(ctx context.Context, db *store.DB, chainID, block uint64, use f
 		}
 		var c ScaleClaim
 		var client, payer, tag1, tag2, content []byte
-		var value store.BigNum
-		into := []any{(*store.TokenNum)(&c.Rating.Agent.TokenID), &client, &payer, &value, &c.Rating.Decimals, &tag1, &tag2,
+		var value column.BigNum
+		into := []any{(*column.TokenNum)(&c.Rating.Agent.TokenID), &client, &payer, &value, &c.Rating.Decimals, &tag1, &tag2,
 			&content}
 		_, err = pgx.ForEachRow(rows, into, func() error {
 			file, err := docjson.DecodeFeedback(content)

@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Snapshot reads all agents and ratings of a chain as of a block, in one transaction. Its rows have the wire form of
@@ -84,7 +85,7 @@ func (s *Snapshot) Changed(ctx context.Context, after uint64) ([]repute.TokenID,
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t repute.TokenID, err error) {
-		return t, row.Scan((*store.TokenNum)(&t))
+		return t, row.Scan((*column.TokenNum)(&t))
 	})
 }
 
@@ -133,7 +134,7 @@ func (s *Snapshot) Revoked(ctx context.Context, after uint64) (map[repute.TokenI
 		return nil, err
 	}
 	out := map[repute.TokenID][]LogOf{}
-	var token store.TokenNum
+	var token column.TokenNum
 	var at LogOf
 	_, err = pgx.ForEachRow(rows, []any{&token, &at.Block, &at.LogIndex}, func() error {
 		out[repute.TokenID(token)] = append(out[repute.TokenID(token)], at)
@@ -148,7 +149,7 @@ func (s *Snapshot) Ratings(ctx context.Context, tokens []repute.TokenID, after i
 	use func(*SnapshotRating) error) error {
 	of, args := "", []any{s.q.chain.ID, s.q.block}
 	if tokens != nil {
-		of, args = "and f.token_id = any($3::numeric[]) and f.block > $4", append(args, store.TokenArray(tokens), after)
+		of, args = "and f.token_id = any($3::numeric[]) and f.block > $4", append(args, column.TokenArray(tokens), after)
 	}
 	var r SnapshotRating
 	return s.each(ctx, `
@@ -187,12 +188,12 @@ func seconds(b []byte) int64 {
 
 // DecodeToken decodes the binary form of a token id.
 func (s *Snapshot) DecodeToken(raw []byte) (t repute.TokenID, err error) {
-	err = s.q.tx.Conn().TypeMap().Scan(pgtype.NumericOID, pgx.BinaryFormatCode, raw, (*store.TokenNum)(&t))
+	err = s.q.tx.Conn().TypeMap().Scan(pgtype.NumericOID, pgx.BinaryFormatCode, raw, (*column.TokenNum)(&t))
 	return t, err
 }
 
 // DecodeValue decodes the binary form of a rating's value.
-func (s *Snapshot) DecodeValue(raw []byte) (v store.BigNum, err error) {
+func (s *Snapshot) DecodeValue(raw []byte) (v column.BigNum, err error) {
 	err = s.q.tx.Conn().TypeMap().Scan(pgtype.NumericOID, pgx.BinaryFormatCode, raw, &v)
 	return v, err
 }
@@ -232,7 +233,7 @@ type SnapshotState struct {
 func (s *Snapshot) States(ctx context.Context, tokens []repute.TokenID, use func(*SnapshotState) error) error {
 	of, args := "", []any{s.q.chain.ID, s.q.block}
 	if tokens != nil {
-		of, args = "and s.token_id = any($3::numeric[])", append(args, store.TokenArray(tokens))
+		of, args = "and s.token_id = any($3::numeric[])", append(args, column.TokenArray(tokens))
 	}
 	var state SnapshotState
 	return s.each(ctx, `
@@ -250,11 +251,11 @@ func (s *Snapshot) States(ctx context.Context, tokens []repute.TokenID, use func
 // received, or that an owner changed: those with an event that OwnerEvent tells of besides the mint for that owner.
 func (s *Snapshot) Acted(ctx context.Context, tokens []repute.TokenID) ([]repute.TokenID, error) {
 	of := ""
-	wallet := store.Keccak(chaindb.WalletKey)
+	wallet := column.Keccak(chaindb.WalletKey)
 	args := []any{s.q.chain.ID, s.q.block, int16(repute.KindTransfer), int16(repute.KindRegistered),
 		int16(repute.KindURIUpdated), int16(repute.KindMetadataSet), wallet[:], make([]byte, common.AddressLength)}
 	if tokens != nil {
-		of, args = "and e.token_id = any($9::numeric[])", append(args, store.TokenArray(tokens))
+		of, args = "and e.token_id = any($9::numeric[])", append(args, column.TokenArray(tokens))
 	}
 	rows, err := s.q.tx.Query(ctx, `
 		select distinct e.token_id from events e
@@ -270,7 +271,7 @@ func (s *Snapshot) Acted(ctx context.Context, tokens []repute.TokenID) ([]repute
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t repute.TokenID, err error) {
-		return t, row.Scan((*store.TokenNum)(&t))
+		return t, row.Scan((*column.TokenNum)(&t))
 	})
 }
 
@@ -312,11 +313,11 @@ func (s *Snapshot) Answers(ctx context.Context, validations []common.Address, us
 		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
 		where x.chain_id = $1 and x.block <= $2 and x.contract = any($3)
 		order by x.contract, x.request_hash, x.block desc, x.log_index desc`, s.q.chain.ID, s.q.block,
-		store.AddressColumn(validations))
+		column.AddressColumn(validations))
 	if err != nil {
 		return err
 	}
-	var token store.TokenNum
+	var token column.TokenNum
 	var r Row
 	var validator, tag []byte
 	var response int64
@@ -324,7 +325,7 @@ func (s *Snapshot) Answers(ctx context.Context, validations []common.Address, us
 	_, err = pgx.ForEachRow(rows, []any{&token, &validator, &response, &tag, &r.Block, &r.LogIndex, &at}, func() error {
 		r = Row{Rater: common.BytesToAddress(validator), Validation: true,
 			Amount: repute.Amount{Value: big.NewInt(response)},
-			Tag1:   string(tag), Other: tag == nil, Block: r.Block, LogIndex: r.LogIndex, Time: store.TimeOf(at)}
+			Tag1:   string(tag), Other: tag == nil, Block: r.Block, LogIndex: r.LogIndex, Time: column.TimeOf(at)}
 		use(repute.TokenID(token), r)
 		return nil
 	})
@@ -341,10 +342,10 @@ func UnlikeRun(ctx context.Context, db *store.DB, chainID, block uint64,
 			where o.chain_id = $1 and (o.from_block > $2 or o.to_block > $2)
 		union select token_id from payments where chain_id = $1 and state = 'verified'
 		union select token_id from validation_requests where chain_id = $1 and contract = any($3)`,
-		chainID, int64(block), store.AddressColumn(validations))
+		chainID, int64(block), column.AddressColumn(validations))
 	if err == nil {
 		var out map[repute.TokenID]bool
-		out, err = store.CollectTokens(rows)
+		out, err = column.CollectTokens(rows)
 		if err == nil {
 			return out, nil
 		}

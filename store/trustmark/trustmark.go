@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Marks are changes on one chain. The zero value marks nothing.
@@ -50,6 +51,6 @@ func Add(ctx context.Context, tx pgx.Tx, chainID uint64, m Marks) error {
 			union all select distinct null::numeric, o, null::bigint, null::bigint, false, false from unnest($3::bytea[]) o
 			union all select null::numeric, null::bytea, f, l, false, false from unnest($4::bigint[], $5::bigint[]) b(f, l)
 			union all select null::numeric, null::bytea, null::bigint, null::bigint, $6::boolean, $7::boolean where $6 or $7) k`,
-		chainID, store.TokenArray(m.Tokens), store.AddressColumn(m.Owners), from, to, m.Late, m.All)
+		chainID, column.TokenArray(m.Tokens), column.AddressColumn(m.Owners), from, to, m.Late, m.All)
 	return store.Failed("mark for scoring", err)
 }

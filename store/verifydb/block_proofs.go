@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // BlockProof is a connected range of final blocks that were compared with the chain.
@@ -125,7 +126,7 @@ func (p BlockProof) checkNewest(ctx context.Context, tx pgx.Tx, c *chaindb.Chain
 	}
 	other := p.Blocks.To > c.Cursor.Number
 	err := tx.QueryRow(ctx, "select $4 or exists (select from blocks where chain_id = $1 and number = $2 and hash <> $3)",
-		c.ID, p.Blocks.To, store.HashBytes(p.Hash), other).Scan(&other)
+		c.ID, p.Blocks.To, column.HashBytes(p.Hash), other).Scan(&other)
 	if err == nil && other {
 		err = fmt.Errorf("block %d is not stored with the hash %s: %w", p.Blocks.To, p.Hash, repute.ErrConflict)
 	}
@@ -173,8 +174,8 @@ func (p BlockProof) insert(ctx context.Context, tx pgx.Tx, chainID uint64) error
 		insert into block_proofs (chain_id, from_block, to_block, parent, hash, reason, loose, unproven)
 		select $1, $3, $4, $5, $6, $7, $8, `+boundedRanges+`
 		from (select coalesce(range_agg(int8range(f, t, '[]')), '{}') u from unnest($9::bigint[], $10::bigint[]) x(f, t)) x`,
-		chainID, maxUnproven, p.Blocks.From, p.Blocks.To, store.HashBytes(p.Parent), store.HashBytes(p.Hash),
-		store.PlainText(p.Reason, chaindb.MaxReason), p.Loose,
+		chainID, maxUnproven, p.Blocks.From, p.Blocks.To, column.HashBytes(p.Parent), column.HashBytes(p.Hash),
+		column.PlainText(p.Reason, chaindb.MaxReason), p.Loose,
 		from, to)
 	return err
 }
@@ -199,7 +200,7 @@ func SettleBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lea
 		}
 		blocks, reasons := []uint64{}, []string{}
 		for _, u := range unproven {
-			blocks, reasons = append(blocks, u.Block), append(reasons, store.PlainText(u.Reason, chaindb.MaxReason))
+			blocks, reasons = append(blocks, u.Block), append(reasons, column.PlainText(u.Reason, chaindb.MaxReason))
 		}
 		var b pgx.Batch
 		b.Queue("delete from cursors where job = 'requested block' and chain_id = $1 and part = any($2)", chainID,
@@ -236,7 +237,7 @@ func TieBlockProofs(ctx context.Context, db *store.DB, chainID uint64, l store.L
 		var b pgx.Batch
 		b.Queue("delete from block_proofs where chain_id = $1 and to_block < $2", chainID, block.Number)
 		b.Queue(`update block_proofs set from_block = $2, parent = $3, unproven = unproven * int8multirange(int8range($2, null)), loose = 0
-			where chain_id = $1 and from_block <= $2 and to_block >= $2`, chainID, block.Number, store.HashBytes(block.Parent))
+			where chain_id = $1 and from_block <= $2 and to_block >= $2`, chainID, block.Number, column.HashBytes(block.Parent))
 		return tx.SendBatch(ctx, &b).Close()
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // AgentThen is what the chain's view functions should return about an agent at a block.
@@ -70,9 +71,9 @@ func AgentsThen(ctx context.Context, db *store.DB, chainID, block uint64, named 
 	err = chaindb.View(ctx, db, "read agents to verify", func(ctx context.Context, tx pgx.Tx) error {
 		r := &verifyReader{tx: tx, chain: chainID, block: block, byID: map[string]*AgentThen{}}
 		// Two statements: one plan for both would read every agent.
-		sql, which := `token_id >= $3::numeric`, any(store.TokenNum(from))
+		sql, which := `token_id >= $3::numeric`, any(column.TokenNum(from))
 		if named != nil {
-			sql, which = `token_id = any($3::numeric[])`, store.TokenArray(named)
+			sql, which = `token_id = any($3::numeric[])`, column.TokenArray(named)
 		}
 		rows, err := tx.Query(ctx, `
 			select token_id::text, registered_block from agents
@@ -128,7 +129,7 @@ func (r *verifyReader) readAll(ctx context.Context) error {
 // each executes a query over the agents $2 of chain $1 at block $3 and calls f for each row, whose
 // first column is the token.
 func (r *verifyReader) each(ctx context.Context, sql string, into []any, f func(*AgentThen) error) error {
-	rows, err := r.tx.Query(ctx, sql, r.chain, store.TokenArray(r.ids), r.block)
+	rows, err := r.tx.Query(ctx, sql, r.chain, column.TokenArray(r.ids), r.block)
 	if err != nil {
 		return err
 	}
@@ -235,7 +236,7 @@ func (r *verifyReader) requests(ctx context.Context) error {
 		left join blocks b on b.chain_id = $1 and b.number = q.block
 		order by u.t, q.block, q.log_index`, []any{&contract, &hash, &validator, &block, &at}, func(a *AgentThen) error {
 		a.Requests = append(a.Requests, RequestThen{Contract: common.BytesToAddress(contract), Hash: common.BytesToHash(hash),
-			Validator: common.BytesToAddress(validator), Block: block, Updated: store.TimeOf(at)})
+			Validator: common.BytesToAddress(validator), Block: block, Updated: column.TimeOf(at)})
 		return nil
 	})
 }
@@ -259,7 +260,7 @@ func (r *verifyReader) answers(ctx context.Context) error {
 				q := &a.Requests[i]
 				if q.Contract == common.BytesToAddress(contract) && q.Hash == common.BytesToHash(hash) {
 					q.Answered, q.Response, q.Answer, q.Tag, q.Updated = true, response, common.BytesToHash(answer), string(tag),
-						store.TimeOf(at)
+						column.TimeOf(at)
 				}
 			}
 			return nil
@@ -305,7 +306,7 @@ func RatingsThen(ctx context.Context, db *store.DB, chainID, block uint64, id re
 			from (select * from feedback where chain_id = $1 and token_id = $2 and client = $3 and idx > $4 and block <= $5
 				order by idx limit $6) f
 			join tags t1 on t1.id = f.tag1 join tags t2 on t2.id = f.tag2 order by f.idx`,
-			chainID, store.TokenNum(id), client.Bytes(), after, block, limit)
+			chainID, column.TokenNum(id), client.Bytes(), after, block, limit)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Act is an operator action: a transaction that a person requested outside any run.
@@ -59,8 +60,8 @@ func AddAct(ctx context.Context, db *store.DB, a Act) (out Act, added bool, err 
 			insert into acts (id, key, kind, asked_by, chain_id, agent, request, decision, transactions, refused, ended_at)
 			values ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8, $9, $10, case when $10 <> '' then now() end) on conflict
 				(key) do nothing`,
-			a.ID, store.CleanText(a.Key), a.Kind, store.CleanText(a.By), int64(a.ChainID), a.Agent, store.OrNull(a.Request),
-			store.OrNull(a.Decision), store.OrNull(a.Transactions), store.CleanText(a.Refused))
+			a.ID, column.CleanText(a.Key), a.Kind, column.CleanText(a.By), int64(a.ChainID), a.Agent, column.OrNull(a.Request),
+			column.OrNull(a.Decision), column.OrNull(a.Transactions), column.CleanText(a.Refused))
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.ConstraintName == "acts_one_identity" {
 			return repute.Conflict("an identity of agent %s is being registered: wait for its end", a.Agent)
@@ -69,7 +70,7 @@ func AddAct(ctx context.Context, db *store.DB, a Act) (out Act, added bool, err 
 			return err
 		}
 		added = tag.RowsAffected() > 0
-		out, err = oneAct(ctx, tx, `where id = $1 or $2 <> '' and key = $2`, a.ID, store.CleanText(a.Key))
+		out, err = oneAct(ctx, tx, `where id = $1 or $2 <> '' and key = $2`, a.ID, column.CleanText(a.Key))
 		return err
 	})
 	return out, added, err
@@ -87,7 +88,7 @@ func alone(ctx context.Context, tx pgx.Tx, a *Act) error {
 	err := tx.QueryRow(ctx, `
 		select id from acts where kind = $1 and chain_id = $2 and agent = $3 and ended_at is null and ($4 = '' or key is
 			distinct from $4) order by created_at limit 1`,
-		a.Kind, int64(a.ChainID), a.Agent, store.CleanText(a.Key)).Scan(&other)
+		a.Kind, int64(a.ChainID), a.Agent, column.CleanText(a.Key)).Scan(&other)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -106,7 +107,7 @@ func EndAct(ctx context.Context, db *store.DB, id string, result json.RawMessage
 	}
 	_, err := db.Pool().Exec(ctx,
 		`update acts set result = $2, functions = $3, ended_at = now() where id = $1 and ended_at is null`,
-		id, store.OrNull(result), rows)
+		id, column.OrNull(result), rows)
 	return store.Failed("end act", err)
 }
 
@@ -122,7 +123,7 @@ func FailAct(ctx context.Context, db *store.DB, id, intent, why string) error {
 			return err
 		}
 		_, err := tx.Exec(ctx, `update acts set error = $2, ended_at = now() where id = $1 and ended_at is null`, id,
-			store.CleanText(why))
+			column.CleanText(why))
 		return err
 	})
 }
@@ -131,7 +132,7 @@ func FailAct(ctx context.Context, db *store.DB, id, intent, why string) error {
 // were simulated again.
 func RejudgeAct(ctx context.Context, db *store.DB, id string, decision, transactions json.RawMessage) error {
 	_, err := db.Pool().Exec(ctx, `update acts set decision = $2, transactions = $3 where id = $1 and ended_at is null`,
-		id, store.OrNull(decision), store.OrNull(transactions))
+		id, column.OrNull(decision), column.OrNull(transactions))
 	return store.Failed("judge act", err)
 }
 
@@ -142,7 +143,7 @@ const selectActs = `select id, coalesce(key, ''), kind, asked_by, chain_id, agen
 // ReadAct returns an act by its id. repute.ErrNotFound when there is none.
 func ReadAct(ctx context.Context, db *store.DB, id string) (out Act, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "act", func(tx pgx.Tx) error {
-		out, err = oneAct(ctx, tx, `where id = $1`, store.CleanText(id))
+		out, err = oneAct(ctx, tx, `where id = $1`, column.CleanText(id))
 		if errors.Is(err, pgx.ErrNoRows) {
 			err = &repute.MissingError{What: fmt.Sprintf("act %q", id), Why: "is not stored"}
 		}
@@ -154,7 +155,7 @@ func ReadAct(ctx context.Context, db *store.DB, id string) (out Act, err error) 
 // ActOfKey returns the act of a key. repute.ErrNotFound when there is none.
 func ActOfKey(ctx context.Context, db *store.DB, key string) (out Act, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "act", func(tx pgx.Tx) error {
-		out, err = oneAct(ctx, tx, `where key = $1`, store.CleanText(key))
+		out, err = oneAct(ctx, tx, `where key = $1`, column.CleanText(key))
 		if errors.Is(err, pgx.ErrNoRows) {
 			err = &repute.MissingError{What: fmt.Sprintf("act with key %q", key), Why: "is not stored"}
 		}
@@ -168,7 +169,7 @@ func ActOfKey(ctx context.Context, db *store.DB, key string) (out Act, err error
 func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, most int) ([]Act, error) {
 	rows, err := db.Readers().Query(ctx,
 		selectActs+`where kind <> 'purchase' and ($1::timestamptz is null or (created_at, id) < ($1, $2)) order by created_at desc, id desc limit $3`,
-		store.MaybeTime(before), store.CleanText(beforeID), most)
+		column.MaybeTime(before), column.CleanText(beforeID), most)
 	if err != nil {
 		return nil, store.Failed("read acts", err)
 	}
@@ -183,7 +184,7 @@ func OpenActs(ctx context.Context, db *store.DB, older time.Duration, after time
 	rows, err := db.Pool().Query(ctx, selectActs+`
 		where ended_at is null and kind <> 'purchase' and created_at < now() - make_interval(secs => $1) and ($2::timestamptz is null or
 			(created_at, id) > ($2, $3))
-		order by created_at, id limit $4`, older.Seconds(), store.MaybeTime(after), store.CleanText(afterID), most)
+		order by created_at, id limit $4`, older.Seconds(), column.MaybeTime(after), column.CleanText(afterID), most)
 	if err != nil {
 		return nil, store.Failed("read open acts", err)
 	}

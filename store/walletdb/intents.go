@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // IntentState is how far a transaction is.
@@ -171,7 +172,7 @@ func insertIntent(ctx context.Context, tx pgx.Tx, in *Intent, signed *IntentAtte
 		insert into intents (id, run_id, task_id, chain_id, sender, nonce, target, value, data, max_fee, agent)
 		values ($1, $2, $3, $4, $5, $6, $7, $8::text::numeric, $9, $10::text::numeric, $11)`,
 		in.ID, in.Run, in.Task, int64(in.ChainID), in.From[:], int64(signed.Nonce), in.To[:], in.Value.String(),
-		store.OrEmpty(in.Data), weiText(in.MaxFee), in.Agent)
+		column.OrEmpty(in.Data), weiText(in.MaxFee), in.Agent)
 	queueAttempt(b, in.ID, 1, signed)
 	return tx.SendBatch(ctx, b).Close()
 }
@@ -246,7 +247,7 @@ func MarkIntent(ctx context.Context, db *store.DB, id string, state IntentState,
 				block_hash = case when $4 then $7::bytea end, gas_used = case when $4 then $8::bigint end,
 				fee = case when $4 then $9::text::numeric end, logs = case when $4 then $10::text::json end, updated_at = now()
 			where id = $1 and state not in ('confirmed', 'reverted', 'failed')`,
-			id, string(state), store.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:], int64(m.GasUsed),
+			id, string(state), column.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:], int64(m.GasUsed),
 			weiText(m.Fee), jsonText(m.Logs))
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // purchaseKind is the kind of acts that pay for an answer by x402. The payee sends their
@@ -89,8 +90,8 @@ func AddPurchase(ctx context.Context, db *store.DB, p Purchase, caps Caps) (out 
 		_, err = tx.Exec(ctx, `
 			insert into acts (id, kind, asked_by, chain_id, agent, request, decision, transactions, refused, ended_at)
 			values ($1, $2, $3, $4, $5, $6, $7, '[]', $8, case when $8 <> '' then now() end)`,
-			p.ID, purchaseKind, store.CleanText(p.By), int64(p.ChainID), p.Agent, store.OrNull(request),
-			store.OrNull(p.Decision), store.CleanText(p.Refused))
+			p.ID, purchaseKind, column.CleanText(p.By), int64(p.ChainID), p.Agent, column.OrNull(request),
+			column.OrNull(p.Decision), column.CleanText(p.Refused))
 		return err
 	})
 	return out, err
@@ -181,7 +182,7 @@ func OpenPurchase(ctx context.Context, db *store.DB, agent, request string) (Pur
 // is.
 func EndPurchase(ctx context.Context, db *store.DB, id string, receipt json.RawMessage, why string) error {
 	_, err := db.Pool().Exec(ctx, `update acts set result = $2, error = $3, ended_at = now()
-		where id = $1 and kind = $4 and ended_at is null`, id, store.OrNull(receipt), store.CleanText(why), purchaseKind)
+		where id = $1 and kind = $4 and ended_at is null`, id, column.OrNull(receipt), column.CleanText(why), purchaseKind)
 	return store.Failed("end purchase", err)
 }
 

@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Treasury is a treasury whose events are indexed, and how far.
@@ -59,7 +60,7 @@ func ReadTreasury(ctx context.Context, db *store.DB, chainID uint64, address com
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, &repute.MissingError{What: fmt.Sprintf("treasury %s on chain %d", address, chainID), Why: "is not followed"}
 	}
-	t.Cursor.Hash, t.Cursor.Time = common.BytesToHash(hash), store.TimeOf(seen)
+	t.Cursor.Hash, t.Cursor.Time = common.BytesToHash(hash), column.TimeOf(seen)
 	t.Finalized = min(t.Finalized, t.Cursor.Number)
 	return t, store.Failed("read treasury", err)
 }
@@ -118,7 +119,7 @@ func TreasuryEventsOf(ctx context.Context, db *store.DB, t Treasury, kinds []str
 	return treasuryEvents(ctx, db,
 		selectTreasuryEvents+
 			`where e.chain_id = $1 and e.address = $2 and e.kind = any($3) and ($4::timestamptz is null or b.time >= $4) and e.block <= $5
-		order by e.block desc, e.log_index desc limit $6`, int64(t.ChainID), t.Address[:], kinds, store.MaybeTime(since), int64(t.Cursor.Number), most)
+		order by e.block desc, e.log_index desc limit $6`, int64(t.ChainID), t.Address[:], kinds, column.MaybeTime(since), int64(t.Cursor.Number), most)
 }
 
 // LastPolicySet returns the last PolicySet of an agent, by keccak256 of its slug, at or below a

@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/changedata"
 )
 
 // Filter selects the changes that a webhook is sent. The zero value selects all, as soon as the index has them.
@@ -34,11 +35,11 @@ func (f *Filter) byScore() bool { return f.Below != nil || f.Above != nil || f.T
 // Check returns repute.ErrInvalid with the field that is wrong.
 func (f *Filter) Check() error {
 	for _, k := range f.Kinds {
-		if !slices.Contains(store.ChangeKinds(), k) {
-			return repute.Invalid("kinds", fmt.Sprintf("%.60q is not a kind of change", k), "of "+strings.Join(store.ChangeKinds(), ", "))
+		if !slices.Contains(changedata.Kinds(), k) {
+			return repute.Invalid("kinds", fmt.Sprintf("%.60q is not a kind of change", k), "of "+strings.Join(changedata.Kinds(), ", "))
 		}
 	}
-	if f.byScore() && len(f.Kinds) > 0 && !slices.Equal(f.Kinds, []string{store.KindScore}) {
+	if f.byScore() && len(f.Kinds) > 0 && !slices.Equal(f.Kinds, []string{changedata.KindScore}) {
 		return repute.Invalid("kinds", "contradict below, above or tier, which select changes of scores",
 			"no kinds, or a webhook of its own for scores")
 	}
@@ -60,7 +61,7 @@ func (f *Filter) Check() error {
 func (f *Filter) Feed() (store.ChangeFilter, error) {
 	out := store.ChangeFilter{ChainID: f.Chain, Kinds: f.Kinds, Final: f.Finality == repute.Finalized}
 	if f.byScore() {
-		out.Kinds = []string{store.KindScore}
+		out.Kinds = []string{changedata.KindScore}
 	}
 	if f.Agent == "" {
 		return out, nil
@@ -81,13 +82,13 @@ func (f *Filter) Selects(c *store.Change) (bool, error) {
 	if !f.byScore() {
 		return true, nil
 	}
-	s, err := store.ScoreChangeOf(c)
+	s, err := changedata.ScoreOf(c)
 	if err != nil || s == nil {
 		return false, err
 	}
-	mode := store.ProvisionalScore
+	mode := changedata.Provisional
 	if f.Finality == repute.Finalized {
-		mode = store.FinalScore
+		mode = changedata.Final
 	}
 	return s.Mode == mode && (f.Below != nil && s.CrossesBelow(*f.Below) || f.Above != nil && s.CrossesAbove(*f.Above) ||
 		f.Tier && s.ChangesTier()), nil

@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/changedata"
 )
 
 // FuzzFilter reads filters as they are stored and received: one that Check accepts selects without an error what the
@@ -37,7 +38,7 @@ func FuzzFilter(f *testing.F) {
 		if err != nil || json.Unmarshal(stored, &again) != nil || again.Check() != nil {
 			t.Fatalf("%s is stored as %s: %v", text, stored, err)
 		}
-		c := store.Change{Kind: store.KindScore, ChainID: feed.ChainID, TokenID: feed.TokenID, Data: json.RawMessage(data)}
+		c := store.Change{Kind: changedata.KindScore, ChainID: feed.ChainID, TokenID: feed.TokenID, Data: json.RawMessage(data)}
 		if !json.Valid(c.Data) {
 			return
 		}
@@ -55,7 +56,7 @@ func TestFilterOfTheFeed(t *testing.T) {
 	f := Filter{Agent: "9:7", Below: &bound, Finality: repute.Finalized}
 	feed, err := f.Feed()
 	if err != nil || feed.ChainID != 9 || feed.TokenID == nil || feed.TokenID.Dec() != "7" || !feed.Final ||
-		!slices.Equal(feed.Kinds, []string{store.KindScore}) {
+		!slices.Equal(feed.Kinds, []string{changedata.KindScore}) {
 		t.Errorf("%+v, %v", feed, err)
 	}
 	for name, wrong := range map[string]Filter{"kinds": {Kinds: []string{"x"}}, "agent": {Agent: "7"},

@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // progress executes a statement of the process that delivers a webhook. $1 and $2 of the statement are its id and its
@@ -43,12 +44,12 @@ func SavePosition(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, 
 func SaveFailure(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, f Failure) error {
 	return progress(ctx, db, l, w, `
 		update webhooks set attempts = $3, failing_since = $4, next_at = $5, last_status = $6, last_error = $7
-		where id = $1 and version = $2`, f.Attempts, f.Since, f.Next, f.Status, store.PlainText(f.Reason, 200))
+		where id = $1 and version = $2`, f.Attempts, f.Since, f.Next, f.Status, column.PlainText(f.Reason, 200))
 }
 
 // Disable stops the deliveries of a webhook until Replay. reason is shown to the operator.
 func Disable(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, reason string) error {
 	return progress(ctx, db, l, w, `
 		update webhooks set disabled = $3, disabled_at = clock_timestamp() where id = $1 and version = $2`,
-		store.PlainText(reason, 400))
+		column.PlainText(reason, 400))
 }

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // Most is how many webhooks there can be. Each one has a follower of the feed in the process that delivers it.
@@ -99,9 +100,9 @@ func scan(row pgx.CollectableRow) (w Webhook, err error) {
 	if err != nil {
 		return w, err
 	}
-	w.Secret, w.Former, w.FormerUntil, w.Created = secret, former, store.TimeOf(until), w.Created.UTC()
-	w.DeliveredAt, w.DisabledAt = store.TimeOf(delivered), store.TimeOf(disabled)
-	w.Failure.Since, w.Failure.Next = store.TimeOf(since), store.TimeOf(next)
+	w.Secret, w.Former, w.FormerUntil, w.Created = secret, former, column.TimeOf(until), w.Created.UTC()
+	w.DeliveredAt, w.DisabledAt = column.TimeOf(delivered), column.TimeOf(disabled)
+	w.Failure.Since, w.Failure.Next = column.TimeOf(since), column.TimeOf(next)
 	if err := json.Unmarshal(filter, &w.Filter); err != nil {
 		return w, fmt.Errorf("filter of webhook %s: %w", w.ID, err)
 	}
@@ -120,7 +121,7 @@ func List(ctx context.Context, db *store.DB) ([]Webhook, error) {
 
 // Read returns a webhook. repute.ErrNotFound when there is none.
 func Read(ctx context.Context, db *store.DB, id string) (Webhook, error) {
-	rows, err := db.Readers().Query(ctx, selectWebhooks+"where id = $1", store.CleanText(id))
+	rows, err := db.Readers().Query(ctx, selectWebhooks+"where id = $1", column.CleanText(id))
 	if err != nil {
 		return Webhook{}, store.Failed("read webhook", err)
 	}
@@ -138,7 +139,7 @@ func unknown(id string) error {
 
 // change executes a statement of the operator on one webhook. repute.ErrNotFound when there is none.
 func change(ctx context.Context, db *store.DB, doing, sql, id string, args ...any) error {
-	tag, err := db.Pool().Exec(ctx, sql, append([]any{store.CleanText(id)}, args...)...)
+	tag, err := db.Pool().Exec(ctx, sql, append([]any{column.CleanText(id)}, args...)...)
 	if err == nil && tag.RowsAffected() == 0 {
 		return unknown(id)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/scoredb"
 	"repute/trust/rows"
 )
@@ -78,7 +79,7 @@ func staleInsteadOfPass(ctx context.Context, k *keeper) error {
 	}
 	for _, a := range agents {
 		if _, err := k.db.Pool().Exec(ctx, "insert into trust_stale (chain_id, token_id, cause, final) values ($1, $2, 1, $3)",
-			k.chain, store.TokenNum(a.TokenID), p.Final); err != nil {
+			k.chain, column.TokenNum(a.TokenID), p.Final); err != nil {
 			return err
 		}
 	}

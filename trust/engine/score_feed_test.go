@@ -14,6 +14,8 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/changedata"
+	"repute/store/column"
 	"repute/store/query"
 )
 
@@ -21,13 +23,13 @@ import (
 type consumer struct {
 	filter             store.ChangeFilter
 	since              string
-	provisional, final map[repute.TokenID]*store.ScoreStanding
+	provisional, final map[repute.TokenID]*changedata.Standing
 	hidden, told       int // changes that took a score away, and all of them
 }
 
 func newConsumer(filter store.ChangeFilter) *consumer {
-	return &consumer{filter: filter, provisional: map[repute.TokenID]*store.ScoreStanding{},
-		final: map[repute.TokenID]*store.ScoreStanding{}}
+	return &consumer{filter: filter, provisional: map[repute.TokenID]*changedata.Standing{},
+		final: map[repute.TokenID]*changedata.Standing{}}
 }
 
 // follow reads pages until the newest change was looked at.
@@ -54,13 +56,13 @@ func (c *consumer) follow(t *testing.T, db *store.DB, page int) {
 // take applies a change.
 func (c *consumer) take(t *testing.T, change *store.Change) {
 	t.Helper()
-	s, err := store.ScoreChangeOf(change)
+	s, err := changedata.ScoreOf(change)
 	ok(t, err)
 	if s == nil {
 		return
 	}
 	known := c.provisional
-	if s.Mode == store.FinalScore {
+	if s.Mode == changedata.Final {
 		known = c.final
 	}
 	id := *change.TokenID
@@ -78,21 +80,21 @@ func (c *consumer) take(t *testing.T, change *store.Change) {
 }
 
 // standingOf is what a list shows of a score, nil for that of all agents without ratings.
-func standingOf(s *repute.Score) *store.ScoreStanding {
+func standingOf(s *repute.Score) *changedata.Standing {
 	if s.Run == 0 {
 		return nil
 	}
 	points := func(p repute.Points) float64 { return math.Round(float64(p)) / 1000 }
-	return &store.ScoreStanding{Status: s.Status, Score: points(s.Score), Low: points(s.Low), High: points(s.High), Tier: s.Tier}
+	return &changedata.Standing{Status: s.Status, Score: points(s.Score), Low: points(s.Low), High: points(s.High), Tier: s.Tier}
 }
 
 // equalStandings compares two standings.
-func equalStandings(a, b *store.ScoreStanding) bool {
+func equalStandings(a, b *changedata.Standing) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
 // standing is the score of an agent that lists show by what the feed told.
-func (c *consumer) standing(id repute.TokenID) *store.ScoreStanding {
+func (c *consumer) standing(id repute.TokenID) *changedata.Standing {
 	if s := c.provisional[id]; s != nil {
 		return s
 	}
@@ -114,7 +116,7 @@ func (l *ledger) compare(t *testing.T, db *store.DB, when string) (told *consume
 			return err
 		}
 		var c store.Change
-		var id store.TokenNum
+		var id column.TokenNum
 		if _, err = pgx.ForEachRow(rows, []any{&c.Cursor, &c.Kind, &id, &c.Data}, func() error {
 			of := repute.TokenID(id)
 			c.TokenID = &of

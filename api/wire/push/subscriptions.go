@@ -6,6 +6,7 @@ import (
 	"repute"
 	"repute/api/wire"
 	"repute/store"
+	"repute/store/changedata"
 )
 
 // JSON is a JSON value of any shape, of GraphQL.
@@ -65,7 +66,7 @@ type ScoreStanding struct {
 }
 
 // EncodeScoreEvent writes a change of a score, whose data is s.
-func EncodeScoreEvent(c *store.Change, s *store.ScoreChange) *ScoreEvent {
+func EncodeScoreEvent(c *store.Change, s *changedata.Score) *ScoreEvent {
 	out := &ScoreEvent{Cursor: c.Cursor, Mode: s.Mode, Old: encodeStanding(s.Old), New: encodeStanding(s.New), Epoch: wire.Long(s.Epoch),
 		Block: wire.Long(s.AsOf.Block), Hash: wire.Hash(s.AsOf.Hash), At: *wire.EncodeTime(c.At)}
 	if c.TokenID != nil {
@@ -75,7 +76,7 @@ func EncodeScoreEvent(c *store.Change, s *store.ScoreChange) *ScoreEvent {
 }
 
 // encodeStanding writes what lists show of a score, nil for none.
-func encodeStanding(s *store.ScoreStanding) *ScoreStanding {
+func encodeStanding(s *changedata.Standing) *ScoreStanding {
 	if s == nil {
 		return nil
 	}

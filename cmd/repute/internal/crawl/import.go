@@ -15,6 +15,7 @@ import (
 	"repute/cmd/repute/internal/config"
 	"repute/resolver"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/manifestdb"
 )
 
@@ -103,7 +104,7 @@ func domainOf(text string) string {
 	}
 	host := resolver.HostOf("https://" + text)
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	if len(host) > store.LongestHost || !strings.Contains(host, ".") || last[0] >= '0' && last[0] <= '9' {
+	if len(host) > column.LongestHost || !strings.Contains(host, ".") || last[0] >= '0' && last[0] <= '9' {
 		return ""
 	}
 	return host

@@ -1,4 +1,4 @@
-package store
+package column
 
 import (
 	"bytes"

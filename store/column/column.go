@@ -1,4 +1,6 @@
-package store
+// Package column converts values between Go and columns: ids and integers of any size, addresses and hashes, times, and
+// texts from outside, which Postgres may refuse or which are too long for an answer.
+package column
 
 import (
 	"encoding/json"
@@ -61,18 +63,6 @@ func TimeOf(t *time.Time) time.Time {
 		return time.Time{}
 	}
 	return t.UTC()
-}
-
-// Cut returns the first limit of the items, which were read with a limit of one more, and the
-// cursor of the next page, empty when there is none. pos returns the position of an item in the
-// list.
-func Cut[T, P any](items []T, limit int, question string, pos func(T) P) ([]T, string, error) {
-	if len(items) <= limit {
-		return items, "", nil
-	}
-	items = items[:limit]
-	next, err := EncodeCursor(question, pos(items[limit-1]))
-	return items, next, err
 }
 
 // AddressColumn returns addresses as a bytea[] parameter.

@@ -1,4 +1,5 @@
-package store
+// Package changedata is what changes of the feed say: their kinds, and the data of each as readers get it.
+package changedata
 
 import (
 	"encoding/json"
@@ -57,12 +58,12 @@ const (
 	// KindPayment says that a payment that a rating claims was looked up.
 	KindPayment = "payment.checked"
 
-	// KindScore says that the provisional or the final score of an agent is another one: see ScoreChange.
+	// KindScore says that the provisional or the final score of an agent is another one: see Score.
 	KindScore = "score.changed"
 )
 
-// ChangeKinds returns all kinds of change.
-func ChangeKinds() []string {
+// Kinds returns all kinds of change.
+func Kinds() []string {
 	return []string{KindTransferred, KindRegistered, KindURI, KindWallet, KindMetadata, KindApproval, KindOperator,
 		KindFeedback, KindRevoked, KindResponse, KindRequested, KindResponded, KindBackfilled, KindRewound, KindRetracted,
 		KindRepaired, KindDocument, KindProof, KindManifest, KindPayment, KindScore}
