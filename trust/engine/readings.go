@@ -115,7 +115,8 @@ func (k *keeper) askSources(ctx context.Context, run *scoredb.Run, last scoredb.
 	if err != nil {
 		return nil, err
 	}
-	if mayWait(*run, last) && slices.ContainsFunc(readings, func(r source.Reading) bool { return failsAnew(r, before) }) {
+	if mayWait(*run, last) && slices.ContainsFunc(readings,
+		func(r source.Reading) bool { return failsAnew(r, before) }) {
 		return nil, errSourcesWait
 	}
 	reading, cancel := context.WithTimeout(ctx, MaxGraphRead)
@@ -212,7 +213,7 @@ func (k *keeper) readSources(ctx context.Context, run *scoredb.Run, sources []*s
 	}
 	out := make([]source.Reading, len(sources))
 	for i, s := range sources {
-		one, fault := readingOf(s, raters, readings)
+		one, fault := s.ReadingAmong(readings, raters)
 		if fault == "" {
 			out[i] = one
 			continue
@@ -223,7 +224,7 @@ func (k *keeper) readSources(ctx context.Context, run *scoredb.Run, sources []*s
 		case reason != "":
 			fault = reason
 		}
-		out[i] = unanswered(s, k.chain, at, raters, fault)
+		out[i] = s.Unanswered(k.chain, at, raters, fault)
 		if s.Home(k.chain) == nil { // its credentials are of the home
 			out[i].Chain, out[i].Block, out[i].Hash = s.Homes[0].Chain, 0, common.Hash{}
 		}
@@ -240,38 +241,6 @@ func (k *keeper) readWithin(ctx context.Context, at repute.Block, sources []*sou
 	ctx, cancel := context.WithTimeout(ctx, k.limit)
 	defer cancel()
 	return k.ask.Read(ctx, k.chain, at, sources, raters, past)
-}
-
-// unanswered returns the reading of a source that could not be read about any rater.
-func unanswered(s *source.Source, chain uint64, at repute.Block, raters []common.Address,
-	reason string) source.Reading {
-	return source.Reading{Unknown: raters, State: source.State{Source: s.ID, Chain: chain,
-		Status: source.StatusIncomplete, Reason: reason, Block: at.Number, Hash: at.Hash,
-		Time: uint64(max(0, at.Time.Unix()))}}
-}
-
-// readingOf returns the reading of a source among readings. fault is the reason for which there is no usable one, ""
-// when there is one. A reading that is missing, or that is about another source or other raters, MUST NOT count as
-// "no".
-func readingOf(s *source.Source, raters []common.Address, readings []source.Reading) (r source.Reading, fault string) {
-	found := 0
-	for i := range readings {
-		if readings[i].Source == s.ID {
-			r, found = readings[i], found+1
-		}
-	}
-	if found != 1 {
-		return r, fmt.Sprintf("the reader returned %d readings of the source", found)
-	}
-	for i := range r.Credentials {
-		c := &r.Credentials[i]
-		_, asked := slices.BinarySearchFunc(raters, c.Rater, common.Address.Cmp)
-		if !asked || c.Source != s.ID || c.Version != s.Version {
-			return r, fmt.Sprintf("the reader returned a credential of source %q for %s, which was not asked for",
-				c.Source, c.Rater)
-		}
-	}
-	return r, ""
 }
 
 // stateOf returns the state of one source, nil when there is none.
