@@ -71,7 +71,8 @@ type decisionRecord struct {
 // Record returns the canonical form of a decision: JSON without spaces. It fails if Reasons or
 // Input are no JSON.
 func (d *RunDecision) Record() ([]byte, error) {
-	return json.Marshal(decisionRecord{"repute decision/1", d.Task, d.Root, d.Run, d.Number, d.Attempt, d.Phase.String(),
+	return json.Marshal(decisionRecord{"repute decision/1", d.Task, d.Root, d.Run, d.Number, d.Attempt,
+		d.Phase.String(),
 		d.Kind, d.Subject, d.Effect,
 		d.Reasons, d.Policy, d.Input, d.At.UTC().Format(time.RFC3339Nano), d.Previous})
 }

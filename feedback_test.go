@@ -48,11 +48,13 @@ func TestSummarizeEqualsTheContract(t *testing.T) {
 		{"mode 0 loses the fraction", []item{{"9977", 2}, {"87", 0}, {"88", 0}}, "91", 0},
 		{"mixed signs", []item{{"-32", 1}, {"15", 1}}, "-8", 1},
 		{"smallest units", []item{{"1", 18}, {"2", 18}}, "1", 18},
-		{"wraps to positive", []item{{e38, 0}, {"1", 18}, {"1", 18}, {"1", 18}}, "84405691410724684722613637093456347136",
+		{"wraps to positive", []item{{e38, 0}, {"1", 18}, {"1", 18}, {"1", 18}},
+			"84405691410724684722613637093456347136",
 			18},
 		{"wraps to negative", []item{{"-" + e38, 0}, {"1", 18}, {"1", 18}, {"1", 18}},
 			"-84405691410724684722613637093456347135", 18},
-		{"positive input, negative result", []item{{e38, 0}, {"5", 1}, {"5", 1}}, "-6949033587605130130041274098434878120",
+		{"positive input, negative result", []item{{e38, 0}, {"5", 1}, {"5", 1}},
+			"-6949033587605130130041274098434878120",
 			1},
 	}
 	for _, c := range cases {
@@ -63,11 +65,13 @@ func TestSummarizeEqualsTheContract(t *testing.T) {
 			}
 			got := repute.Summarize(tallies(items))
 			if got.Value.String() != c.value || got.Decimals != c.decimals || got.Count != uint64(len(items)) {
-				t.Errorf("got %d × %s@%d, want %d × %s@%d", got.Count, got.Value, got.Decimals, len(items), c.value, c.decimals)
+				t.Errorf("got %d × %s@%d, want %d × %s@%d", got.Count, got.Value, got.Decimals, len(items), c.value,
+					c.decimals)
 			}
 			twice := repute.Summarize(tallies(append(items, items...)))
 			if twice.Count != 2*got.Count || twice.Value.Cmp(got.Value) != 0 || twice.Decimals != got.Decimals {
-				t.Errorf("every client listed twice must only double the count, got %d × %s@%d", twice.Count, twice.Value,
+				t.Errorf("every client listed twice must only double the count, got %d × %s@%d", twice.Count,
+					twice.Value,
 					twice.Decimals)
 			}
 		})

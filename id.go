@@ -101,7 +101,8 @@ func ParseAddress(field, s string) (common.Address, error) {
 	a := common.HexToAddress(s)
 	mixed := strings.ContainsAny(s, "abcdef") && strings.ContainsAny(s, "ABCDEF")
 	if mixed && s != a.Hex() {
-		return common.Address{}, Invalid(field, "address checksum is wrong", "check for a typo, or write it in lower case")
+		return common.Address{}, Invalid(field, "address checksum is wrong",
+			"check for a typo, or write it in lower case")
 	}
 	return a, nil
 }

@@ -57,7 +57,8 @@ func FuzzParseAgentRef(f *testing.F) {
 		}
 		id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
 		again, err := repute.ParseAgentRef(id.String())
-		if err != nil || again.ChainID != ref.ChainID || *again.Registry != *ref.Registry || again.TokenID != ref.TokenID {
+		if err != nil || again.ChainID != ref.ChainID || *again.Registry != *ref.Registry ||
+			again.TokenID != ref.TokenID {
 			t.Fatalf("%q → %q → %+v, %v", s, id, again, err)
 		}
 	})

@@ -38,7 +38,8 @@ func paying() repute.PaymentCase {
 }
 
 func moved(log uint64, token, from, to byte, amount int64) repute.TokenTransfer {
-	return repute.TokenTransfer{LogIndex: log, Token: who(token), From: who(from), To: who(to), Amount: big.NewInt(amount)}
+	return repute.TokenTransfer{LogIndex: log, Token: who(token), From: who(from), To: who(to),
+		Amount: big.NewInt(amount)}
 }
 
 func TestJudgePayment(t *testing.T) {
@@ -56,7 +57,8 @@ func TestJudgePayment(t *testing.T) {
 		}, 100e6, 5, ""},
 		{"of somebody else", func(c *repute.PaymentCase) { c.From = who(other) }, 0, 0, repute.PaymentNotPayer},
 		{"to somebody else", func(c *repute.PaymentCase) { c.To = who(other) }, 0, 0, repute.PaymentNotPayee},
-		{"by the owner", func(c *repute.PaymentCase) { c.Client = append(c.Client, who(owner)) }, 0, 0, repute.PaymentSelf},
+		{"by the owner", func(c *repute.PaymentCase) { c.Client = append(c.Client, who(owner)) }, 0, 0,
+			repute.PaymentSelf},
 		{"to itself", func(c *repute.PaymentCase) { c.To, c.Payees = c.From, c.Client }, 0, 0, repute.PaymentSelf},
 		{"nothing moved", func(c *repute.PaymentCase) { c.Transfers = nil }, 0, 0, repute.PaymentNone},
 		{"of others in the transaction", func(c *repute.PaymentCase) { c.Transfers[0].From = who(other) }, 0, 0,
@@ -97,7 +99,8 @@ func TestJudgePayment(t *testing.T) {
 				moved(3, usd, payee, client, 5e6)}
 		}, 85e6, 5, ""},
 		{"given back in something else",
-			func(c *repute.PaymentCase) { c.Around = []repute.TokenTransfer{moved(1, euro, payee, client, 100e6)} }, 100e6, 5,
+			func(c *repute.PaymentCase) { c.Around = []repute.TokenTransfer{moved(1, euro, payee, client, 100e6)} },
+			100e6, 5,
 			""},
 		{"10^30 back", func(c *repute.PaymentCase) {
 			back := moved(1, usd, payee, client, 1)
@@ -110,7 +113,8 @@ func TestJudgePayment(t *testing.T) {
 			c.change(&k)
 			found, paid, reason := k.Judge()
 			if paid != c.paid || reason != c.reason || found.LogIndex != c.log {
-				t.Errorf("log %d, %d paid, %q; want log %d, %d, %q", found.LogIndex, paid, reason, c.log, c.paid, c.reason)
+				t.Errorf("log %d, %d paid, %q; want log %d, %d, %q", found.LogIndex, paid, reason, c.log, c.paid,
+					c.reason)
 			}
 		})
 	}
@@ -118,7 +122,8 @@ func TestJudgePayment(t *testing.T) {
 
 func TestRegistrationPayees(t *testing.T) {
 	r := repute.Registration{
-		Services: []repute.Service{{Name: "agentWallet", Endpoint: "eip155:8453:0x0000000000000000000000000000000000000001"},
+		Services: []repute.Service{{Name: "agentWallet",
+			Endpoint: "eip155:8453:0x0000000000000000000000000000000000000001"},
 			{Name: "agentWallet", Endpoint: "eip155:1:0x0000000000000000000000000000000000000002"}},
 		Extra: map[string]json.RawMessage{"payTo": json.RawMessage(`"0x0000000000000000000000000000000000000003"`),
 			"x402": json.RawMessage(`{"payTo": "eip155:8453:0x0000000000000000000000000000000000000004", "networks": []}`)},
@@ -142,8 +147,10 @@ func TestParseDollars(t *testing.T) {
 			t.Errorf("%s is read as %d: %v", m, got, err)
 		}
 	})
-	for _, text := range []string{"", ".", ".5", "-1", "+1", "1e3", "1,5", "0.0000001", "1234567890", "1.2.3", " 1", "0x1", "١"} {
-		if got, err := repute.ParseDollars("max", text); !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), "max:") {
+	for _, text := range []string{"", ".", ".5", "-1", "+1", "1e3", "1,5", "0.0000001", "1234567890", "1.2.3", " 1",
+		"0x1", "١"} {
+		if got, err := repute.ParseDollars("max", text); !errors.Is(err, repute.ErrInvalid) ||
+			!strings.HasPrefix(err.Error(), "max:") {
 			t.Errorf("%q is read as %d: %v", text, got, err)
 		}
 	}

@@ -87,8 +87,8 @@ type Score struct {
 	VerifiedTo uint64
 	Verified   bool
 	// Readings say how the reading of each source went for the newest run of the chain, of a final score for the newest
-	// closed one as of the block asked, as JSON; "" where none was asked and in lists. The score may be of an earlier run,
-	// which its hashes name.
+	// closed one as of the block asked, as JSON; "" where none was asked and in lists. The score may be of an earlier
+	// run, which its hashes name.
 	Readings string
 
 	Status                 Status

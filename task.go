@@ -88,7 +88,8 @@ func (p Phase) String() string {
 	if p < PhaseDiscover || p > PhaseRecord {
 		return "none"
 	}
-	return [...]string{"discover", "plan", "trust", "policy", "dry_run", "execute", "verify", "summarize", "record"}[p-1]
+	return [...]string{"discover", "plan", "trust", "policy", "dry_run", "execute", "verify", "summarize",
+		"record"}[p-1]
 }
 
 // ParsePhase returns the phase of a name, or false.

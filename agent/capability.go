@@ -60,7 +60,8 @@ func (s *Service) check(promises bool) error {
 	case s.Price == nil:
 		return nil
 	case len(s.Price.Ways) == 0 && !promises:
-		return repute.Invalid(field+".pricing", fmt.Sprintf("%s %s cannot be paid by x402", s.Price.Amount, s.Price.Currency),
+		return repute.Invalid(field+".pricing",
+			fmt.Sprintf("%s %s cannot be paid by x402", s.Price.Amount, s.Price.Currency),
 			"tokens to pay with, or payments.promises: true, by which no money moves")
 	}
 	if _, err := Units(s.Price.Amount, s.Price.Decimals); err != nil {

@@ -101,7 +101,8 @@ func (w *work) resume(ctx context.Context) error {
 	}
 	charge, err := w.terms.charge(w.output)
 	if err != nil {
-		return w.fail(ctx, agentdb.Failed, internal("the capability gave no price that can be charged"+w.charged(), err))
+		return w.fail(ctx, agentdb.Failed, internal("the capability gave no price that can be charged"+
+			w.charged(), err))
 	}
 	if err := w.settle(ctx, charge); err != nil {
 		return err
@@ -208,7 +209,8 @@ func (w *work) settle(ctx context.Context, r x402.Requirements) error {
 	}
 	s = moved(&s, &r, w.client)
 	if by := w.router.o.Payments.Signer; by != nil {
-		if err := s.AddReceipt(ctx, by, x402.Receipt{Network: r.Network, ResourceURL: w.request.Resource, Payer: s.Payer,
+		if err := s.AddReceipt(ctx, by, x402.Receipt{Network: r.Network, ResourceURL: w.request.Resource,
+			Payer:    s.Payer,
 			IssuedAt: uint64(time.Now().Unix()), Transaction: s.Transaction}); err != nil {
 			return err
 		}
@@ -304,7 +306,8 @@ func (w *work) fail(ctx context.Context, state agentdb.State, p *Problem) error 
 				return err
 			}
 		}
-		w.router.o.Log.ErrorContext(ctx, "a payment was charged and the capability failed", "requestId", w.row.RequestID,
+		w.router.o.Log.ErrorContext(ctx, "a payment was charged and the capability failed", "requestId",
+			w.row.RequestID,
 			"payment", w.row.ID, "payer", w.client, "refund", w.row.Refund, "error", p)
 	}
 	if err := w.store(ctx, state, &answer{Status: p.Status, Problem: p}); err != nil {

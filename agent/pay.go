@@ -54,7 +54,8 @@ func (w *work) demand(ctx context.Context, refused *x402.Refusal) error {
 			p.Status = http.StatusPreconditionFailed
 		}
 		w.router.metrics.payments.WithLabelValues("refused").Inc()
-		w.router.o.Log.ErrorContext(ctx, "payment refused", "requestId", w.request.ID, "capability", w.request.Capability,
+		w.router.o.Log.ErrorContext(ctx, "payment refused", "requestId", w.request.ID, "capability",
+			w.request.Capability,
 			"payer", w.client, "reason", refused.Reason)
 		if err := w.record(ctx, agentdb.Verification, "refused", map[string]any{"reason": refused.Reason}); err != nil {
 			return err
@@ -78,8 +79,9 @@ func (w *work) terms402(ctx context.Context) (*x402.Demand, error) {
 		if chain == "" {
 			chain = x402.Network(o.ID.ChainID)
 		}
-		out.Runtime = &x402.RuntimeDemand{Address: o.Payments.Address.Hex(), Amount: price.Amount, Currency: price.Currency,
-			Chain: chain, TaskHash: w.response.TaskHash.Hex()}
+		out.Runtime = &x402.RuntimeDemand{Address: o.Payments.Address.Hex(), Amount: price.Amount,
+			Currency: price.Currency,
+			Chain:    chain, TaskHash: w.response.TaskHash.Hex()}
 	}
 	if len(price.Ways) == 0 {
 		return out, nil
@@ -253,7 +255,8 @@ func (w *work) payPromise(ctx context.Context, p *signed.Promise) error {
 	if err := w.checkPromise(ctx, p); err != nil {
 		return err
 	}
-	if err := w.claim(ctx, w.newRow("promise:"+digest.Hex(), agentdb.NoSettlement)); err != nil || !w.row.State.Final() {
+	if err := w.claim(ctx, w.newRow("promise:"+digest.Hex(), agentdb.NoSettlement)); err != nil ||
+		!w.row.State.Final() {
 		return err
 	}
 	return errReceiptUsed()

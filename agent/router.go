@@ -223,7 +223,8 @@ func (r *Router) SetMode(ctx context.Context, m Mode, reason string) {
 func (r *Router) Event(ctx context.Context, name string, detail any) {
 	raw, err := json.Marshal(detail)
 	if err == nil {
-		err = agentdb.Add(ctx, r.db, agentdb.Entry{Kind: agentdb.Event, Agent: r.o.ID.String(), Outcome: name, Detail: raw})
+		err = agentdb.Add(ctx, r.db, agentdb.Entry{Kind: agentdb.Event, Agent: r.o.ID.String(), Outcome: name,
+			Detail: raw})
 	}
 	if err != nil {
 		r.o.Log.ErrorContext(ctx, "event not stored", "event", name, "error", err)

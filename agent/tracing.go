@@ -56,7 +56,8 @@ func (w *work) begin(ctx context.Context) (context.Context, trace.Span) {
 func (w *work) conclude(span trace.Span, capability string) {
 	r := w.response
 	span.SetAttributes(attribute.String("capability", capability), attribute.Int("status", r.Status),
-		attribute.String("mode", string(r.Mode)), attribute.Bool("paid", w.row != nil), attribute.Bool("replayed", r.Replayed))
+		attribute.String("mode", string(r.Mode)), attribute.Bool("paid", w.row != nil),
+		attribute.Bool("replayed", r.Replayed))
 	if r.Status >= http.StatusInternalServerError {
 		span.SetStatus(codes.Error, http.StatusText(r.Status))
 	}

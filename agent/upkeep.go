@@ -193,7 +193,8 @@ func (u *Upkeep) synced(ctx context.Context) (bool, error) {
 	if err := agentdb.Maintain(ctx, u.Router.db, u.Days); err != nil {
 		u.failed(ctx, "maintain log", err)
 	}
-	if err := agentdb.PrunePayments(ctx, u.Router.db, u.Router.o.ID.String(), time.Duration(u.Days)*24*time.Hour); err != nil {
+	if err := agentdb.PrunePayments(ctx, u.Router.db, u.Router.o.ID.String(),
+		time.Duration(u.Days)*24*time.Hour); err != nil {
 		u.failed(ctx, "prune payments", err)
 	}
 	err := u.sync(ctx)

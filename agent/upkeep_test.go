@@ -128,7 +128,8 @@ func upkeepLogging(t *testing.T, o *outside, log *slog.Logger) (*agent.Upkeep, *
 	router, err := agent.NewRouter(db, agent.Options{Signer: signer, Governor: byScore{}, Version: "1.0.0", Log: log,
 		Services: []*agent.Service{{Capability: c, Handler: nothing{}}}})
 	ok(t, err)
-	return &agent.Upkeep{Router: router, Registry: o, Reputation: o, Sync: 50 * time.Millisecond, Beat: 50 * time.Millisecond,
+	return &agent.Upkeep{Router: router, Registry: o, Reputation: o, Sync: 50 * time.Millisecond,
+		Beat:  50 * time.Millisecond,
 		Watch: 20 * time.Millisecond, Confirm: 20 * time.Millisecond}, db
 }
 
@@ -239,7 +240,8 @@ func TestUpkeep(t *testing.T) {
 			{Event: repute.NewFeedback{}, Log: types.Log{Index: 1}}}
 	})
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if last, err := agentdb.LastEvent(t.Context(), db, u.Router.ID().String(), "NewFeedback"); err == nil && last != "" {
+		if last, err := agentdb.LastEvent(t.Context(), db, u.Router.ID().String(), "NewFeedback"); err == nil &&
+			last != "" {
 			break
 		}
 	}
@@ -249,7 +251,8 @@ func TestUpkeep(t *testing.T) {
 	for _, e := range entries {
 		seen += e.Outcome + " "
 	}
-	for _, want := range []string{"start", "heartbeat", "mode degraded", "mode maintenance", "URIUpdated", "NewFeedback"} {
+	for _, want := range []string{"start", "heartbeat", "mode degraded", "mode maintenance", "URIUpdated",
+		"NewFeedback"} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("%s is not stored", want)
 		}
@@ -361,7 +364,8 @@ type unsure struct{ agent.Open }
 
 // Decide implements agent.Governor.
 func (unsure) Decide(context.Context, agent.Question) agent.Decision {
-	return agent.Decision{Unavailable: true, Reasons: []string{"the client's score cannot be read now"}, Retry: 5 * time.Second}
+	return agent.Decision{Unavailable: true, Reasons: []string{"the client's score cannot be read now"},
+		Retry: 5 * time.Second}
 }
 
 // TestUnsurePolicy: a request that cannot be judged is refused with 503, so that the client tries again.
@@ -372,7 +376,8 @@ func TestUnsurePolicy(t *testing.T) {
 	router, err := agent.NewRouter(db, agent.Options{Governor: unsure{}, Services: u.Router.Services()})
 	ok(t, err)
 	r := router.Do(t.Context(), agent.Request{Capability: "echo", Input: json.RawMessage(`{}`)})
-	if p := r.Problem; r.Status != 503 || p == nil || p.Retry != 5*time.Second || !strings.Contains(p.Message, "score") {
+	if p := r.Problem; r.Status != 503 || p == nil || p.Retry != 5*time.Second ||
+		!strings.Contains(p.Message, "score") {
 		t.Errorf("%d %+v", r.Status, p)
 	}
 }

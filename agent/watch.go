@@ -22,8 +22,8 @@ const (
 	maxReplay = 302_400
 )
 
-// scoreReads is how often the own score is read after a rating or its revocation, once at each step: the index shows the
-// event when it has indexed the block and scored the agent, which takes it some seconds.
+// scoreReads is how often the own score is read after a rating or its revocation, once at each step: the index shows
+// the event when it has indexed the block and scored the agent, which takes it some seconds.
 const scoreReads = 8
 
 // keepTime is how often the progress is stored without events.
@@ -109,8 +109,9 @@ func (u *Upkeep) take(ctx context.Context, events []repute.Record) error {
 			continue
 		}
 		name := e.Event.Kind().String()
-		added, err := agentdb.AddChainEvent(ctx, u.Router.db, agentdb.ChainEvent{Agent: u.Router.o.ID.String(), Name: name,
-			Block: e.Log.BlockNumber, BlockHash: e.Log.BlockHash, Index: e.Log.Index, Transaction: e.Log.TxHash})
+		added, err := agentdb.AddChainEvent(ctx, u.Router.db,
+			agentdb.ChainEvent{Agent: u.Router.o.ID.String(), Name: name,
+				Block: e.Log.BlockNumber, BlockHash: e.Log.BlockHash, Index: e.Log.Index, Transaction: e.Log.TxHash})
 		if err != nil {
 			return err
 		}

@@ -197,8 +197,9 @@ func (w *work) handle(ctx context.Context) (err error) {
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &Problem{Status: http.StatusGatewayTimeout, Code: "timeout", Message: "the capability did not end in time",
-			Cause: err}
+		return &Problem{Status: http.StatusGatewayTimeout, Code: "timeout",
+			Message: "the capability did not end in time",
+			Cause:   err}
 	case errors.Is(err, repute.ErrUnavailable):
 		return &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable",
 			Message: "the capability cannot be run now", Retry: 5 * time.Second, Cause: err}
@@ -227,7 +228,8 @@ func (w *work) call(ctx context.Context) (output json.RawMessage, err error) {
 	}()
 	d := w.service.Definition()
 	c := capability.Call{AgentID: w.router.o.ID.TokenID.Dec(), Capability: d.Name, Version: d.Version,
-		RequestID: w.request.ID, Correlation: cmp.Or(w.request.Correlation, w.request.ID), Client: w.client, Time: w.began,
+		RequestID: w.request.ID, Correlation: cmp.Or(w.request.Correlation, w.request.ID), Client: w.client,
+		Time:  w.began,
 		Input: w.request.Input}
 	if w.row != nil {
 		c.RequestID = w.row.RequestID

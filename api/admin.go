@@ -45,7 +45,8 @@ func (a *API) mountAdmin() error {
 		return fmt.Errorf("job queue: %w", err)
 	}
 	pages, err := riverui.NewHandler(&riverui.HandlerOpts{
-		Endpoints: riverui.NewEndpoints(client, nil), Logger: a.log, Prefix: adminPrefix, JobListHideArgsByDefault: true,
+		Endpoints: riverui.NewEndpoints(client, nil), Logger: a.log, Prefix: adminPrefix,
+		JobListHideArgsByDefault: true,
 	})
 	if err != nil {
 		return fmt.Errorf("pages of the job queue: %w", err)

@@ -42,20 +42,24 @@ func TestAnswersAreShared(t *testing.T) {
 		first := get(t, one, "/agents/8453:0", host...)
 		again := get(t, two, "/agents/8453:0", host...)
 		return again.header.Get("Cache-Status") == cacheHit && string(again.body) == string(first.body) &&
-			again.header.Get("ETag") == first.header.Get("ETag") && again.header.Get("Content-Type") == first.header.Get("Content-Type")
+			again.header.Get("ETag") == first.header.Get("ETag") &&
+			again.header.Get("Content-Type") == first.header.Get("Content-Type")
 	})
 	waitFor(t, "a shared 304", func() bool {
 		first := get(t, one, "/agents/8453:0", host...)
 		again := get(t, one, "/agents/8453:0", append(host, "If-None-Match", first.header.Get("ETag"))...)
-		return again.status == http.StatusNotModified && again.header.Get("Cache-Status") == cacheHit && len(again.body) == 0
+		return again.status == http.StatusNotModified && again.header.Get("Cache-Status") == cacheHit &&
+			len(again.body) == 0
 	})
-	for _, path := range []string{"/agents/8453:9", "/healthz", "/openapi.json"} { // failures, and what is not of the index
+	for _, path := range []string{"/agents/8453:9", "/healthz",
+		"/openapi.json"} { // failures, and what is not of the index
 		get(t, one, path)
 		if again := get(t, one, path); again.header.Get("Cache-Status") != "" {
 			t.Errorf("%s is kept", path)
 		}
 	}
-	if again := get(t, one, "/agents/8453:0", "Authorization", "Bearer some-token-of-somebody"); again.header.Get("Cache-Status") != "" {
+	if again := get(t, one, "/agents/8453:0", "Authorization",
+		"Bearer some-token-of-somebody"); again.header.Get("Cache-Status") != "" {
 		t.Error("a caller with a token gets a shared answer")
 	}
 }
@@ -76,7 +80,8 @@ func TestAnswersAreFresh(t *testing.T) {
 			switch rapid.IntRange(0, 2).Draw(t, "step") {
 			case 0:
 				written++
-				l.add(repute.URIUpdated{TokenID: token(0), URI: fmt.Sprint("https://a.example/", written), UpdatedBy: addr(1)})
+				l.add(repute.URIUpdated{TokenID: token(0), URI: fmt.Sprint("https://a.example/", written),
+					UpdatedBy: addr(1)})
 				stored = time.Now()
 			case 1:
 				time.Sleep(time.Duration(rapid.IntRange(0, 300).Draw(t, "pause")) * time.Millisecond)
@@ -86,7 +91,8 @@ func TestAnswersAreFresh(t *testing.T) {
 				if r.header.Get("Cache-Status") == cacheHit {
 					hits++
 				}
-				if shown := as[wire.AgentAnswer](l.t, r); shown.URI != fmt.Sprint("https://a.example/", written) && began.Sub(stored) > time.Second {
+				if shown := as[wire.AgentAnswer](l.t, r); shown.URI != fmt.Sprint("https://a.example/", written) &&
+					began.Sub(stored) > time.Second {
 					t.Fatalf("%s after %s, want %d", shown.URI, began.Sub(stored), written)
 				}
 			}

@@ -130,5 +130,6 @@ func New(o Options) (*API, error) {
 		return nil, err
 	}
 	a.mountKeys()
-	return a, errors.Join(a.mountPages(queries), a.mountTools(o.Tools), ipfs.Mount(o.Server, o.DB), subgraph.Mount(o.Server, o.DB), a.mountAdmin())
+	return a, errors.Join(a.mountPages(queries), a.mountTools(o.Tools), ipfs.Mount(o.Server, o.DB),
+		subgraph.Mount(o.Server, o.DB), a.mountAdmin())
 }

@@ -200,7 +200,8 @@ func (a *API) itemsOf(ctx context.Context, s subject) (items []batchdb.Item, err
 }
 
 // judge decides on agents by their newest scores, from one snapshot; nil where one of them is not indexed.
-func (a *API) judge(ctx context.Context, items []batchdb.Item, demand answers.Demand) (out []attestation.Judged, err error) {
+func (a *API) judge(ctx context.Context, items []batchdb.Item,
+	demand answers.Demand) (out []attestation.Judged, err error) {
 	b, err := batchdb.Read(ctx, a.DB, items, a.DefaultChain())
 	if err != nil {
 		return nil, err

@@ -37,7 +37,8 @@ func TestAttestation(t *testing.T) {
 	seen := map[string]int{}
 	for agent := range scoredAgents {
 		r := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
-		for _, demand := range []string{"", "&minScore=30", "&minScore=99", "&tier=2", "&gates=service", "&valueAtRisk=1000000000000000000"} {
+		for _, demand := range []string{"", "&minScore=30", "&minScore=99", "&tier=2", "&gates=service",
+			"&valueAtRisk=1000000000000000000"} {
 			d := as[wire.DecisionAnswer](t, get(t, s,
 				fmt.Sprintf("/agents/%d:%d/decision?%s", scoredChain, agent, strings.TrimPrefix(demand, "&"))))
 			wallet := addr(600 + agent).Hex()
@@ -51,7 +52,8 @@ func TestAttestation(t *testing.T) {
 					*e.Network != fmt.Sprintf("eip155:%d", scoredChain) {
 					t.Errorf("agent %d %s: %+v\ndecision %+v", agent, demand, e, d)
 				}
-				if isScored := r.Status != "unrated"; isScored != (e.Score != nil) || isScored != (e.NullReason == "") ||
+				if isScored := r.Status != "unrated"; isScored != (e.Score != nil) ||
+					isScored != (e.NullReason == "") ||
 					isScored && (math.Abs(*e.Score-(r.Score+100)/200) > 1e-6 || len(e.Basis) != 1) {
 					t.Errorf("agent %d %s: score %v of %+v", agent, demand, e.Score, r.Standing)
 				}
@@ -63,7 +65,8 @@ func TestAttestation(t *testing.T) {
 		t.Errorf("only %v", seen)
 	}
 	e := as[attestation.Evaluation](t, get(t, s, "/v1/attestation?direction=buyer&subject="+addr(600).Hex()))
-	if *e.EvidenceURI != s.URL+"/agents/"+string(e.Agents[0])+"/reputation" || e.Network != nil || e.Direction != "buyer" {
+	if *e.EvidenceURI != s.URL+"/agents/"+string(e.Agents[0])+"/reputation" || e.Network != nil ||
+		e.Direction != "buyer" {
 		t.Errorf("%+v", e)
 	}
 	if r := as[wire.ReputationAnswer](t, get(t, s, strings.TrimPrefix(*e.EvidenceURI, s.URL))); r.Agent != e.Agents[0] {
@@ -74,7 +77,8 @@ func TestAttestation(t *testing.T) {
 	}
 	issued, err := time.Parse(time.RFC3339, string(e.IssuedAt))
 	expires, errs := time.Parse(time.RFC3339, string(e.ExpiresAt))
-	if err != nil || errs != nil || expires.Sub(issued) != time.Duration(e.TTLSeconds)*time.Second || e.TTLSeconds <= 0 {
+	if err != nil || errs != nil || expires.Sub(issued) != time.Duration(e.TTLSeconds)*time.Second ||
+		e.TTLSeconds <= 0 {
 		t.Errorf("%s to %s, %d s", e.IssuedAt, e.ExpiresAt, e.TTLSeconds)
 	}
 }
@@ -88,8 +92,9 @@ func TestAttestationOfNobody(t *testing.T) {
 	for query, code := range map[string]string{
 		"subject=" + addr(9999).Hex() + "&network=" + chain:                    attestation.UnknownSubject,
 		"subject=" + addr(9999).Hex() + "&network=" + chain + "&minScore=-100": attestation.UnknownSubject,
-		"subject=" + addr(500).Hex():                                           attestation.UnknownSubject, // it owns an agent whose wallet is another
-		"subject=777&network=" + chain + "&direction=buyer":                    attestation.UnknownSubject,
+		"subject=" +
+			addr(500).Hex(): attestation.UnknownSubject, // it owns an agent whose wallet is another
+		"subject=777&network=" + chain + "&direction=buyer": attestation.UnknownSubject,
 		"subject=777":                         attestation.UnknownSubject,
 		"subject=eip155:1:" + addr(600).Hex(): attestation.UnsupportedChain,
 		"subject=1:0":                         attestation.UnsupportedChain,
@@ -128,7 +133,8 @@ func TestAttestationOfNobody(t *testing.T) {
 		"subject=" + addr(600).Hex() + "&valueAtRisk=1%3Bdrop":       "valueAtRisk",
 		"subject=" + addr(600).Hex() + "&at=finalized":               "at",
 	} {
-		if p := problemOf(t, get(t, s, "/v1/attestation?"+query)); p.Status != http.StatusBadRequest || len(p.Errors) != 1 ||
+		if p := problemOf(t, get(t, s, "/v1/attestation?"+query)); p.Status != http.StatusBadRequest ||
+			len(p.Errors) != 1 ||
 			p.Errors[0].Field != field {
 			t.Errorf("%.80s: %+v", query, p)
 		}
@@ -160,7 +166,8 @@ func TestAttestationOfStaleIndex(t *testing.T) {
 		{"without scores", 0, 1, attestation.StaleIndex}, // an epoch ended, and no engine runs
 	} {
 		if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{},
-			chaindb.Head{Head: l.tip.Number, Safe: c.finalized, Finalized: c.finalized, SeenAt: time.Now().Add(-c.ago)}); err != nil {
+			chaindb.Head{Head: l.tip.Number, Safe: c.finalized, Finalized: c.finalized,
+				SeenAt: time.Now().Add(-c.ago)}); err != nil {
 			t.Fatal(err)
 		}
 		e := as[attestation.Evaluation](t, get(t, s, "/v1/attestation?subject="+addr(600).Hex()))
@@ -191,7 +198,8 @@ func TestAttestationOfSeveralChains(t *testing.T) {
 	if p := problemOf(t, get(t, s, "/v1/attestation?subject=0")); len(p.Errors) != 1 || p.Errors[0].Field != "subject" {
 		t.Errorf("%+v", p)
 	}
-	e := as[attestation.Evaluation](t, get(t, s, fmt.Sprintf("/v1/attestation?subject=0&network=eip155:%d", scoredChain)))
+	e := as[attestation.Evaluation](t, get(t, s,
+		fmt.Sprintf("/v1/attestation?subject=0&network=eip155:%d", scoredChain)))
 	if len(e.Agents) != 1 {
 		t.Errorf("%+v", e)
 	}

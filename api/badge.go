@@ -48,7 +48,8 @@ func (a *API) mountBadge() {
 			image := map[string]*huma.MediaType{badgeType: {Schema: &huma.Schema{Type: huma.TypeString},
 				Example: `<svg xmlns="http://www.w3.org/2000/svg" width="96" height="20" role="img"></svg>`}}
 			op.Responses["200"] = &huma.Response{Description: "An SVG image without script, style sheet or other files.", Content: image}
-			op.Responses["404"] = &huma.Response{Description: "The agent is not indexed: the image says unknown.", Content: image}
+			op.Responses["404"] = &huma.Response{Description: "The agent is not indexed: the image says unknown.",
+				Content: image}
 		})
 }
 

@@ -15,9 +15,10 @@ const batchPath = "/reputation:batch"
 
 // mountBatch adds the reputations of many agents.
 func (a *API) mountBatch() {
-	httpapi.Post[batch.ReputationsRequest, batch.ReputationsAnswer](a.server, httpapi.Route{Path: batchPath, ID: "batch-reputation",
-		ContentType: jsonType,
-		Summary:     "Returns the reputations of up to 500 agents, wallets and domains, from one state of the index"},
+	httpapi.Post[batch.ReputationsRequest, batch.ReputationsAnswer](a.server,
+		httpapi.Route{Path: batchPath, ID: "batch-reputation",
+			ContentType: jsonType,
+			Summary:     "Returns the reputations of up to 500 agents, wallets and domains, from one state of the index"},
 		httpapi.Strict(nil, a.batch))
 }
 

@@ -46,7 +46,8 @@ func TestBatchEqualsSingleAnswers(t *testing.T) {
 		var items []string
 		for _, n := range agents {
 			items = append(items, rapid.SampledFrom([]string{
-				fmt.Sprintf(`"%d"`, n), fmt.Sprintf(`"%d:%d"`, scoredChain, n), fmt.Sprintf(`{"agent":"%d:%d"}`, scoredChain, n),
+				fmt.Sprintf(`"%d"`, n), fmt.Sprintf(`"%d:%d"`, scoredChain, n),
+				fmt.Sprintf(`{"agent":"%d:%d"}`, scoredChain, n),
 				fmt.Sprintf(`{"wallet":%q}`, addr(600+n).Hex()), fmt.Sprintf(`{"wallet":%q}`, addr(500+n).Hex()),
 			}).Draw(r, "form"))
 		}
@@ -81,7 +82,8 @@ func TestBatchMatches(t *testing.T) {
 	t.Parallel()
 	db, _ := sold(t)
 	s := serve(t, api.Options{DB: db})
-	if _, err := db.Pool().Exec(t.Context(), `update agents set owner = (select wallet from agents where token_id = 1)`); err != nil {
+	if _, err := db.Pool().Exec(t.Context(),
+		`update agents set owner = (select wallet from agents where token_id = 1)`); err != nil {
 		t.Fatal(err)
 	}
 	tell := func(item batch.ReputationsItem) (out string) {
@@ -122,7 +124,8 @@ func TestBatchMatches(t *testing.T) {
 		`"` + strings.Repeat("9", 100_000) + `"`:        "invalid",
 	} {
 		got := askBatch(t, s, `"99:1"`, item, `"99:1"`)
-		if tell(got.Items[1]) != want || tell(got.Items[0]) != "1 id true;" || !reflect.DeepEqual(got.Items[0], got.Items[2]) {
+		if tell(got.Items[1]) != want || tell(got.Items[0]) != "1 id true;" ||
+			!reflect.DeepEqual(got.Items[0], got.Items[2]) {
 			t.Errorf("%.100s: %q, want %q", item, tell(got.Items[1]), want)
 		}
 		if p := got.Items[1].Problem; p != nil && (p.Hint == "" || len(p.Detail) > 2048 || p.Status == 0) {
@@ -169,14 +172,17 @@ func TestBatchBadBodies(t *testing.T) {
 		`{"agents":["1"` + strings.Repeat(`,"1"`, 500) + `]}`:                      "agents",
 	} {
 		p := problemOf(t, postBatch(t, s, body))
-		if p.Status != http.StatusBadRequest || len(p.Errors) != 1 || p.Errors[0].Field != want && p.Errors[0].Field != "body."+want {
+		if p.Status != http.StatusBadRequest || len(p.Errors) != 1 ||
+			p.Errors[0].Field != want && p.Errors[0].Field != "body."+want {
 			t.Errorf("%.60q: %+v", body, p)
 		}
 	}
-	if p := problemOf(t, postBatch(t, s, `{"agents":["`+strings.Repeat("x", 1<<20)+`"]}`)); p.Status != http.StatusRequestEntityTooLarge {
+	if p := problemOf(t, postBatch(t, s, `{"agents":["`+strings.Repeat("x", 1<<20)+
+		`"]}`)); p.Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("%+v", p)
 	}
-	if p := problemOf(t, do(t, s, http.MethodPost, "/reputation:batch?at=5", strings.NewReader("{}"))); p.Errors[0].Field != "at" {
+	if p := problemOf(t, do(t, s, http.MethodPost, "/reputation:batch?at=5",
+		strings.NewReader("{}"))); p.Errors[0].Field != "at" {
 		t.Errorf("%+v", p)
 	}
 	if p := problemOf(t, get(t, s, "/reputation:batch")); p.Status != http.StatusMethodNotAllowed {
@@ -231,7 +237,8 @@ func TestGraphQLBatchEqualsREST(t *testing.T) {
 	for i, want := range rest.Items {
 		got := graph.Items[i]
 		if len(got.Matches) != len(want.Agents) || (got.Problem == nil) != (want.Problem == nil) ||
-			got.Problem != nil && (got.Problem.Code != strings.ToUpper(want.Problem.Code) || got.Problem.Detail != want.Problem.Detail) {
+			got.Problem != nil && (got.Problem.Code != strings.ToUpper(want.Problem.Code) ||
+				got.Problem.Detail != want.Problem.Detail) {
 			t.Errorf("item %d: %+v, REST %+v", i, got, want)
 			continue
 		}
@@ -239,8 +246,10 @@ func TestGraphQLBatchEqualsREST(t *testing.T) {
 			m := got.Matches[j]
 			if m.Agent != w.Reputation.Agent || !reflect.DeepEqual(m.How, w.How) || m.Proven != w.Proven ||
 				m.Reputation.Standing != w.Reputation.Standing || m.Reputation.Summary != w.Reputation.Summary ||
-				m.Reputation.TagsTotal != w.Reputation.TagsTotal || m.Reputation.Scored.Sentence != w.Reputation.Sentence ||
-				m.Reputation.Independence != w.Reputation.Independence || m.Reputation.AsOf.Block != w.Reputation.AsOf.Block {
+				m.Reputation.TagsTotal != w.Reputation.TagsTotal ||
+				m.Reputation.Scored.Sentence != w.Reputation.Sentence ||
+				m.Reputation.Independence != w.Reputation.Independence ||
+				m.Reputation.AsOf.Block != w.Reputation.AsOf.Block {
 				t.Errorf("item %d: %+v\nREST %+v", i, m, w)
 			}
 		}
@@ -346,7 +355,8 @@ func TestNewFilters(t *testing.T) {
 		"/agents?updatedSince=2021-01-01&cursor=" + url.QueryEscape(next): "cursor",
 		"/agents?updatedSince=2020-01-01&cursor=" + next[:len(next)-3]:    "cursor",
 	} {
-		if p := problemOf(t, get(t, s, path)); p.Status != http.StatusBadRequest || len(p.Errors) != 1 || p.Errors[0].Field != field {
+		if p := problemOf(t, get(t, s, path)); p.Status != http.StatusBadRequest || len(p.Errors) != 1 ||
+			p.Errors[0].Field != field {
 			t.Errorf("%.80s: %+v", path, p)
 		}
 	}

@@ -68,7 +68,8 @@ func TestOneAgentIsBounded(t *testing.T) {
 		t.Fatalf("%d ratings in %d bytes", len(page.Items), len(list.body))
 	}
 	if newest := page.Items[0]; !newest.Partial || newest.Tag2 != "short" || len(newest.Tag1) != 2048 {
-		t.Errorf("newest rating: partial %v, tags of %d and %d bytes", newest.Partial, len(newest.Tag1), len(newest.Tag2))
+		t.Errorf("newest rating: partial %v, tags of %d and %d bytes", newest.Partial, len(newest.Tag1),
+			len(newest.Tag2))
 	}
 }
 
@@ -136,7 +137,8 @@ func TestCoverageMetrics(t *testing.T) {
 		Readings: `[{"source":"club","chain":8453,"status":"ok","block":2,"time":9,"complete":9},
 			{"source":"bab","chain":56,"status":"off","reason":"another implementation","block":7,"time":9}]`,
 		Coverage: repute.Coverage{Raters: repute.Counted{All: 9, Counted: 4}, Left: map[string]int64{"unknown-tag": 7},
-			BySource: map[string]int64{"club": 3}, ToFifty: &repute.LiftPrice{Cents: 47_000, Units: 5000, Priced: []string{"club"}}}}
+			BySource: map[string]int64{"club": 3},
+			ToFifty:  &repute.LiftPrice{Cents: 47_000, Units: 5000, Priced: []string{"club"}}}}
 	if err := scoredb.AddRun(t.Context(), db, run); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +148,8 @@ func TestCoverageMetrics(t *testing.T) {
 	s := serve(t, api.Options{DB: db})
 	page := string(get(t, s, "/metrics").body)
 	for _, want := range []string{`repute_index_records_left{chain="8453",reason="unknown-tag"} 7`,
-		`repute_index_records_by_source{chain="8453",source="club"} 3`, `repute_index_source_read{chain="8453",source="bab"} 0`,
+		`repute_index_records_by_source{chain="8453",source="club"} 3`,
+		`repute_index_source_read{chain="8453",source="bab"} 0`,
 		`repute_index_source_read{chain="8453",source="club"} 1`, `repute_index_raters{chain="8453"} 9`,
 		`repute_index_raters_counted{chain="8453"} 4`, `repute_index_lift_dollars{chain="8453"} 470`,
 		`repute_index_scores_verified{chain="8453"} 1`, `repute_index_scores_verified_block{chain="8453"} 3`} {
@@ -160,7 +163,9 @@ func TestCoverageMetrics(t *testing.T) {
 			ChainID wire.Long
 			Scores  wire.ChainScores
 		}
-	}](t, ask(t, s, `{ chains { chainId scores { verified verifiedTo sources { source status reason chain block readAt completeAt kept }
+	}](t,
+		ask(t, s,
+			`{ chains { chainId scores { verified verifiedTo sources { source status reason chain block readAt completeAt kept }
 		coverage { bySource { source count } toFifty { dollars units priced unpriced } } } } }`, nil)).Chains
 	var graph wire.ChainScores
 	for _, c := range all {
@@ -168,10 +173,12 @@ func TestCoverageMetrics(t *testing.T) {
 			graph = c.Scores
 		}
 	}
-	if *rest.Coverage.ToFifty.Dollars != 470 || rest.Sources[1].Status != "off" || !rest.Verified || *rest.VerifiedTo != 3 {
+	if *rest.Coverage.ToFifty.Dollars != 470 || rest.Sources[1].Status != "off" || !rest.Verified ||
+		*rest.VerifiedTo != 3 {
 		t.Errorf("REST %+v", rest)
 	}
-	if !graph.Verified || !reflect.DeepEqual(graph.Sources, rest.Sources) || !reflect.DeepEqual(graph.Coverage.ToFifty, rest.Coverage.ToFifty) ||
+	if !graph.Verified || !reflect.DeepEqual(graph.Sources, rest.Sources) ||
+		!reflect.DeepEqual(graph.Coverage.ToFifty, rest.Coverage.ToFifty) ||
 		!reflect.DeepEqual(graph.Coverage.BySource, rest.Coverage.BySource) || *graph.VerifiedTo != 3 {
 		t.Errorf("GraphQL %+v, REST %+v", graph, rest)
 	}

@@ -43,7 +43,8 @@ func TestScoresByRootsOfTheCaller(t *testing.T) {
 			same++
 		}
 		nobody := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, "?roots="+addr(1).Hex())))
-		if nobody.Status != "unrated" || nobody.Score != 0 || nobody.Reason == nil || *nobody.Finality != "provisional" {
+		if nobody.Status != "unrated" || nobody.Score != 0 || nobody.Reason == nil ||
+			*nobody.Finality != "provisional" {
 			t.Errorf("agent %d by a root that rated nobody: %+v", agent, nobody.Scored)
 		}
 		if r := byGraphQL(t, s, agent, "friends"); r.Standing != named.Standing || *r.Scored.Roots != "friends" {
@@ -84,7 +85,8 @@ func TestExplanationsByRootsOfTheCaller(t *testing.T) {
 			agent < scoredAgents-1 || e.AsOf.Block != said.AsOf.Block {
 			t.Errorf("agent %d: %+v, parts %d, explained %.300s", agent, said.Standing, sum, answer.body)
 		}
-		a := ask(t, s, `query($id: ID!) { agent(id: $id) { explain(roots: "friends") { score low high confidence status tier roots ownRoots { given known } } } }`,
+		a := ask(t, s,
+			`query($id: ID!) { agent(id: $id) { explain(roots: "friends") { score low high confidence status tier roots ownRoots { given known } } } }`,
 			map[string]any{"id": fmt.Sprintf("%d:%d", scoredChain, agent)})
 		if g := data[struct{ Agent struct{ Explain wire.Scored } }](t, a).Agent.Explain; g.Standing != e.Standing ||
 			*g.Roots != "friends" || *g.OwnRoots != *e.OwnRoots {
@@ -109,7 +111,8 @@ type graphReputation struct {
 
 func byGraphQL(t *testing.T, s *httptest.Server, agent int, roots string) graphReputation {
 	t.Helper()
-	a := ask(t, s, `query($id: ID!, $roots: String) { agent(id: $id) { reputation(roots: $roots) { score low high confidence status tier
+	a := ask(t, s,
+		`query($id: ID!, $roots: String) { agent(id: $id) { reputation(roots: $roots) { score low high confidence status tier
 		scored { roots } independence { ratings raters clusters oneAgentShare burstiness } } } }`,
 		map[string]any{"id": fmt.Sprintf("%d:%d", scoredChain, agent), "roots": roots})
 	return data[struct {
@@ -166,14 +169,16 @@ func TestHostileRoots(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{"?roots=friends&sources=default": 200, "?roots=friends&sources=none": 200,
-		"?roots=friends&sources=all": 400, "?sources=default": 400, "?sources=none": 400, "/explain?sources=default": 400,
+		"?roots=friends&sources=all": 400, "?sources=default": 400, "?sources=none": 400,
+		"/explain?sources=default":               400,
 		"/explain?roots=friends&sources=default": 200} {
 		r := get(t, s, scoredPath(0, path))
 		if r.status != want || want == 400 && problemOf(t, r).Errors[0].Field != "sources" {
 			t.Errorf("%s: %d %s", path, r.status, r.body)
 		}
 	}
-	for _, field := range []string{"reputation(sources: \"default\") { score }", "explain(roots: \"friends\", sources: \"all\") { score }"} {
+	for _, field := range []string{"reputation(sources: \"default\") { score }",
+		"explain(roots: \"friends\", sources: \"all\") { score }"} {
 		if a := ask(t, s, `query { agent(id: "31337:0") { `+field+` } }`, nil); len(a.Errors) != 1 ||
 			a.Errors[0].Extensions["field"] != "sources" {
 			t.Errorf("GraphQL %s: %+v", field, a)

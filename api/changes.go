@@ -42,10 +42,12 @@ func changesParams() []*huma.Param {
 		agent.Schema.Pattern = id.Tag.Get("pattern")
 	}
 	return []*huma.Param{
-		cursor("since", "query", "cursor of the change that was seen last; absent: the oldest change that is kept, in a stream the newest"),
+		cursor("since", "query",
+			"cursor of the change that was seen last; absent: the oldest change that is kept, in a stream the newest"),
 		cursor("Last-Event-ID", "header", "the same, in a stream"),
 		kinds, agent,
-		httpapi.CountParam("chainId", "query", 1, 1<<53, "only changes of this chain; also the chain of a bare token id"),
+		httpapi.CountParam("chainId", "query", 1, 1<<53,
+			"only changes of this chain; also the chain of a bare token id"),
 		finality,
 		httpapi.CountParam("limit", "query", 1, maxChanges, "page size, 1 to 500, 100 when absent; a stream has none"),
 	}
@@ -74,9 +76,11 @@ func (a *API) mountChanges() {
 // exampleChanges is an answer for the document.
 func exampleChanges() push.ChangeList {
 	id := wire.ID("8453:22")
-	return push.ChangeList{Next: "803-7", Changes: []push.Change{{Cursor: "803-7", Kind: changedata.KindFeedback, ChainID: 8453,
-		Agent: &id, Block: 41_663_783, LogIndex: 12, Data: json.RawMessage(`{"value":"95","decimals":0,"tag1":"quality"}`),
-		At: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)}}}
+	return push.ChangeList{Next: "803-7", Changes: []push.Change{{Cursor: "803-7", Kind: changedata.KindFeedback,
+		ChainID: 8453,
+		Agent:   &id, Block: 41_663_783, LogIndex: 12,
+		Data: json.RawMessage(`{"value":"95","decimals":0,"tag1":"quality"}`),
+		At:   time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)}}}
 }
 
 // changes serves GET /changes.
@@ -141,7 +145,8 @@ type changeBatch struct {
 }
 
 // sendChanges sends changes after since, and comments while there are none. It returns nil when the server stops.
-func (a *API) sendChanges(ctx context.Context, out *httpapi.EventStream, since string, filter store.ChangeFilter) error {
+func (a *API) sendChanges(ctx context.Context, out *httpapi.EventStream, since string,
+	filter store.ChangeFilter) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	batches, ended := make(chan changeBatch), make(chan error, 1) // without a buffer: a slow caller holds its own reads

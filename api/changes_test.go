@@ -65,7 +65,8 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s twice", c.Cursor)
 		}
 	}
-	if got := changesFrom(t, s, "", "kinds", changedata.KindFeedback); len(got) != kinds[changedata.KindFeedback] || len(got) == 0 {
+	if got := changesFrom(t, s, "", "kinds", changedata.KindFeedback); len(got) != kinds[changedata.KindFeedback] ||
+		len(got) == 0 {
 		t.Errorf("%d ratings of %d", len(got), kinds[changedata.KindFeedback])
 	}
 	id := string(*all[0].Agent)
@@ -94,7 +95,8 @@ func TestChangesBadInput(t *testing.T) {
 	if got := get(t, s, "/changes?since=1-1"); got.status != http.StatusGone {
 		t.Errorf("a cursor that is not kept: %d %s", got.status, got.body)
 	}
-	if got := get(t, s, "/changes", "Accept", "text/event-stream", "Last-Event-ID", "1-1"); got.status != http.StatusGone {
+	if got := get(t, s, "/changes", "Accept", "text/event-stream", "Last-Event-ID",
+		"1-1"); got.status != http.StatusGone {
 		t.Errorf("a stream from a cursor that is not kept: %d %s", got.status, got.body)
 	}
 }
@@ -223,7 +225,8 @@ func TestFinalChangesStream(t *testing.T) {
 	if early := changesFrom(t, s, last, "finality", string(repute.Finalized)); len(added) == 0 || len(early) != 0 {
 		t.Fatalf("%d changes, %d of them final", len(added), len(early))
 	}
-	if _, err := l.db.Pool().Exec(t.Context(), "update chains set finalized_block = $1 where chain_id = $2", l.tip.Number,
+	if _, err := l.db.Pool().Exec(t.Context(), "update chains set finalized_block = $1 where chain_id = $2",
+		l.tip.Number,
 		l.chain.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,8 @@ func TestFiltersTogether(t *testing.T) {
 	}
 }
 
-// compareLists asks again where a busy machine took too long to count: the total is then at least the length of the page.
+// compareLists asks again where a busy machine took too long to count: the total is then at least the length of the
+// page.
 func compareLists(t *testing.T, s *httptest.Server, b toolbox, all map[string]any) {
 	t.Helper()
 	for tries := 1; !comparedLists(t, s, b, all); tries++ {
@@ -97,7 +98,8 @@ func comparedLists(t *testing.T, s *httptest.Server, b toolbox, all map[string]a
 				Relation string
 			}
 		}
-	}](t, ask(t, s, "{ list: "+field+"("+args+", filter: {"+filter+"}) { nodes { shortId } total { value relation } } }",
+	}](t, ask(t, s, "{ list: "+field+"("+args+", filter: {"+filter+
+		"}) { nodes { shortId } total { value relation } } }",
 		nil)).List
 	const counted = "eq"
 	if rest.Total.Relation != counted || tool.Total.Relation != counted || graph.Total.Relation != counted {
@@ -120,7 +122,8 @@ func comparedLists(t *testing.T, s *httptest.Server, b toolbox, all map[string]a
 
 // isPlainList reports whether a list is in order of ids by default.
 func isPlainList(all map[string]any) bool {
-	for _, name := range []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active", "status",
+	for _, name := range []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active",
+		"status",
 		"minFeedback"} {
 		if all[name] != nil {
 			return false

@@ -39,18 +39,21 @@ func TestCompareEqualsSingleAnswers(t *testing.T) {
 			}
 			for _, g := range one.Gates {
 				lacks := slices.ContainsFunc(c.Lacks, func(l wire.Gate) bool { return l.ID == g.ID })
-				if g.Direction == "admits" && lacks == g.Passed || g.Direction != "admits" && slices.Contains(c.KeptOut, g.ID) != g.Passed {
+				if g.Direction == "admits" && lacks == g.Passed ||
+					g.Direction != "admits" && slices.Contains(c.KeptOut, g.ID) != g.Passed {
 					r.Errorf("%s, gate %s: %+v", ids[i], g.ID, c)
 				}
 			}
 			statuses[c.Status] = true
 		}
 		for _, d := range got.Differences {
-			if d.Sentence == "" || d.Best != nil && !slices.ContainsFunc(got.Agents, func(c batch.ComparedAgent) bool { return c.Agent == *d.Best }) {
+			if d.Sentence == "" || d.Best != nil &&
+				!slices.ContainsFunc(got.Agents, func(c batch.ComparedAgent) bool { return c.Agent == *d.Best }) {
 				r.Errorf("%+v", d)
 			}
 		}
-		if differs := slices.ContainsFunc(got.Differences, func(d batch.Difference) bool { return d.What == "status" }); differs != (len(statuses) > 1) {
+		if differs := slices.ContainsFunc(got.Differences,
+			func(d batch.Difference) bool { return d.What == "status" }); differs != (len(statuses) > 1) {
 			r.Errorf("statuses %v: %+v", statuses, got.Differences)
 		}
 	})
@@ -72,7 +75,8 @@ func TestComparePrices(t *testing.T) {
 		got.Differences[i].Sentence != `99:0 asks 0.1 USD for its cheapest intent, "book_flight"; 99:1 asks 5 USD for its cheapest intent, "book_flight"` {
 		t.Errorf("%+v", got.Differences)
 	}
-	if again := get(t, s, "/compare?ids=99:0,99:1", "If-None-Match", r.header.Get("ETag")); again.status != http.StatusNotModified {
+	if again := get(t, s, "/compare?ids=99:0,99:1", "If-None-Match",
+		r.header.Get("ETag")); again.status != http.StatusNotModified {
 		t.Errorf("status %d with the ETag", again.status)
 	}
 	graph := data[struct{ Compare batch.Comparison }](t, ask(t, s, `query($ids: [ID!]!) { compare(ids: $ids) {
@@ -99,7 +103,8 @@ func TestComparePrices(t *testing.T) {
 		"/compare?ids=99:0&ids=99:1":                     "ids",
 		"/compare?ids=99:0," + strings.Repeat("9", 8000): "id",
 	} {
-		if p := problemOf(t, get(t, s, path)); p.Status != http.StatusBadRequest || len(p.Errors) != 1 || p.Errors[0].Field != field {
+		if p := problemOf(t, get(t, s, path)); p.Status != http.StatusBadRequest || len(p.Errors) != 1 ||
+			p.Errors[0].Field != field {
 			t.Errorf("%.60s: %+v", path, p)
 		}
 	}
@@ -117,12 +122,14 @@ func TestBadge(t *testing.T) {
 		want := map[string]string{"rated": fmt.Sprintf("%.1f · tier %d", one.Score, one.Tier),
 			"thin": fmt.Sprintf("%.1f · thin", one.Score), "unrated": "unrated"}[one.Status]
 		r := get(t, s, fmt.Sprintf("/agents/%d:%d/badge.svg", scoredChain, n))
-		if r.status != http.StatusOK || !strings.Contains(string(r.body), ">"+want+" · stale<") || !strings.Contains(string(r.body), ">trust<") ||
+		if r.status != http.StatusOK || !strings.Contains(string(r.body), ">"+want+" · stale<") ||
+			!strings.Contains(string(r.body), ">trust<") ||
 			r.header.Get("Content-Type") != "image/svg+xml" || r.header.Get("Cache-Control") != "public, max-age=300" ||
 			r.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%d: %d %v\n%s\nwant %s", n, r.status, r.header, r.body, want)
 		}
-		if again := get(t, s, fmt.Sprintf("/agents/%d/%d/badge.svg", scoredChain, n), "If-None-Match", r.header.Get("ETag")); again.status != http.StatusNotModified {
+		if again := get(t, s, fmt.Sprintf("/agents/%d/%d/badge.svg", scoredChain, n), "If-None-Match",
+			r.header.Get("ETag")); again.status != http.StatusNotModified {
 			t.Errorf("status %d with the ETag", again.status)
 		}
 	}
@@ -133,11 +140,13 @@ func TestBadge(t *testing.T) {
 		}
 	}
 	label := `"><script>alert(1)</script>`
-	if r := get(t, s, "/agents/31337:1/badge.svg"+query("label", label)); r.status != http.StatusOK || strings.Contains(string(r.body), "<script") ||
+	if r := get(t, s, "/agents/31337:1/badge.svg"+query("label", label)); r.status != http.StatusOK ||
+		strings.Contains(string(r.body), "<script") ||
 		!strings.Contains(string(r.body), "&lt;script&gt;") {
 		t.Errorf("%d %s", r.status, r.body)
 	}
-	for _, bad := range []string{"label=", "label=a%00", "label=%ff", "label=" + strings.Repeat("x", 41), "label=" + strings.Repeat("x", 8000),
+	for _, bad := range []string{"label=", "label=a%00", "label=%ff", "label=" + strings.Repeat("x", 41),
+		"label=" + strings.Repeat("x", 8000),
 		"label=a&label=b", "style=flat"} {
 		if p := problemOf(t, get(t, s, "/agents/31337:1/badge.svg?"+bad)); p.Status != http.StatusBadRequest ||
 			p.Errors[0].Field != strings.Split(bad, "=")[0] {

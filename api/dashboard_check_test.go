@@ -73,7 +73,8 @@ func checkPage(t *testing.T, path string, r reply) (linked []string) {
 			continue
 		}
 		for _, a := range n.Attr {
-			if n.Data != "input" && !strings.HasPrefix(a.Key, "data-") { // whose value is the state of the page, as it is
+			if n.Data != "input" && !strings.HasPrefix(a.Key,
+				"data-") { // whose value is the state of the page, as it is
 				checkText(t, path, a.Val)
 			}
 			switch {

@@ -25,15 +25,18 @@ func neighborWorld(t *testing.T, agents int) world {
 		uri := fmt.Sprintf("https://files.example/%d.json", n)
 		l.add(mint(uint64(n), addr(n%3), uri)...)
 		host := map[bool]string{true: "shop.example", false: "api.shop.example"}[n%2 == 0]
-		f := file(&repute.Registration{Name: list[n%len(list)], Services: []repute.Service{{Name: "web", Endpoint: "https://" + host}}}, uri)
+		f := file(&repute.Registration{Name: list[n%len(list)],
+			Services: []repute.Service{{Name: "web", Endpoint: "https://" + host}}}, uri)
 		f.Domains = []docdb.Domain{{Name: host, Proof: "https://" + host + "/.well-known/agent-registration.json"}}
 		files[uri] = f
 		for client := range n % 14 {
 			l.add(ratingOf(uint64(n), 100+client, 1, int64(client), 0, "quality", ""))
 		}
-		l.add(repute.ValidationRequest{Validator: addr(50), TokenID: token(uint64(n)), URI: "ipfs://work", RequestHash: [32]byte{1, byte(n)}})
+		l.add(repute.ValidationRequest{Validator: addr(50), TokenID: token(uint64(n)), URI: "ipfs://work",
+			RequestHash: [32]byte{1, byte(n)}})
 		if n%2 == 0 {
-			l.add(repute.ValidationResponse{Validator: addr(50), TokenID: token(uint64(n)), RequestHash: [32]byte{1, byte(n)}, Response: 80, Tag: "tee"})
+			l.add(repute.ValidationResponse{Validator: addr(50), TokenID: token(uint64(n)),
+				RequestHash: [32]byte{1, byte(n)}, Response: 80, Tag: "tee"})
 		}
 	}
 	l.verified()
@@ -63,11 +66,12 @@ func rowsOf(t *testing.T, body []byte) (rows []string) {
 	return rows
 }
 
-// TestNeighborhoodPages: the graphs of a validator and of a domain have the agents with their owners and raters as rows of a
-// table, say what is left out, and cost as many statements for many agents as for few.
+// TestNeighborhoodPages: the graphs of a validator and of a domain have the agents with their owners and raters as rows
+// of a table, say what is left out, and cost as many statements for many agents as for few.
 func TestNeighborhoodPages(t *testing.T) {
 	t.Parallel()
-	paths := map[string]string{"validator": "/ui/validator/" + addr(50).Hex() + "/graph", "domain": "/ui/domain/shop.example/graph",
+	paths := map[string]string{"validator": "/ui/validator/" + addr(50).Hex() + "/graph",
+		"domain":     "/ui/domain/shop.example/graph",
 		"host below": "/ui/domain/API.shop.example./graph"}
 	statements := map[string]int{}
 	few, many := neighborWorld(t, 4), neighborWorld(t, 45)
@@ -99,7 +103,8 @@ func TestNeighborhoodPages(t *testing.T) {
 			if self != agents || has("owns") != agents || has("rated") == 0 {
 				t.Errorf("%s: %d agents, %d owned, %d ratings: %q", what, self, has("owns"), has("rated"), rows)
 			}
-			more := map[string]string{"validator": "only its 30 newest requests are followed", "domain": "only 30 agents are shown"}[what]
+			more := map[string]string{"validator": "only its 30 newest requests are followed",
+				"domain": "only 30 agents are shown"}[what]
 			if shown := more != "" && strings.Contains(text, more); shown != (w == many && what != "host below") {
 				t.Errorf("%s: says that there are more: %t", what, shown)
 			}
@@ -117,10 +122,12 @@ func TestNeighborhoodPages(t *testing.T) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	if text := textOf(t, get(t, few.Server, paths["domain"]).body); !strings.Contains(text, "not confirmed") || strings.Contains(text, "Back to the domain") {
+	if text := textOf(t, get(t, few.Server, paths["domain"]).body); !strings.Contains(text, "not confirmed") ||
+		strings.Contains(text, "Back to the domain") {
 		t.Errorf("a domain that no manifest is known of: %s", text)
 	}
-	for path, want := range map[string]string{"/ui/validator/" + addr(99).Hex() + "/graph": "Nobody has asked this address",
+	for path, want := range map[string]string{"/ui/validator/" + addr(99).Hex() +
+		"/graph": "Nobody has asked this address",
 		"/ui/domain/none.example/graph": "No agent has an endpoint on this domain"} {
 		if r := get(t, few.Server, path); r.status != http.StatusOK || !strings.Contains(textOf(t, r.body), want) {
 			t.Errorf("%s: %d %s", path, r.status, textOf(t, r.body))
@@ -133,7 +140,8 @@ func TestGraphOfAKnownDomain(t *testing.T) {
 	t.Parallel()
 	w := soldWorld(t)
 	body := get(t, w.Server, "/ui/domain/cheap.example/graph").body
-	if text := textOf(t, body); !strings.Contains(text, "Back to the domain") || !strings.Contains(string(body), `href="/ui/domain/cheap.example"`) {
+	if text := textOf(t, body); !strings.Contains(text, "Back to the domain") ||
+		!strings.Contains(string(body), `href="/ui/domain/cheap.example"`) {
 		t.Error(text)
 	}
 	if r := get(t, w.Server, "/ui/domain/cheap/graph"); strings.Contains(textOf(t, r.body), "Back to the domain") {

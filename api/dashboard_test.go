@@ -73,7 +73,8 @@ func (r *reads) add(sql string) {
 	}
 }
 
-// TraceBatchStart implements pgx.BatchTracer. A batch counts as one statement, because it is one message to the database.
+// TraceBatchStart implements pgx.BatchTracer. A batch counts as one statement, because it is one message to the
+// database.
 func (r *reads) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
 	r.add(fmt.Sprintf("a batch of %d", d.Batch.Len()))
 	return ctx
@@ -122,7 +123,8 @@ func hostileWorld(t *testing.T) world {
 			Services: []repute.Service{{Name: name, Endpoint: "https://user:pass@evil.example/" + name, Version: name,
 				Skills: []string{name}, Domains: []string{name}}, {Name: "web", Endpoint: "javascript:alert(1)"},
 				{Name: "web", Endpoint: "https://xn--80ak6aa92e.com/"}}}, fmt.Sprintf(`{"n":%d}`, n))
-		f.Problems = []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Path: "/" + name[:3], Message: name}}
+		f.Problems = []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Path: "/" + name[:3],
+			Message: name}}
 		files[fmt.Sprintf("https://agent.example/%d.json", n)] = f
 		n++
 	}
@@ -148,13 +150,16 @@ func soldWorld(t *testing.T) world {
 // TestDashboard follows every link between the pages of three worlds, and checks every page.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
-	for name, made := range map[string]func(*testing.T) world{"hostile": hostileWorld, "judged": judgedWorld, "sold": soldWorld} {
+	for name, made := range map[string]func(*testing.T) world{"hostile": hostileWorld, "judged": judgedWorld,
+		"sold": soldWorld} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := made(t)
 			seen, kinds := map[string]bool{}, map[string]int{}
-			for next := []string{"/", "/docs", "/graphiql", "/ui/compare?id=31337:1+31337:2", "/ui/offers?q=flight", "/ui/explore?q=agent", "/ui/explore?q=wheather",
-				"/ui/domain/evil.example/graph", "/ui/domain/cheap.example/graph", "/ui/validator/" + addr(50).Hex() + "/graph"}; len(next) > 0; {
+			for next := []string{"/", "/docs", "/graphiql", "/ui/compare?id=31337:1+31337:2", "/ui/offers?q=flight",
+				"/ui/explore?q=agent", "/ui/explore?q=wheather",
+				"/ui/domain/evil.example/graph", "/ui/domain/cheap.example/graph",
+				"/ui/validator/" + addr(50).Hex() + "/graph"}; len(next) > 0; {
 				path := next[0]
 				next = next[1:]
 				kind := kindOfPage(path)
@@ -209,8 +214,9 @@ func TestPagesOfErrors(t *testing.T) {
 		"/ui/explore?chain=NaN":            {400, "a number"},
 		"/ui/chain/x":                      {400, "a number"}, "/ui/chain/77": {404, "Nothing here"},
 		"/ui/compare?id=8453:1": {400, "two to five"}, "/ui/compare?id=8453:1+8453:99999": {404, "Nothing here"},
-		"/ui/offers?minScore=x": {400, "a score"}, "/ui/offers?maxPrice=x": {400, "maxPrice"}, "/ui/leaders?by=luck": {400, "cannot be asked"},
-		"/ui/reviewer/me": {400, "cannot be asked"}, "/ui/domain/nowhere.example": {404, "Nothing here"},
+		"/ui/offers?minScore=x": {400, "a score"}, "/ui/offers?maxPrice=x": {400, "maxPrice"},
+		"/ui/leaders?by=luck": {400, "cannot be asked"},
+		"/ui/reviewer/me":     {400, "cannot be asked"}, "/ui/domain/nowhere.example": {404, "Nothing here"},
 		"/ui/validator/me/graph": {400, "cannot be asked"}, "/ui/domain/%2E/graph": {404, "Nothing here"},
 		"/ui/domain/0x0000000000000000000000000000000000000001/graph": {400, "host"},
 		"/ui/agent/8453:7/ratings?after=no":                           {400, "after"},
@@ -259,7 +265,8 @@ func TestPagesOfStates(t *testing.T) {
 	l := newLedger(t, db, 8453)
 	l.add(mint(1, addr(1), "https://agent.example/1.json")...)
 	says("/", "chain 8453", "No roots: nobody is trusted", "repute roots add", "being verified", "not seen")
-	says("/ui/agent/8453:1", "unrated", "Nobody has rated this agent.", "waits to be read", "the head of the chain was not seen lately")
+	says("/ui/agent/8453:1", "unrated", "Nobody has rated this agent.", "waits to be read",
+		"the head of the chain was not seen lately")
 	says("/ui/agent/8453:1/score", "Every rating of this agent can be read.")
 	says("/ui/agent/8453:1/work", "No validator was asked", "No domain offers anything")
 	says("/ui/agent/8453:1/ratings", "No rating here.")
@@ -281,7 +288,8 @@ func TestPageSaysTheScore(t *testing.T) {
 		}
 	}](t, ask(t, w.Server, `{ agent(id: "31337:1") { reputation { scored { sentence } } } }`, nil))
 	text := textOf(t, get(t, w.Server, "/ui/agent/31337:1").body)
-	for _, want := range []string{a.Agent.Reputation.Scored.Sentence, "Gates", "confidence", "What clients said", "starred"} {
+	for _, want := range []string{a.Agent.Reputation.Scored.Sentence, "Gates", "confidence", "What clients said",
+		"starred"} {
 		if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
 			t.Errorf("no %q in %s", want, text)
 		}
@@ -313,7 +321,8 @@ func TestShownQueries(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := get(t, w.Server, "/graphql?"+asked.Encode())
-		if r.status != http.StatusOK || strings.Contains(string(r.body), `"errors"`) || !strings.Contains(string(r.body), "starred") {
+		if r.status != http.StatusOK || strings.Contains(string(r.body), `"errors"`) ||
+			!strings.Contains(string(r.body), "starred") {
 			t.Errorf("%d %.300s", r.status, r.body)
 		}
 		ran++

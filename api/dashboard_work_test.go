@@ -23,15 +23,18 @@ func TestPagesOfWorkWithoutOrchestrator(t *testing.T) {
 	s := serve(t, api.Options{DB: open(t, nowhere)}, unlimited())
 	for _, path := range []string{"/ui/tasks", "/ui/runs", "/ui/runs/x", "/ui/treasury"} {
 		r := get(t, s, path)
-		if text := textOf(t, r.body); r.status != http.StatusOK || !strings.Contains(text, "orchestrator is not served here") ||
+		if text := textOf(t, r.body); r.status != http.StatusOK ||
+			!strings.Contains(text, "orchestrator is not served here") ||
 			!strings.Contains(text, "repute serve") {
 			t.Errorf("%s: %d %s", path, r.status, text)
 		}
 		checkPage(t, path, r)
 	}
-	for _, query := range []string{`{ tasks { nodes { id } } }`, `{ runs { nodes { id } } }`, `{ run(id: "x") { id } }`, `{ treasury { address } }`} {
+	for _, query := range []string{`{ tasks { nodes { id } } }`, `{ runs { nodes { id } } }`, `{ run(id: "x") { id } }`,
+		`{ treasury { address } }`} {
 		a := ask(t, s, query, nil)
-		if len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != "NOT_FOUND" || !strings.Contains(string(a.Data), ":null") {
+		if len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != "NOT_FOUND" ||
+			!strings.Contains(string(a.Data), ":null") {
 			t.Errorf("%s: %+v", query, a)
 		}
 	}
@@ -67,7 +70,8 @@ const (
 func (l library) Fetch(_ context.Context, uri string) ([]byte, error) {
 	switch text, known := l[uri]; {
 	case text == notThere:
-		return nil, fmt.Errorf("%w: %w", repute.Invalid("url", "the file cannot be read: not_found", "another URL"), repute.ErrNotFound)
+		return nil, fmt.Errorf("%w: %w", repute.Invalid("url", "the file cannot be read: not_found", "another URL"),
+			repute.ErrNotFound)
 	case text == broken:
 		return nil, repute.ErrUnavailable
 	case text == tooLate: // as after the time of one fetch
@@ -78,8 +82,8 @@ func (l library) Fetch(_ context.Context, uri string) ([]byte, error) {
 	return nil, repute.Invalid("url", "the file cannot be read: blocked_host", "public hosts alone are read")
 }
 
-// TestPageChecksFiles: a pasted file and one behind a URL are shown with their problems beside the lines, hostile text as
-// text; a link reads nothing.
+// TestPageChecksFiles: a pasted file and one behind a URL are shown with their problems beside the lines, hostile text
+// as text; a link reads nothing.
 func TestPageChecksFiles(t *testing.T) {
 	t.Parallel()
 	hostile := "{\n  \"name\": 7,\n  \"services\": \"</td><script>alert(1)</script>\u202e\"\n}"
@@ -89,16 +93,22 @@ func TestPageChecksFiles(t *testing.T) {
 		status int
 		says   []string
 	}{
-		"pasted":       {map[string]string{"content": hostile}, 200, []string{"4 warnings", "registration file", "\"name\": 7", "</td><script>alert(1)</script>⟨U+202E⟩"}},
-		"by URL":       {map[string]string{"url": "https://agent.example/a"}, 200, []string{"registration file", "\"name\": 7"}},
-		"agent.json":   {map[string]string{"kind": "agentJson", "content": "{\n\"version\": 4}"}, 200, []string{"agent.json", "\"version\": 4"}},
-		"OAF":          {map[string]string{"kind": "auto", "content": "---\nname: x\nversion: nothing\n---\n"}, 200, []string{"AGENTS.md", "version: nothing"}},
-		"no JSON":      {map[string]string{"content": "{ oops"}, 200, []string{"error", "{ oops"}},
-		"private host": {map[string]string{"url": "http://127.0.0.1/"}, 400, []string{"cannot be read: blocked_host", "public hosts alone"}},
-		"nothing":      {map[string]string{"content": " "}, 200, []string{"Nothing was checked yet."}},
-		"too large":    {map[string]string{"content": strings.Repeat("x", 300<<10)}, 400, []string{"256 KiB"}},
-		"no kind":      {map[string]string{"kind": "luck", "content": "{}"}, 400, []string{"cannot be asked"}},
-		"many lines":   {map[string]string{"content": "{" + strings.Repeat("\n\"name\": 7,", 2000) + "\n\"a\":1}"}, 200, []string{"Line by line"}},
+		"pasted": {map[string]string{"content": hostile}, 200,
+			[]string{"4 warnings", "registration file", "\"name\": 7", "</td><script>alert(1)</script>⟨U+202E⟩"}},
+		"by URL": {map[string]string{"url": "https://agent.example/a"}, 200,
+			[]string{"registration file", "\"name\": 7"}},
+		"agent.json": {map[string]string{"kind": "agentJson", "content": "{\n\"version\": 4}"}, 200,
+			[]string{"agent.json", "\"version\": 4"}},
+		"OAF": {map[string]string{"kind": "auto", "content": "---\nname: x\nversion: nothing\n---\n"}, 200,
+			[]string{"AGENTS.md", "version: nothing"}},
+		"no JSON": {map[string]string{"content": "{ oops"}, 200, []string{"error", "{ oops"}},
+		"private host": {map[string]string{"url": "http://127.0.0.1/"}, 400,
+			[]string{"cannot be read: blocked_host", "public hosts alone"}},
+		"nothing":   {map[string]string{"content": " "}, 200, []string{"Nothing was checked yet."}},
+		"too large": {map[string]string{"content": strings.Repeat("x", 300<<10)}, 400, []string{"256 KiB"}},
+		"no kind":   {map[string]string{"kind": "luck", "content": "{}"}, 400, []string{"cannot be asked"}},
+		"many lines": {map[string]string{"content": "{" + strings.Repeat("\n\"name\": 7,", 2000) + "\n\"a\":1}"}, 200,
+			[]string{"Line by line"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +132,8 @@ func TestPageChecksFiles(t *testing.T) {
 	if text := textOf(t, r.body); !strings.Contains(text, "Nothing was checked yet.") {
 		t.Errorf("a link reads a file: %s", text)
 	}
-	for _, query := range []string{`{ checkFile { kind } }`, `{ checkFile(content: "{}", url: "https://agent.example/a") { kind } }`} {
+	for _, query := range []string{`{ checkFile { kind } }`,
+		`{ checkFile(content: "{}", url: "https://agent.example/a") { kind } }`} {
 		if a := ask(t, s, query, nil); len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != "INVALID" {
 			t.Errorf("%s: %+v", query, a)
 		}
@@ -153,7 +164,8 @@ func TestFormsThatCannotBeRead(t *testing.T) {
 		"application/x-www-form-urlencoded": "content={}",
 	} {
 		r := do(t, s, http.MethodPost, "/ui/check", strings.NewReader(body), "Content-Type", contentType)
-		if text := textOf(t, r.body); r.status != http.StatusBadRequest || !strings.Contains(text, "form: cannot be read") {
+		if text := textOf(t, r.body); r.status != http.StatusBadRequest ||
+			!strings.Contains(text, "form: cannot be read") {
 			t.Errorf("%s: %d %s", contentType, r.status, text)
 		}
 	}
@@ -173,8 +185,8 @@ func TestChecksOfURLsAreLimited(t *testing.T) {
 	}
 }
 
-// TestRuntimeOfAnAgent: the page asks the runtime of an agent at its own address where a form is posted, shows its words as
-// text, and says what to do where nothing answers. A link asks nothing.
+// TestRuntimeOfAnAgent: the page asks the runtime of an agent at its own address where a form is posted, shows its
+// words as text, and says what to do where nothing answers. A link asks nothing.
 func TestRuntimeOfAnAgent(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t))
@@ -216,7 +228,8 @@ func TestRuntimeOfAnAgent(t *testing.T) {
 		status int
 		says   []string
 	}{
-		"8453:0": {200, []string{"healthy , takes requests", "version 1.2.3", "forecast", "<script>alert(1)</script>⟨U+202E⟩", "0.01 USDC",
+		"8453:0": {200, []string{"healthy , takes requests", "version 1.2.3", "forecast",
+			"<script>alert(1)</script>⟨U+202E⟩", "0.01 USDC",
 			"not shown", "Nothing checks them."}},
 		"8453:1":  {404, []string{"answers at none of the endpoints", "ask the agent's owner"}},
 		"8453:2":  {404, []string{"answers at none of the endpoints"}},

@@ -64,5 +64,6 @@ func (a *API) decisionTool(ctx context.Context, in decisionTool) (w wire.Decisio
 	return bodyOf(a.decision(ctx, ref,
 		&answers.DecisionQuery{Verified: verified, AtQuery: answers.AtQuery{At: string(in.At)},
 			MinScore: httpapi.Real(answers.TextOf(in.MinScore)),
-			Tier:     httpapi.Number(answers.TextOf(in.Tier)), Gates: strings.Join(in.Gates, ","), ValueAtRisk: in.ValueAtRisk}))
+			Tier:     httpapi.Number(answers.TextOf(in.Tier)), Gates: strings.Join(in.Gates, ","),
+			ValueAtRisk: in.ValueAtRisk}))
 }

@@ -48,11 +48,13 @@ func TestDecision(t *testing.T) {
 			"?minScore=-100&valueAtRisk=1000000000000000000": rated && service,
 			"?valueAtRisk=99999999999999999999999999&gates=service,identity&tier=4&minScore=99": false,
 		} {
-			d := as[wire.DecisionAnswer](t, get(t, s, fmt.Sprintf("/agents/%d:%d/decision%s", scoredChain, agent, query)))
+			d := as[wire.DecisionAnswer](t, get(t, s,
+				fmt.Sprintf("/agents/%d:%d/decision%s", scoredChain, agent, query)))
 			if d.Decision.Decision != map[bool]string{true: "allow", false: "deny"}[want] || d.Standing != r.Standing ||
 				d.AsOf.Block != r.AsOf.Block ||
-				want != (len(d.Reasons) == 0) || want && len(d.Missing) > 0 || !want && len(d.Missing) == 0 && !keptOut &&
-				d.Status == "rated" {
+				want != (len(d.Reasons) == 0) || want && len(d.Missing) > 0 ||
+				!want && len(d.Missing) == 0 && !keptOut &&
+					d.Status == "rated" {
 				t.Errorf("agent %d %s: %+v, want %v of %+v", agent, query, d, want, r.Standing)
 			}
 			if want {
@@ -87,8 +89,9 @@ func TestDecisionEverywhere(t *testing.T) {
 	}](t, ask(t, s, `{ agents(first: 50) { nodes { `+fields+` } } }`, nil)).Agents.Nodes
 	for agent := range scoredAgents {
 		rest := as[map[string]any](t,
-			get(t, s, fmt.Sprintf("/agents/%d:%d/decision?minScore=10&tier=2&gates=service&valueAtRisk=10000000000000000",
-				scoredChain, agent)))
+			get(t, s,
+				fmt.Sprintf("/agents/%d:%d/decision?minScore=10&tier=2&gates=service&valueAtRisk=10000000000000000",
+					scoredChain, agent)))
 		delete(rest, "agent")
 		delete(rest, "asOf")
 		alone := data[struct{ Agent struct{ Decision any } }](t,
@@ -148,8 +151,11 @@ func compareScores(t *testing.T, s *httptest.Server, agent int, moved map[float6
 			Explain  struct{ Score json.Number }
 			Decision struct{ Score json.Number }
 		}
-	}](t, ask(t, s, fmt.Sprintf(`{ agent(id: "%d:%d") { score reputation { score scored { score } } explain { score } decision { score } } }`, scoredChain, agent), nil)).Agent
-	if one.Score != one.Reputation.Score || one.Score != one.Reputation.Scored.Score || one.Score != one.Explain.Score ||
+	}](t,
+		ask(t, s,
+			fmt.Sprintf(`{ agent(id: "%d:%d") { score reputation { score scored { score } } explain { score } decision { score } } }`, scoredChain, agent), nil)).Agent
+	if one.Score != one.Reputation.Score || one.Score != one.Reputation.Scored.Score ||
+		one.Score != one.Explain.Score ||
 		one.Score != one.Decision.Score {
 		t.Errorf("agent %d: one query shows %+v", agent, one)
 	}

@@ -22,7 +22,8 @@ func TestDocuments(t *testing.T) {
 	for _, path := range []string{"/agents/8453:7/documents", "/agents/8453/7/documents",
 		"/chains/8453/agents/7/documents"} {
 		list := as[wire.DocumentList](t, get(t, s, path))
-		if len(list.Items) != 2 || len(list.AsOf) != 1 || list.Items[0].ToBlock != nil || list.Items[1].ToBlock == nil ||
+		if len(list.Items) != 2 || len(list.AsOf) != 1 || list.Items[0].ToBlock != nil ||
+			list.Items[1].ToBlock == nil ||
 			list.Items[0].URIHex == nil {
 			t.Errorf("%s: %+v", path, list)
 		}
@@ -60,8 +61,9 @@ func TestDocumentBytes(t *testing.T) {
 		if r.status != http.StatusOK || string(r.body) != body || r.header.Get("Content-Type") != kind {
 			t.Errorf("%d %s %v", r.status, r.body, r.header)
 		}
-		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox",
-			"Content-Disposition": "attachment;", "Cache-Control": "immutable"} {
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff",
+			"Content-Security-Policy": "sandbox",
+			"Content-Disposition":     "attachment;", "Cache-Control": "immutable"} {
 			if got := r.header.Get(name); !strings.Contains(got, want) {
 				t.Errorf("%s: %s", name, got)
 			}
@@ -86,7 +88,8 @@ func TestDocumentBytes(t *testing.T) {
 		!strings.Contains(b.Detail, "malware") {
 		t.Errorf("denied: %+v", b)
 	}
-	if d := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:1")).Document; d.Status != "denied" || d.Registration != nil {
+	if d := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:1")).Document; d.Status != "denied" ||
+		d.Registration != nil {
 		t.Errorf("denied: %+v", d)
 	}
 }
@@ -166,7 +169,8 @@ func TestTypedFields(t *testing.T) {
 	s, _ := documented(t, api.Options{})
 	want := "Weather Oracle [{MCP https://weather.example/mcp 1} {A2A  }] [forecast chat] [weather] true true [reputation] linked absent"
 	show := func(a wire.Agent) string {
-		return fmt.Sprint(*a.Name, " ", a.Services, " ", a.Skills, " ", a.Domains, " ", *a.X402Support, " ", *a.Active, " ",
+		return fmt.Sprint(*a.Name, " ", a.Services, " ", a.Skills, " ", a.Domains, " ", *a.X402Support, " ",
+			*a.Active, " ",
 			a.SupportedTrust, " ", *a.Link, " ", a.Document.Proof.Verdict)
 	}
 	if got := show(as[wire.AgentAnswer](t, get(t, s, "/agents/8453:1")).Agent); got != want {
@@ -205,7 +209,8 @@ func TestBeside(t *testing.T) {
 	files := map[string]docdb.FetchResult{}
 	for n := range uint64(2) {
 		f := file(other(1-n), fmt.Sprint("twin", n))
-		f.Domains = []docdb.Domain{{Name: "twin.example", Proof: "https://twin.example/.well-known/agent-registration.json"}}
+		f.Domains = []docdb.Domain{{Name: "twin.example",
+			Proof: "https://twin.example/.well-known/agent-registration.json"}}
 		files[fmt.Sprintf("https://twin.example/%d", n)] = f
 	}
 	saveFiles(t, db, files)
@@ -251,7 +256,8 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := `{"value": 12, "text": "<script>"}`
-	said := &repute.FeedbackFile{Value: "12", Tag1: "slow", Text: "<script>", Payment: &repute.PaymentClaim{TxHash: "0x1"}}
+	said := &repute.FeedbackFile{Value: "12", Tag1: "slow", Text: "<script>",
+		Payment: &repute.PaymentClaim{TxHash: "0x1"}}
 	saveFiles(t, db, map[string]docdb.FetchResult{
 		"ipfs://feedback": {Body: []byte(body), Source: "ipfs", FileOnly: true,
 			Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: said}}},

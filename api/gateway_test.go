@@ -208,7 +208,8 @@ func TestGatewayAnswers(t *testing.T) {
 	if r.status != 200 || !bytes.Equal(r.body, page) || r.header.Get("Content-Type") != "application/vnd.ipld.raw" ||
 		r.header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(r.header.Get("Content-Disposition"),
 		"attachment") ||
-		r.header.Get("Cache-Control") != "public, max-age=86400, immutable" || r.header.Get("Content-Security-Policy") == "" {
+		r.header.Get("Cache-Control") != "public, max-age=86400, immutable" ||
+		r.header.Get("Content-Security-Policy") == "" {
 		t.Errorf("%d %v %s", r.status, r.header, r.body)
 	}
 	if again := get(t, s, "/ipfs/"+id+"?format=raw", "If-None-Match", r.header.Get("Etag")); again.status != 304 ||
@@ -312,7 +313,8 @@ func TestGatewayLinksAreBounded(t *testing.T) {
 	keep(t, db, func(context.Context, string) (resolver.Document, error) {
 		doc := resolver.Document{Bytes: []byte("x"), Source: resolver.SourceIPFS}
 		for _, nd := range nodes {
-			doc.Blocks = append(doc.Blocks, resolver.Block{Multihash: nd.Cid().Hash(), Data: nd.RawData(), Node: nd != leaf})
+			doc.Blocks = append(doc.Blocks, resolver.Block{Multihash: nd.Cid().Hash(), Data: nd.RawData(),
+				Node: nd != leaf})
 		}
 		return doc, nil
 	}, "ipfs://"+top.Cid().String())

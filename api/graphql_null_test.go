@@ -158,8 +158,8 @@ func TestNullArguments(t *testing.T) {
 	}
 }
 
-// tryNull compares the answers to a field with an argument that is null, and without it. A field that is refused without it
-// must be refused in the same words.
+// tryNull compares the answers to a field with an argument that is null, and without it. A field that is refused
+// without it must be refused in the same words.
 func tryNull(t *testing.T, s *httptest.Server, types map[string]gqlType, p place, arg gqlArg) {
 	t.Helper()
 	selection := selects(types, p.field.Type, 2)

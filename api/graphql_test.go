@@ -200,7 +200,9 @@ func TestGraphQLWalk(t *testing.T) {
 			ShortID  string
 			Feedback struct{ Nodes []struct{ Value string } }
 		}
-	}](t, ask(t, s, `{ agentsById(ids: ["8453:7", "1:5", "1:0", "8453:7"]) { shortId feedback(first: 2) { nodes { value } } } }`, nil)).AgentsByID
+	}](t,
+		ask(t, s,
+			`{ agentsById(ids: ["8453:7", "1:5", "1:0", "8453:7"]) { shortId feedback(first: 2) { nodes { value } } } }`, nil)).AgentsByID
 	if len(byID) != 4 || byID[0].ShortID != "8453:7" || byID[1] != nil || byID[2].ShortID != "1:0" ||
 		len(byID[3].Feedback.Nodes) != 2 {
 		t.Errorf("%+v", byID)
@@ -285,7 +287,8 @@ func TestGraphQLTransport(t *testing.T) {
 		{do(t, s, "POST", "/graphql", strings.NewReader("[]"), "Content-Type", "application/json"), 400, "body"},
 		{do(t, s, "POST", "/graphql", strings.NewReader("{}"), "Content-Type", "application/json; charset=utf-8"), 400,
 			"query"},
-		{do(t, s, "POST", "/graphql", strings.NewReader("query=x"), "Content-Type", "application/x-www-form-urlencoded"),
+		{do(t, s, "POST", "/graphql", strings.NewReader("query=x"), "Content-Type",
+			"application/x-www-form-urlencoded"),
 			400, "body"},
 		{do(t, s, "POST", "/graphql", strings.NewReader(`{"query":"`+strings.Repeat("x", 5000)+`"}`)), 413, ""},
 	} {

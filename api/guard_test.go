@@ -100,7 +100,8 @@ func TestGuardAndUnjudgedEverywhere(t *testing.T) {
 		}
 	}
 	for how, s := range w.views(3) {
-		if s.Status != "unrated" || s.Score != 0 || s.Tier != 0 || s.Low != -17.889 || s.High != 17.889 || s.Guard != nil ||
+		if s.Status != "unrated" || s.Score != 0 || s.Tier != 0 || s.Low != -17.889 || s.High != 17.889 ||
+			s.Guard != nil ||
 			s.Reason == nil || len(s.Gates) != 5 {
 			t.Errorf("%s of one that nobody judged: %+v", how, s)
 		}

@@ -139,7 +139,8 @@ func (a *API) validations(ctx context.Context, ref repute.AgentRef,
 	return readAgent(ctx, a, ref, q.Filter,
 		func(ctx context.Context, id repute.AgentID, f query.ValidationFilter) (wire.ValidationList, error) {
 			page, err := query.Validations(ctx, a.DB, id, f)
-			return wire.ValidationList{Items: wire.Each(page.Items, wire.EncodeValidation), Next: wire.OrNull(page.Next),
+			return wire.ValidationList{Items: wire.Each(page.Items, wire.EncodeValidation),
+				Next: wire.OrNull(page.Next),
 				AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}, err
 		})
 }

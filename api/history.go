@@ -23,7 +23,8 @@ type (
 // mountHistory adds the operations on how an agent changed over time.
 func (a *API) mountHistory() {
 	onAgent[historyInput](a, "/history", "list-history",
-		"Lists how an agent's owner, wallet, URI, metadata and operators changed, with the log of each change", a.history)
+		"Lists how an agent's owner, wallet, URI, metadata and operators changed, with the log of each change",
+		a.history)
 	onAgent[seriesInput](a, "/series", "get-series",
 		"Returns an agent's score, ratings or reviewers by hour, day or week, without gaps", a.series)
 }

@@ -9,7 +9,8 @@ import (
 	"repute/internal/pgtest"
 )
 
-// BenchmarkHotReputation asks for one reputation from many callers at once, through all middleware and without a network.
+// BenchmarkHotReputation asks for one reputation from many callers at once, through all middleware and without a
+// network.
 func BenchmarkHotReputation(b *testing.B) {
 	db := open(b, pgtest.New(b))
 	newLedger(b, db, 8453).add(mint(0, addr(1), "https://a.example")...)

@@ -52,7 +52,8 @@ type labeledGauge struct {
 // newIndexCollector returns a collector that reads the index when it is scraped.
 func newIndexCollector(db *store.DB, log *slog.Logger) *indexCollector {
 	c := &indexCollector{db: db, log: log,
-		readable: prometheus.NewDesc("repute_index_readable", "1 when the database answered the question about the chains.",
+		readable: prometheus.NewDesc("repute_index_readable",
+			"1 when the database answered the question about the chains.",
 			nil, nil)}
 	c.freshness()
 	c.troubles()
@@ -63,7 +64,8 @@ func newIndexCollector(db *store.DB, log *slog.Logger) *indexCollector {
 
 // gauge declares a metric with at most one value per chain.
 func (c *indexCollector) gauge(name, help string, value func(repute.ChainStatus) (float64, bool)) {
-	c.gauges = append(c.gauges, chainGauge{prometheus.NewDesc("repute_index_"+name, help, []string{"chain"}, nil), value})
+	c.gauges = append(c.gauges, chainGauge{prometheus.NewDesc("repute_index_"+name, help, []string{"chain"}, nil),
+		value})
 }
 
 // count declares a number that is always known.
@@ -92,12 +94,13 @@ func (c *indexCollector) freshness() {
 	c.block("head_block", "The node's head when last asked.", func(s repute.ChainStatus) uint64 { return s.Head })
 	c.block("safe_block", "Newest safe block.", func(s repute.ChainStatus) uint64 { return s.Safe })
 	c.block("finalized_block", "Newest finalized block.", func(s repute.ChainStatus) uint64 { return s.Finalized })
-	c.gauge("lag_seconds", "Now minus the time of the newest indexed block.", func(s repute.ChainStatus) (float64, bool) {
-		if s.LagSeconds == nil {
-			return 0, false
-		}
-		return float64(*s.LagSeconds), true
-	})
+	c.gauge("lag_seconds", "Now minus the time of the newest indexed block.",
+		func(s repute.ChainStatus) (float64, bool) {
+			if s.LagSeconds == nil {
+				return 0, false
+			}
+			return float64(*s.LagSeconds), true
+		})
 }
 
 // troubles declares the metrics for alerts.
@@ -110,7 +113,8 @@ func (c *indexCollector) troubles() {
 		func(s repute.ChainStatus) uint64 { return s.Completeness.VerifiedTo })
 	c.flag("halted", "1 when stopped by a reorganization below finality.",
 		func(s repute.ChainStatus) bool { return s.Halted })
-	c.flag("stalled", "1 when the head moves and nothing is stored.", func(s repute.ChainStatus) bool { return s.Stalled })
+	c.flag("stalled", "1 when the head moves and nothing is stored.",
+		func(s repute.ChainStatus) bool { return s.Stalled })
 	c.flag("failing", "1 when the indexing loop complains (lastError).", repute.ChainStatus.Failing)
 	c.count("waiting_events", "Stored events that wait for a missing one.",
 		func(s repute.ChainStatus) int64 { return s.Completeness.Pending })
@@ -130,7 +134,8 @@ func (c *indexCollector) troubles() {
 		func(s repute.ChainStatus) uint64 { return s.Scoring.Epoch })
 	c.count("scores_stale", "Agents whose scores must be looked at.",
 		func(s repute.ChainStatus) int64 { return s.Scoring.Stale })
-	c.count("records", "Live ratings, and latest answers of validation contracts, at the end of the newest closed epoch.",
+	c.count("records",
+		"Live ratings, and latest answers of validation contracts, at the end of the newest closed epoch.",
 		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Records.All })
 	c.count("records_counted", "Those of them that count in scores.",
 		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Records.Counted })
@@ -148,7 +153,8 @@ func (c *indexCollector) troubles() {
 		func(s repute.ChainStatus) uint64 { return s.Scoring.VerifiedTo })
 	c.flag("scores_verified", "1 when the newest final scores follow from proven blocks alone.",
 		func(s repute.ChainStatus) bool { return s.Scoring.Verified })
-	c.gauge("lift_dollars", "Published prices of the credentials that lift a new agent to 50; absent where out of reach.",
+	c.gauge("lift_dollars",
+		"Published prices of the credentials that lift a new agent to 50; absent where out of reach.",
 		func(s repute.ChainStatus) (float64, bool) {
 			lift := s.Scoring.Coverage.ToFifty
 			if lift == nil || lift.OutOfReach {

@@ -10,8 +10,8 @@ import (
 	"repute/api/wire/stats"
 )
 
-// TestAgentsByPrice: agents are found by the lowest known price of the domains that their documents name, with or without a
-// text, in REST, GraphQL, facets and on the page.
+// TestAgentsByPrice: agents are found by the lowest known price of the domains that their documents name, with or
+// without a text, in REST, GraphQL, facets and on the page.
 func TestAgentsByPrice(t *testing.T) {
 	t.Parallel()
 	db, _ := sold(t)
@@ -36,11 +36,13 @@ func TestAgentsByPrice(t *testing.T) {
 		if got = strings.TrimSpace(got); got != want || int(list.Total.Value) != len(list.Items) {
 			t.Errorf("%s: %s of %d, want %s", query, got, list.Total.Value, want)
 		}
-		if facets := as[stats.Facets](t, get(t, s, "/agents/facets?"+query)); int(facets.Total.Value) != len(list.Items) {
+		if facets := as[stats.Facets](t, get(t, s,
+			"/agents/facets?"+query)); int(facets.Total.Value) != len(list.Items) {
 			t.Errorf("%s: %d agents in facets", query, facets.Total.Value)
 		}
 	}
-	for query, field := range map[string]string{"maxPrice=-1": "maxPrice", "minPrice=0x1": "minPrice", "maxPrice=NaN": "maxPrice",
+	for query, field := range map[string]string{"maxPrice=-1": "maxPrice", "minPrice=0x1": "minPrice",
+		"maxPrice=NaN":  "maxPrice",
 		"minPrice=1e13": "minPrice", "minPrice=1e-20000": "minPrice", "maxPrice=1e-351": "maxPrice",
 		"maxPrice=0.000000000000000000000000000000000000001": "maxPrice"} {
 		if r := get(t, s, "/agents?"+query); r.status != 400 || !strings.Contains(string(r.body), field) {
@@ -54,7 +56,8 @@ func TestAgentsByPrice(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	r := get(t, s, "/ui/explore?maxPrice=1")
-	if text := textOf(t, r.body); !strings.Contains(text, "1 agent") || !strings.Contains(text, "from 0.1 US dollars") ||
+	if text := textOf(t, r.body); !strings.Contains(text, "1 agent") ||
+		!strings.Contains(text, "from 0.1 US dollars") ||
 		!strings.Contains(text, "maxPrice: 1") {
 		t.Errorf("%s", text)
 	}
@@ -103,11 +106,13 @@ func TestPriceOfAgents(t *testing.T) {
 func TestDeniedManifestsHaveNoPrice(t *testing.T) {
 	t.Parallel()
 	db, _ := sold(t)
-	if _, err := db.Pool().Exec(t.Context(), `insert into denied (kind, value, reason) values ('host', 'cheap.example', 'test')`); err != nil {
+	if _, err := db.Pool().Exec(t.Context(),
+		`insert into denied (kind, value, reason) values ('host', 'cheap.example', 'test')`); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, api.Options{DB: db})
-	if list := as[wire.AgentList](t, get(t, s, "/agents?minPrice=0")); len(list.Items) != 1 || string(list.Items[0].ShortID) != "99:1" {
+	if list := as[wire.AgentList](t, get(t, s, "/agents?minPrice=0")); len(list.Items) != 1 ||
+		string(list.Items[0].ShortID) != "99:1" {
 		t.Errorf("%+v", list.Items)
 	}
 }

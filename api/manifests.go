@@ -19,7 +19,8 @@ type (
 
 // mountManifests adds the operations on manifests of domains.
 func (a *API) mountManifests() {
-	get(a, "/manifests", "list-manifests", "Lists the agent.json manifests of domains, ordered by domain", a.listManifests)
+	get(a, "/manifests", "list-manifests", "Lists the agent.json manifests of domains, ordered by domain",
+		a.listManifests)
 	get(a, "/manifests/{domain}", "get-manifest",
 		"Returns a domain's agent.json manifest: what it says, what is proven, how its intents are paid, and its agents",
 		a.getManifest)

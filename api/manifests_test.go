@@ -41,7 +41,8 @@ func serveManifest(t *testing.T, db *store.DB, domain, body string) {
 	if _, err := manifestdb.Import(t.Context(), db, []string{domain}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Pool().Exec(t.Context(), `update manifests set due_at = now() where domain = $1`, domain); err != nil {
+	if _, err := db.Pool().Exec(t.Context(), `update manifests set due_at = now() where domain = $1`,
+		domain); err != nil {
 		t.Fatal(err)
 	}
 	claims, err := manifestdb.ClaimDue(t.Context(), db, 100)
@@ -51,12 +52,14 @@ func serveManifest(t *testing.T, db *store.DB, domain, body string) {
 	m, problems := agentjson.Parse([]byte(body), agentjson.Options{Host: domain})
 	v := agentjson.Verify(m, problems, agentjson.Evidence{Host: domain, Now: time.Now()})
 	content := &manifestdb.Content{State: manifestdb.StateOK, URL: "https://" + domain + "/.well-known/agent.json",
-		Body: []byte(body), Parser: agentjson.Version, Format: string(agentjson.Detect([]byte(body))), Title: m.DisplayName,
+		Body: []byte(body), Parser: agentjson.Version, Format: string(agentjson.Detect([]byte(body))),
+		Title:  m.DisplayName,
 		Payout: common.HexToAddress(m.PayoutAddress).Bytes(), Declared: int(v.Declared), Verified: int(v.Verified)}
 	content.Verdict, _ = json.Marshal(v)
 	for i, in := range m.Intents {
 		terms, _ := json.Marshal(m.Terms(i))
-		row := manifestdb.Intent{Name: in.Name, Description: in.Description, Method: in.Method, URL: in.URL, Terms: terms}
+		row := manifestdb.Intent{Name: in.Name, Description: in.Description, Method: in.Method, URL: in.URL,
+			Terms: terms}
 		if in.Price != nil {
 			price := string(in.Price.Amount)
 			row.Price, row.Networks, row.Protocols = &price, in.Price.Networks, []string{agentjson.ProtocolTransfer}
@@ -66,7 +69,8 @@ func serveManifest(t *testing.T, db *store.DB, domain, body string) {
 		}
 		content.Intents = append(content.Intents, row)
 	}
-	if err := manifestdb.Save(t.Context(), db, claims[0], manifestdb.Result{Content: content, Wait: time.Hour}); err != nil {
+	if err := manifestdb.Save(t.Context(), db, claims[0],
+		manifestdb.Result{Content: content, Wait: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -140,8 +144,8 @@ func TestManifestList(t *testing.T) {
 	}
 }
 
-// An answer shows each commitment with the measurement of the crawl. Before the first measurement, and for commitments that
-// the crawl cannot measure, it shows none.
+// An answer shows each commitment with the measurement of the crawl. Before the first measurement, and for commitments
+// that the crawl cannot measure, it shows none.
 func TestCommitments(t *testing.T) {
 	t.Parallel()
 	db, _ := sold(t)
@@ -175,10 +179,12 @@ func TestCommitments(t *testing.T) {
 	if got := outcomes(); got != "unknown unknown unknown unknown " {
 		t.Errorf("requests for the manifest count as probes: %s", got)
 	}
-	if c := as[wire.ManifestAnswer](t, get(t, s, "/manifests/kept.example")).Commitments; !strings.HasPrefix(c[0].Reason, "by probes of an endpoint: ") {
+	if c := as[wire.ManifestAnswer](t, get(t, s,
+		"/manifests/kept.example")).Commitments; !strings.HasPrefix(c[0].Reason, "by probes of an endpoint: ") {
 		t.Errorf("%+v", c[0])
 	}
-	if m := as[wire.ManifestAnswer](t, get(t, s, "/manifests/dear.example")); m.Commitments == nil || len(m.Commitments) != 0 {
+	if m := as[wire.ManifestAnswer](t, get(t, s, "/manifests/dear.example")); m.Commitments == nil ||
+		len(m.Commitments) != 0 {
 		t.Errorf("%+v", m.Commitments)
 	}
 }
@@ -189,7 +195,8 @@ func TestManifest(t *testing.T) {
 	db, _ := sold(t)
 	s := serve(t, api.Options{DB: db})
 	m := as[wire.ManifestAnswer](t, get(t, s, "/manifests/Cheap.example."))
-	if m.Tier != "2" || m.VerifiedTier != "2" || m.Stale || m.AgeSeconds == nil || m.Verdict == nil || !m.Verdict.Served ||
+	if m.Tier != "2" || m.VerifiedTier != "2" || m.Stale || m.AgeSeconds == nil || m.Verdict == nil ||
+		!m.Verdict.Served ||
 		len(m.Intents) != 2 || *m.Intents[0].URL != "https://cheap.example/book" ||
 		m.Intents[0].Terms.Price.Amount != "0.1" || *m.Intents[0].Terms.Ways[0].Recipient != *m.PayoutAddress {
 		t.Errorf("%+v", m)
@@ -293,7 +300,8 @@ func TestIntents(t *testing.T) {
 			Unsure bool
 		}
 	}
-	got := data[answer](t, ask(t, s, `{ intents(query: "flight", maxPrice: "0.5", first: 5) { by margin unsure nodes { kind
+	got := data[answer](t,
+		ask(t, s, `{ intents(query: "flight", maxPrice: "0.5", first: 5) { by margin unsure nodes { kind
 		domain agent agents tier verifiedTier name description method url parameters price terms { price { amount currency model unitParam freeTier networks }
 		ways { protocol network asset contract facilitator recipient direct ticket currency unit counts freeTier missing }
 		bounty { type rate currency } incentive { type rate currency } } fetchedAt stale score similarity } } }`, nil))
@@ -302,8 +310,10 @@ func TestIntents(t *testing.T) {
 		got.Intents.By != rest.By || got.Intents.Unsure != rest.Unsure || got.Intents.Margin != nil {
 		t.Errorf("GraphQL and REST disagree:\n%+v\n%+v", got.Intents, rest)
 	}
-	for query, field := range map[string]string{"?maxPrice=-1": "maxPrice", "?minScore=101": "minScore", "?tier=x": "tier",
-		"?kind=odd": "kind", "?kind=skill": "q", "?limit=201": "limit", "?q=x&cursor=y": "cursor", "?cursor=x": "cursor"} {
+	for query, field := range map[string]string{"?maxPrice=-1": "maxPrice", "?minScore=101": "minScore",
+		"?tier=x":   "tier",
+		"?kind=odd": "kind", "?kind=skill": "q", "?limit=201": "limit", "?q=x&cursor=y": "cursor",
+		"?cursor=x": "cursor"} {
 		if p := problemOf(t, get(t, s, "/intents"+query)); len(p.Errors) != 1 || p.Errors[0].Field != field {
 			t.Errorf("%s: %+v", query, p)
 		}
@@ -325,7 +335,8 @@ func TestIntentPages(t *testing.T) {
 		if more = page.Next != nil; more {
 			cursor := *page.Next
 			next = "&cursor=" + url.QueryEscape(cursor)
-			if p := problemOf(t, get(t, s, "/intents?limit=1&tier=1&cursor="+url.QueryEscape(cursor))); p.Errors[0].Field != "cursor" {
+			if p := problemOf(t, get(t, s, "/intents?limit=1&tier=1&cursor="+
+				url.QueryEscape(cursor))); p.Errors[0].Field != "cursor" {
 				t.Errorf("%+v", p)
 			}
 			args := fmt.Sprintf(`{ intents(first: 1, after: %q) { nodes { name } pageInfo { hasNextPage } } }`, cursor)
@@ -334,7 +345,8 @@ func TestIntentPages(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"cheap.example book_flight", "cheap.example find_hotel", "dear.example book_flight", "dear.example find_hotel"}
+	want := []string{"cheap.example book_flight", "cheap.example find_hotel", "dear.example book_flight",
+		"dear.example find_hotel"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -352,16 +364,21 @@ func (f found) Find(context.Context, manifestdb.IntentFilter) (manifestdb.FoundI
 func TestIntentsByMeaning(t *testing.T) {
 	t.Parallel()
 	agent := repute.AgentID{ChainID: 99, Registry: addr(5), TokenID: *uint256.NewInt(7)}
-	s := serve(t, api.Options{DB: open(t, pgtest.New(t)), Tools: mcp.New(mcp.Options{}), Intents: found{By: manifestdb.ByMeaning,
-		Margin: 0.25, Sure: true, Items: []manifestdb.FoundIntent{{Kind: "tool", Agent: &agent, Agents: 3, Name: "get_weather",
-			Rank: 0.7, Similarity: 0.6}}}})
+	s := serve(t, api.Options{DB: open(t, pgtest.New(t)), Tools: mcp.New(mcp.Options{}),
+		Intents: found{By: manifestdb.ByMeaning,
+			Margin: 0.25, Sure: true, Items: []manifestdb.FoundIntent{{Kind: "tool", Agent: &agent, Agents: 3,
+				Name: "get_weather",
+				Rank: 0.7, Similarity: 0.6}}}})
 	rest := as[wire.IntentList](t, get(t, s, "/intents?q=rain"))
-	if i := rest.Items[0]; rest.By != "meaning" || *rest.Margin != 0.25 || rest.Unsure || i.Kind != "tool" || i.Domain != nil ||
-		*i.Agent != wire.ID(agent.String()) || i.Agents != 3 || i.Score != 0.7 || *i.Similarity != 0.6 || i.Tier != "none" {
+	if i := rest.Items[0]; rest.By != "meaning" || *rest.Margin != 0.25 || rest.Unsure || i.Kind != "tool" ||
+		i.Domain != nil ||
+		*i.Agent != wire.ID(agent.String()) || i.Agents != 3 || i.Score != 0.7 || *i.Similarity != 0.6 ||
+		i.Tier != "none" {
 		t.Errorf("%+v", rest)
 	}
 	var tool wire.IntentList
-	if r := connect(t, s).call("repute_find_intents", `{"q":"rain","limit":5,"maxPrice":0.5,"tier":2,"minScore":10}`); r.IsError ||
+	if r := connect(t, s).call("repute_find_intents",
+		`{"q":"rain","limit":5,"maxPrice":0.5,"tier":2,"minScore":10}`); r.IsError ||
 		json.Unmarshal([]byte(said(r)), &tool) != nil || !reflect.DeepEqual(tool, rest) {
 		t.Errorf("%s", said(r))
 	}
@@ -407,8 +424,9 @@ func TestManifestOfAgents(t *testing.T) {
 	s := serve(t, api.Options{DB: db})
 	a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1"))
 	price := wire.Decimal("5")
-	if !reflect.DeepEqual(a.Manifest, &wire.AgentManifest{Domain: "dear.example", Tier: "2", VerifiedTier: "2", Intents: 2,
-		Price: &price, How: "wallet", Proven: true}) {
+	if !reflect.DeepEqual(a.Manifest, &wire.AgentManifest{Domain: "dear.example", Tier: "2", VerifiedTier: "2",
+		Intents: 2,
+		Price:   &price, How: "wallet", Proven: true}) {
 		t.Errorf("%+v", a.Manifest)
 	}
 	if a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1?at=1")); a.Manifest != nil {

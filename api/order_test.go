@@ -43,7 +43,8 @@ func TestMethodsBeforeParameters(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = resp.Body.Close()
-			if resp.StatusCode != http.StatusMethodNotAllowed || !strings.Contains(resp.Header.Get("Allow"), methods[0]) {
+			if resp.StatusCode != http.StatusMethodNotAllowed ||
+				!strings.Contains(resp.Header.Get("Allow"), methods[0]) {
 				t.Errorf("%s %s: %d, allowed %q", method, path, resp.StatusCode, resp.Header.Get("Allow"))
 			}
 		}

@@ -74,7 +74,8 @@ func TestReadiness(t *testing.T) {
 	check := func(status int, says string) {
 		t.Helper()
 		r := get(t, s, "/readyz")
-		if r.status != status || !strings.Contains(string(r.body), says) || r.header.Get("Cache-Control") != "no-store" {
+		if r.status != status || !strings.Contains(string(r.body), says) ||
+			r.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%d %s, want %d and %q", r.status, r.body, status, says)
 		}
 	}

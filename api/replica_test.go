@@ -112,7 +112,8 @@ func TestFeedOfAReplica(t *testing.T) {
 	r.Pause()
 	l.add(mint(1, addr(1), "https://b.example")...)
 	waitFor(t, "the feed of the primary", func() bool { return newestOf(t, primary) != newestOf(t, replica) })
-	if _, _, err := replica.Changes(t.Context(), newestOf(t, primary), 10, store.ChangeFilter{}); !errors.Is(err, repute.ErrGone) {
+	if _, _, err := replica.Changes(t.Context(), newestOf(t, primary), 10, store.ChangeFilter{}); !errors.Is(err,
+		repute.ErrGone) {
 		t.Errorf("a cursor of the future: %v", err)
 	}
 	r.Resume()
@@ -138,8 +139,10 @@ func TestMinBlockChecks(t *testing.T) {
 		t.Errorf("of the only chain: %d %s", got.status, got.body)
 	}
 	newLedger(t, db, 2)
-	for path, want := range map[string]int{"/agents?minBlock=1": 400, "/agents?minBlock=1:1": 200, "/agents?minBlock=3:1": 404,
-		"/agents?minBlock=x": 400, "/agents?minBlock=" + fmt.Sprint("1:", uint64(1)<<63): 400, "/agents?minBlock=1:2": 503} {
+	for path, want := range map[string]int{"/agents?minBlock=1": 400, "/agents?minBlock=1:1": 200,
+		"/agents?minBlock=3:1": 404,
+		"/agents?minBlock=x":   400, "/agents?minBlock=" + fmt.Sprint("1:", uint64(1)<<63): 400,
+		"/agents?minBlock=1:2": 503} {
 		if got := get(t, s, path); got.status != want {
 			t.Errorf("%s: %d %s, want %d", path, got.status, got.body, want)
 		}
@@ -165,10 +168,12 @@ func TestMinBlockElsewhere(t *testing.T) {
 		!strings.Contains(fmt.Sprint(late.Errors[0].Extensions["hint"]), "leave minBlock out") {
 		t.Errorf("a block that is not there: %+v", late)
 	}
-	if r := get(t, s, "/graphql"+query("query", "{ chains { name } }", "minBlock", "x")); problemOf(t, r).Errors[0].Field != "minBlock" {
+	if r := get(t, s, "/graphql"+query("query", "{ chains { name } }", "minBlock", "x")); problemOf(t,
+		r).Errors[0].Field != "minBlock" {
 		t.Errorf("no block: %d %s", r.status, r.body)
 	}
-	if r := get(t, s, "/graphql?minBlock=x", "Connection", "Upgrade", "Upgrade", "websocket"); problemOf(t, r).Errors[0].Field != "minBlock" {
+	if r := get(t, s, "/graphql?minBlock=x", "Connection", "Upgrade", "Upgrade",
+		"websocket"); problemOf(t, r).Errors[0].Field != "minBlock" {
 		t.Errorf("no block on a WebSocket: %d %s", r.status, r.body)
 	}
 	b := connect(t, s)
@@ -176,7 +181,8 @@ func TestMinBlockElsewhere(t *testing.T) {
 		if r := b.call(name, `{"agentId":"1:0","minBlock":"1:1"}`); r.IsError {
 			t.Errorf("%s: %s", name, said(r))
 		}
-		if r := b.call(name, `{"agentId":"1:0","minBlock":2}`); !r.IsError || !strings.Contains(said(r), "not indexed yet") ||
+		if r := b.call(name, `{"agentId":"1:0","minBlock":2}`); !r.IsError ||
+			!strings.Contains(said(r), "not indexed yet") ||
 			!strings.Contains(said(r), "leave minBlock out") {
 			t.Errorf("%s of a block that is not there: %s", name, said(r))
 		}

@@ -32,7 +32,8 @@ func TestREST(t *testing.T) {
 			"/agents/" + agent7, "/agents/" + strings.ToLower(agent7), "/agents/8453:7", "/agents/7?chainId=8453",
 			"/agents/8453/7", "/agents/8453:7/",
 			"/chains/8453/agents/7", "/chains/8453/agents/8453:7", "/agents/8453:7?at=latest",
-			"/agents/8453%3A7", "/agents/" + url.PathEscape(agent7), "/agents/" + strings.ReplaceAll(agent7, ":", "%3A"),
+			"/agents/8453%3A7", "/agents/" + url.PathEscape(agent7),
+			"/agents/" + strings.ReplaceAll(agent7, ":", "%3A"),
 		} {
 			if a := as[wire.AgentAnswer](t, get(t, s, path)); a.ID != agent7 || a.ShortID != "8453:7" {
 				t.Errorf("%s: %s", path, a.ID)
@@ -41,12 +42,14 @@ func TestREST(t *testing.T) {
 	})
 	t.Run("agent", func(t *testing.T) { checkAgent(t, as[wire.AgentAnswer](t, get(t, s, "/agents/8453:7")), l) })
 	t.Run("hostile text", func(t *testing.T) {
-		for _, path := range []string{"/agents/8453:7", "/agents/8453:7/feedback", "/agents/8453:7/reputation", "/agents"} {
+		for _, path := range []string{"/agents/8453:7", "/agents/8453:7/feedback", "/agents/8453:7/reputation",
+			"/agents"} {
 			r := get(t, s, path)
 			if !utf8.Valid(r.body) || strings.Contains(string(r.body), `\u0000`) {
 				t.Errorf("%s holds invalid text: %q", path, r.body)
 			}
-			if r.header.Get("Content-Type") != "application/json" || r.header.Get("X-Content-Type-Options") != "nosniff" {
+			if r.header.Get("Content-Type") != "application/json" ||
+				r.header.Get("X-Content-Type-Options") != "nosniff" {
 				t.Errorf("%s: %v", path, r.header)
 			}
 		}
@@ -115,7 +118,8 @@ func checkChains(t *testing.T, get func(string) reply) {
 		t.Fatalf("%+v", all)
 	}
 	one := as[wire.Chain](t, get("/chains/8453"))
-	if one.Agents != crowd || one.Name != "chain 8453" || one.Registries.Validations[0] != wire.Address(addr(900).Hex()) {
+	if one.Agents != crowd || one.Name != "chain 8453" ||
+		one.Registries.Validations[0] != wire.Address(addr(900).Hex()) {
 		t.Errorf("%+v", one)
 	}
 	status := as[wire.StatusAnswer](t, get("/status"))
@@ -264,7 +268,8 @@ func TestBigNumbers(t *testing.T) {
 		repute.NewFeedback{TokenID: huge, Client: addr(3), Index: 1, Value: value, Decimals: 18},
 	)
 	f := as[wire.FeedbackList](t, get(t, s, "/agents/8453/"+id+"/feedback")).Items[0]
-	if f.Value != "-170141183460469231731687303715884105728" || f.Decimal != "-170141183460469231731.687303715884105728" {
+	if f.Value != "-170141183460469231731687303715884105728" ||
+		f.Decimal != "-170141183460469231731.687303715884105728" {
 		t.Errorf("%+v", f)
 	}
 	a := as[wire.AgentAnswer](t, get(t, s, "/chains/8453/agents/"+id))
@@ -387,7 +392,8 @@ func TestDocument(t *testing.T) {
 			err := docdb.SaveDocuments(ctx, l.db, docdb.FetchResult{
 				URIID: u.ID, Body: []byte("{}"), MediaType: "application/json", Source: "https", FetchedAt: time.Now(),
 				ParserVersion: 1,
-				Registration:  &file, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "odd"}},
+				Registration:  &file, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning,
+					Message: "odd"}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -407,8 +413,11 @@ func TestDocument(t *testing.T) {
 	}
 	g := data[struct {
 		Agent struct{ Document wire.Document }
-	}](t, ask(t, s, `{ agent(id: "8453:9") { document { status registration { name services { name skills domains tools prompts resources } registrations { tokenId registry } } } } }`, nil))
-	if got := g.Agent.Document.Registration.Services[0]; got.Name != "MCP" || len(got.Tools) != 1 || got.Prompts == nil {
+	}](t,
+		ask(t, s,
+			`{ agent(id: "8453:9") { document { status registration { name services { name skills domains tools prompts resources } registrations { tokenId registry } } } } }`, nil))
+	if got := g.Agent.Document.Registration.Services[0]; got.Name != "MCP" || len(got.Tools) != 1 ||
+		got.Prompts == nil {
 		t.Errorf("%+v", g)
 	}
 }

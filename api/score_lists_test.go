@@ -206,7 +206,9 @@ func TestOpenFi(t *testing.T) {
 	}
 	byGraph := data[struct {
 		Agent struct{ Reputation struct{ OpenFi wire.OpenFi } }
-	}](t, ask(t, s, `{ agent(id: "31337:0") { reputation { openfi { identityExists registrationResolves agentJsonResolves operatorMatches validationStatus
+	}](t,
+		ask(t, s,
+			`{ agent(id: "31337:0") { reputation { openfi { identityExists registrationResolves agentJsonResolves operatorMatches validationStatus
 		overallTrustScore overallTrustScoreValidationGranted lacks { part reason } block snapshotAt read { sha256
 			parserVersion } } } } }`, nil)).Agent.Reputation.OpenFi
 	if canonical(t, byGraph) != canonical(t, r) {

@@ -79,7 +79,8 @@ func (l *ledger) crowd() {
 	var births []repute.Event
 	for n := range uint64(scoredAgents) {
 		births = append(births, mint(n, addr(500+int(n)), "")...)
-		births = append(births, repute.MetadataSet{TokenID: token(n), Key: "agentWallet", Value: addr(600 + int(n)).Bytes()})
+		births = append(births, repute.MetadataSet{TokenID: token(n), Key: "agentWallet",
+			Value: addr(600 + int(n)).Bytes()})
 	}
 	l.add(births...)
 }
@@ -89,7 +90,8 @@ func (l *ledger) crowd() {
 func rate(rng *rand.Rand, given map[string]uint64) (events []repute.Event) {
 	for range 1 + rng.IntN(4) {
 		agent := rng.IntN(scoredAgents - 1)
-		client := []int{firstRoot + rng.IntN(chainRoots), firstRoot + rng.IntN(chainRoots), 600 + rng.IntN(scoredAgents),
+		client := []int{firstRoot + rng.IntN(chainRoots), firstRoot + rng.IntN(chainRoots),
+			600 + rng.IntN(scoredAgents),
 			400 + rng.IntN(30), 500 + agent}[rng.IntN(5)]
 		value, tag := int64(70+rng.IntN(31)), "starred"
 		switch rng.IntN(12) {
@@ -181,7 +183,8 @@ func TestExplanationsAddUp(t *testing.T) {
 		reputation := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, query("at", at))))
 		stored := as[exact](t, get(t, s, scoredPath(agent, query("at", at))))
 		if sum != thousandths(t, e.Score) || e.Score != stored.Score {
-			r.Errorf("agent %d%s: parts add up to %d, the score is %s, stored %s\n%s", agent, q, sum, e.Score, stored.Score,
+			r.Errorf("agent %d%s: parts add up to %d, the score is %s, stored %s\n%s", agent, q, sum, e.Score,
+				stored.Score,
 				answer.body)
 		}
 		full := as[wire.ExplainAnswer](t, answer)
@@ -293,7 +296,8 @@ func TestCounterfactuals(t *testing.T) {
 			raters = append(raters, string(r))
 		}
 	}
-	without := as[wire.ExplainAnswer](t, get(t, s, scoredPath(3, "/explain"+query("without", strings.Join(raters, ",")))))
+	without := as[wire.ExplainAnswer](t, get(t, s,
+		scoredPath(3, "/explain"+query("without", strings.Join(raters, ",")))))
 	nothing := without.Counterfactuals[0]
 	if len(nothing.Without) != len(raters) || nothing.Status != "unrated" || nothing.Score != 0 ||
 		nothing.Confidence != 0 {
@@ -335,7 +339,8 @@ func TestWithoutRoots(t *testing.T) {
 	}
 	runEngine(t, db, 20)
 	r := as[wire.ReputationAnswer](t, get(t, serve(t, api.Options{DB: db}), scoredPath(0, "")))
-	if r.Status != "unrated" || r.Reason == nil || !strings.Contains(*r.Reason, "the chain has neither roots nor sources") {
+	if r.Status != "unrated" || r.Reason == nil ||
+		!strings.Contains(*r.Reason, "the chain has neither roots nor sources") {
 		t.Errorf("%+v, %v", r.Standing, r.Reason)
 	}
 }

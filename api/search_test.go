@@ -80,7 +80,8 @@ func documented(t testing.TB, o api.Options, with ...httpapi.ServerOptions) (*ht
 			X402: &yes, Active: &yes,
 			Services:       []repute.Service{service, {Name: "A2A", Skills: []string{"forecast", "chat"}}},
 			SupportedTrust: []string{"reputation"}, Registrations: links(1, 3)}, `{"name":"Weather Oracle"}`),
-		"https://agent.example/2.json": file(&repute.Registration{Name: `<script>alert("weather")</script>`, Image: svg},
+		"https://agent.example/2.json": file(&repute.Registration{Name: `<script>alert("weather")</script>`,
+			Image: svg},
 			`<html><script>alert(1)</script></html>`),
 		"https://agent.example/3.json": file(&repute.Registration{Name: "Bot of weather",
 			Services: []repute.Service{service}, Registrations: links(1)}, `{"name":"Bot of weather"}`),
@@ -153,7 +154,8 @@ func TestSearchSaysOnlyWhatIsKnown(t *testing.T) {
 			t.Errorf("%s: match %v of %+v", path, *f.Match, f.Total)
 		}
 	}
-	a := ask(t, s, `{ none: search(query: "qqqqqq") { match facets { match } } some: search(query: "weather") { nodes { similar } } all: agents(first: 1) { nodes { similar } } }`, nil)
+	a := ask(t, s,
+		`{ none: search(query: "qqqqqq") { match facets { match } } some: search(query: "weather") { nodes { similar } } all: agents(first: 1) { nodes { similar } } }`, nil)
 	if got := string(a.Data); !strings.Contains(got, `"none":{"match":null,"facets":{"match":null}}`) ||
 		!strings.Contains(got, `"similar":0`) || !strings.Contains(got, `"all":{"nodes":[{"similar":null}]}`) {
 		t.Errorf("graphql: %s, %v", got, a.Errors)

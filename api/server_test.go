@@ -255,10 +255,12 @@ func mint(n uint64, owner common.Address, uri string) []repute.Event {
 	}
 }
 
-func ratingOf(agent uint64, client int, index uint64, value int64, decimals uint8, tag1, tag2 string) repute.NewFeedback {
+func ratingOf(agent uint64, client int, index uint64, value int64, decimals uint8,
+	tag1, tag2 string) repute.NewFeedback {
 	return repute.NewFeedback{
 		TokenID: token(agent), Client: addr(client), Index: index, Value: big.NewInt(value), Decimals: decimals,
-		Tag1: tag1, Tag2: tag2, Endpoint: "https://agent.example/mcp", URI: "ipfs://feedback", FeedbackHash: common.Hash{1},
+		Tag1: tag1, Tag2: tag2, Endpoint: "https://agent.example/mcp", URI: "ipfs://feedback",
+		FeedbackHash: common.Hash{1},
 	}
 }
 
@@ -301,8 +303,10 @@ func populate(t testing.TB, db *store.DB) *ledger {
 		URI: "https://answer.example", ResponseHash: common.Hash{2}})
 	untrusted := addr(901)
 	l.add(
-		repute.ValidationRequest{Validator: addr(50), TokenID: token(7), URI: "ipfs://work", RequestHash: common.Hash{0xaa}},
-		repute.ValidationRequest{Validator: addr(50), TokenID: token(7), URI: "ipfs://work", RequestHash: common.Hash{0xbb}},
+		repute.ValidationRequest{Validator: addr(50), TokenID: token(7), URI: "ipfs://work",
+			RequestHash: common.Hash{0xaa}},
+		repute.ValidationRequest{Validator: addr(50), TokenID: token(7), URI: "ipfs://work",
+			RequestHash: common.Hash{0xbb}},
 		from{repute.ValidationRequest{Validator: addr(51), TokenID: token(7), URI: "", RequestHash: common.Hash{0xcc}},
 			untrusted},
 	)

@@ -29,7 +29,8 @@ type longTexts struct {
 func newLongTexts() longTexts {
 	long := func(head, of string) string { return head + strings.Repeat(of, (1<<20)/len(of)) }
 	registration, err := json.Marshal(map[string]any{
-		"name": long("Long ", "name "), "description": long("<script>", "&<>\""), "image": long("https://i.example/", "i"),
+		"name": long("Long ", "name "), "description": long("<script>", "&<>\""),
+		"image":    long("https://i.example/", "i"),
 		"services": []any{map[string]any{"name": long("svc", "s"), "endpoint": long("https://e.example/", "e")}},
 	})
 	if err != nil {
@@ -40,7 +41,8 @@ func newLongTexts() longTexts {
 		value: long("value ", "v\x01"), key: long("key ", "é"), tag1: long("one ", "1"), tag2: long("two ", "\xff"),
 		endpoint: long("https://rated.example/", "<"), feedbackURI: long("https://f.example/", "f"),
 		responseURI: long("https://r.example/", "r"),
-		requestURI:  long("https://q.example/", "q"), answerURI: long("https://a.example/", "a"), tag: long("done ", "t"),
+		requestURI:  long("https://q.example/", "q"), answerURI: long("https://a.example/", "a"),
+		tag: long("done ", "t"),
 	}
 }
 
@@ -53,7 +55,8 @@ func lengthy(t *testing.T, o api.Options, w longTexts, with ...httpapi.ServerOpt
 	l.add(repute.MetadataSet{TokenID: token(0), Key: "long", Value: []byte(w.value)},
 		repute.MetadataSet{TokenID: token(0), Key: w.key, Value: []byte("v")})
 	l.add(
-		repute.NewFeedback{TokenID: token(0), Client: addr(2), Index: 1, Value: big.NewInt(5), Tag1: w.tag1, Tag2: w.tag2,
+		repute.NewFeedback{TokenID: token(0), Client: addr(2), Index: 1, Value: big.NewInt(5), Tag1: w.tag1,
+			Tag2:     w.tag2,
 			Endpoint: w.endpoint, URI: w.feedbackURI},
 		repute.ResponseAppended{TokenID: token(0), Client: addr(2), Index: 1, Responder: addr(3), URI: w.responseURI},
 		repute.ValidationRequest{Validator: addr(4), TokenID: token(0), URI: w.requestURI, RequestHash: [32]byte{1}},
@@ -159,7 +162,8 @@ func checkWholes(t *testing.T, s *httptest.Server, w longTexts, path string, cut
 	for field, whole := range cuts {
 		want := map[string]string{"uri": w.uri, "document": w.document, "metadata/0/key": w.key,
 			"metadata/1/value": w.value, "tag1": w.tag1, "tag2": w.tag2,
-			"endpoint": w.endpoint, "responses/0/uri": w.responseURI, "requestUri": w.requestURI, "answer/uri": w.answerURI,
+			"endpoint": w.endpoint, "responses/0/uri": w.responseURI, "requestUri": w.requestURI,
+			"answer/uri": w.answerURI,
 			"answer/tag": w.tag, "tag": w.tag1}[field]
 		if strings.Contains(path, "/feedback") && feedback[field] != "" {
 			want = feedback[field]
@@ -168,7 +172,8 @@ func checkWholes(t *testing.T, s *httptest.Server, w longTexts, path string, cut
 		if r.status != 200 || want == "" || string(r.body) != want {
 			t.Errorf("%s: %s at %s: %d, %d bytes, want %d", path, field, whole, r.status, len(r.body), len(want))
 		}
-		if r.header.Get("X-Content-Type-Options") != "nosniff" || strings.Contains(r.header.Get("Content-Type"), "html") ||
+		if r.header.Get("X-Content-Type-Options") != "nosniff" ||
+			strings.Contains(r.header.Get("Content-Type"), "html") ||
 			!strings.HasPrefix(r.header.Get("Content-Disposition"), "attachment") {
 			t.Errorf("%s: %v", whole, r.header)
 		}
@@ -195,7 +200,8 @@ func TestCutTextsEndVisibly(t *testing.T) {
 	if !r.Partial || !strings.HasSuffix(*a.Name, "…") || !strings.HasSuffix(r.Services[0].Endpoint, "…") ||
 		len(a.Document.Problems) > 100 || a.Document.ProblemCount != 301 ||
 		!strings.HasSuffix(a.Document.Problems[0].Message, "…") {
-		t.Errorf("document: partial %v, %d problems of %d", r.Partial, len(a.Document.Problems), a.Document.ProblemCount)
+		t.Errorf("document: partial %v, %d problems of %d", r.Partial, len(a.Document.Problems),
+			a.Document.ProblemCount)
 	}
 	for _, path := range []string{"/agents/1:0/texts/1/1/uri", "/agents/1:0/texts/999/1/tag1",
 		"/agents/1:0/texts/x/1/tag1", "/agents/1:0/texts/1/9223372036854775806/tag1",
@@ -220,7 +226,8 @@ func TestErrorsAreCut(t *testing.T) {
 		post(t, s, fmt.Sprintf(`{"query":"{ agent(id: \"%s\") { id } }"}`, long)),
 		post(t, s, fmt.Sprintf(`{"query":"{ %s }"}`, long)),
 		post(t, s, fmt.Sprintf(`{"query":"{ agents(filter: {rating: %s}) { asOf { block } } }"}`, long)),
-		get(t, s, "/agents/"+long[:8<<10]), get(t, s, "/agents?sort="+long[:8<<10]), get(t, s, "/agents?"+long[:8<<10]+"=1"),
+		get(t, s, "/agents/"+long[:8<<10]), get(t, s, "/agents?sort="+long[:8<<10]),
+		get(t, s, "/agents?"+long[:8<<10]+"=1"),
 	} {
 		if len(r.body) > 16<<10 {
 			t.Errorf("%d: an error of %d bytes: %.100s", r.status, len(r.body), r.body)

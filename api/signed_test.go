@@ -68,7 +68,8 @@ func TestSigned(t *testing.T) {
 	}
 	finalScore(t, db, 8453, 2)
 	var keys statement.KeyList
-	if err := json.Unmarshal(get(t, s, "/.well-known/repute-keys.json").body, &keys); err != nil || len(keys.Keys) != 1 {
+	if err := json.Unmarshal(get(t, s, "/.well-known/repute-keys.json").body, &keys); err != nil ||
+		len(keys.Keys) != 1 {
 		t.Fatalf("keys: %+v, %v", keys, err)
 	}
 	first := get(t, s, "/agents/8453:0/reputation?signed=1")
@@ -79,7 +80,8 @@ func TestSigned(t *testing.T) {
 	if caching := first.header.Get("Cache-Control"); !strings.Contains(caching, "no-cache") {
 		t.Errorf("a statement ends at a time of its own, but may be reused: %s", caching)
 	}
-	if r := get(t, s, "/agents/8453:0/reputation?signed=1", "If-None-Match", first.header.Get("ETag")); r.status != 304 {
+	if r := get(t, s, "/agents/8453:0/reputation?signed=1", "If-None-Match",
+		first.header.Get("ETag")); r.status != 304 {
 		again := as[wire.ReputationAnswer](t, r)
 		if again.Signed.IssuedAt.Equal(answer.Signed.IssuedAt) { // else a new quarter of the statement's life began
 			t.Errorf("the same statement again: %d", r.status)
@@ -124,10 +126,12 @@ func TestStaleScoresAreNotSigned(t *testing.T) {
 		status    int
 		want      string
 	}{
-		{"guarded", `update trust_finals set result = '{"guard":{"agent":"eip155:8453:0x1:1"}}'`, 0, 200, `"guarded":true`},
+		{"guarded", `update trust_finals set result = '{"guard":{"agent":"eip155:8453:0x1:1"}}'`, 0, 200,
+			`"guarded":true`},
 		{"followed", "update trust_finals set result = '{}'", 0, 200, `"guarded":false`},
 		{"the head was seen a while ago", "update trust_runs set epoch = 1", 14 * time.Minute, 200, ""},
-		{"the head was not seen for long", "update trust_runs set epoch = 1", 16 * time.Minute, 409, "head was last seen at"},
+		{"the head was not seen for long", "update trust_runs set epoch = 1", 16 * time.Minute, 409,
+			"head was last seen at"},
 		{"no epoch has ended", "update trust_runs set epoch = 0", 0, 409, "no epoch of the chain has ended"},
 		{"no epoch has ended since the start", "update trust_runs set epoch = 1, boundary = 0", 0, 409,
 			"no epoch of the chain has ended"},

@@ -20,12 +20,14 @@ type (
 // mountStats adds the operations on reviewers, validators, tags and leaderboards.
 func (a *API) mountStats() {
 	get(a, "/clients/{address}", "get-client",
-		"Returns a reviewer: what it rated, what it weighs and why, and addresses that are no strangers to it", a.getClient)
+		"Returns a reviewer: what it rated, what it weighs and why, and addresses that are no strangers to it",
+		a.getClient)
 	get(a, "/validators", "list-validators", "Lists validators with how they answer, those with most requests first",
 		a.listValidators)
 	get(a, "/validators/{address}", "get-validator", "Returns a validator: how it answers, and its validations",
 		a.getValidator)
-	get(a, "/tags", "list-tags", "Lists the tags of ratings with their use and meaning, the most used first", a.listTags)
+	get(a, "/tags", "list-tags", "Lists the tags of ratings with their use and meaning, the most used first",
+		a.listTags)
 	get(a, "/leaderboard", "get-leaderboard", "Ranks agents by score, by reviewers or by new reviewers of a period",
 		a.leaderboard)
 }

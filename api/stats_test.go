@@ -43,7 +43,8 @@ type nodesOf[N any] struct {
 func TestClient(t *testing.T) {
 	t.Parallel()
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1}, 1<<20)
-	for n, kind := range map[int]string{firstRoot: "root", 601: "wallet", 405: "stranger", 503: "owner", 999: "nobody"} {
+	for n, kind := range map[int]string{firstRoot: "root", 601: "wallet", 405: "stranger", 503: "owner",
+		999: "nobody"} {
 		path := "/clients/" + addr(n).Hex()
 		c := as[stats.ClientAnswer](t, get(t, s, path+"?limit=200"))
 		graph := data[struct {
@@ -58,7 +59,8 @@ func TestClient(t *testing.T) {
 			}
 		}](t, ask(t, s, `query($a: Address!) { client(address: $a) {`+clientFields+` asOf { block }
 			feedback(first: 200) { nodes { client index agent { id } } asOf { block } } } }`, map[string]any{"a": addr(n).Hex()})).Client
-		if !reflect.DeepEqual(graph.Client, c.Client) || len(graph.Feedback.Nodes) != len(c.Items) || graph.AsOf[0].Block != c.AsOf[0].Block {
+		if !reflect.DeepEqual(graph.Client, c.Client) || len(graph.Feedback.Nodes) != len(c.Items) ||
+			graph.AsOf[0].Block != c.AsOf[0].Block {
 			t.Errorf("%s: GraphQL %+v\nREST %+v", kind, graph, c)
 		}
 		for i, f := range graph.Feedback.Nodes {
@@ -74,7 +76,8 @@ func TestClient(t *testing.T) {
 		}
 		checkClient(t, kind, c)
 	}
-	if r := as[stats.ClientAnswer](t, get(t, s, "/clients/"+strings.ToLower(addr(601).Hex())+"?chainId=31337&limit=1")); len(r.Items) != 1 || r.Next == nil {
+	if r := as[stats.ClientAnswer](t, get(t, s,
+		"/clients/"+strings.ToLower(addr(601).Hex())+"?chainId=31337&limit=1")); len(r.Items) != 1 || r.Next == nil {
 		t.Errorf("a page of one: %+v", r)
 	}
 }
@@ -82,7 +85,8 @@ func TestClient(t *testing.T) {
 // checkClient expects of a reviewer what scoredWorld makes of its kind.
 func checkClient(t *testing.T, kind string, c stats.ClientAnswer) {
 	t.Helper()
-	if len(c.Chains) != 1 || c.Chains[0].ChainID != scoredChain || c.Chains[0].Ratings != wire.Long(len(c.Items)) || c.Chains[0].Trust == nil {
+	if len(c.Chains) != 1 || c.Chains[0].ChainID != scoredChain || c.Chains[0].Ratings != wire.Long(len(c.Items)) ||
+		c.Chains[0].Trust == nil {
 		t.Fatalf("%s: %+v", kind, c.Chains)
 	}
 	chain, trust := c.Chains[0], c.Chains[0].Trust
@@ -104,7 +108,8 @@ func checkClient(t *testing.T, kind string, c stats.ClientAnswer) {
 			t.Errorf("stranger: %+v %+v", chain, trust)
 		}
 	case "wallet":
-		if len(chain.Related) != 1 || chain.Related[0].Role != "owner" || chain.Related[0].Address != wire.Address(addr(501).Hex()) {
+		if len(chain.Related) != 1 || chain.Related[0].Role != "owner" ||
+			chain.Related[0].Address != wire.Address(addr(501).Hex()) {
 			t.Errorf("wallet: %+v", chain.Related)
 		}
 		if trust.Weight > 0 && (len(trust.Path) < 2 || trust.Path[len(trust.Path)-1] != trust.Identity) {
@@ -131,16 +136,20 @@ func TestValidatorRoutes(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	top := list.Items[0]
-	if top.Address != wire.Address(addr(50).Hex()) || top.ChainID != 8453 || top.Requests != 2 || top.Answered != 1 || top.AnsweredShare != 0.5 ||
-		*top.MedianBlocks != 1 || *top.MedianSeconds != 2 || *top.MeanResponse != 0 || top.Tags[0].Tag != "tee" || top.Agents != 1 {
+	if top.Address != wire.Address(addr(50).Hex()) || top.ChainID != 8453 || top.Requests != 2 || top.Answered != 1 ||
+		top.AnsweredShare != 0.5 ||
+		*top.MedianBlocks != 1 || *top.MedianSeconds != 2 || *top.MeanResponse != 0 || top.Tags[0].Tag != "tee" ||
+		top.Agents != 1 {
 		t.Errorf("%+v", top)
 	}
-	if trusted := as[stats.ValidatorList](t, get(t, s, "/validators?trustedOnly=true&chainId=8453")); len(trusted.Items) != 1 ||
+	if trusted := as[stats.ValidatorList](t, get(t, s,
+		"/validators?trustedOnly=true&chainId=8453")); len(trusted.Items) != 1 ||
 		len(trusted.AsOf) != 1 || trusted.Items[0].Address != top.Address {
 		t.Errorf("trusted: %+v", trusted)
 	}
 	one := as[stats.ValidatorAnswer](t, get(t, s, "/validators/"+addr(50).Hex()))
-	if len(one.Chains) != 1 || !reflect.DeepEqual(one.Chains[0], top) || len(one.Items) != 2 || one.Items[0].Validator != top.Address {
+	if len(one.Chains) != 1 || !reflect.DeepEqual(one.Chains[0], top) || len(one.Items) != 2 ||
+		one.Items[0].Validator != top.Address {
 		t.Errorf("%+v", one)
 	}
 	graph := data[struct {
@@ -155,11 +164,13 @@ func TestValidatorRoutes(t *testing.T) {
 	}](t, ask(t, s, `query($a: Address!) { validators { nodes {`+validatorFields+`} asOf { block } }
 		validator(address: $a) { chains {`+validatorFields+`} validations { nodes { requestHash agent { id } } } } }`,
 		map[string]any{"a": addr(50).Hex()}))
-	if !reflect.DeepEqual(graph.Validators.Nodes, list.Items) || !reflect.DeepEqual(graph.Validator.Chains, one.Chains) ||
+	if !reflect.DeepEqual(graph.Validators.Nodes, list.Items) ||
+		!reflect.DeepEqual(graph.Validator.Chains, one.Chains) ||
 		len(graph.Validator.Validations.Nodes) != 2 || graph.Validator.Validations.Nodes[0].Agent.ID != agent7 {
 		t.Errorf("GraphQL %+v", graph)
 	}
-	if none := as[stats.ValidatorAnswer](t, get(t, s, "/validators/"+addr(99).Hex())); len(none.Chains) != 0 || len(none.Items) != 0 {
+	if none := as[stats.ValidatorAnswer](t, get(t, s, "/validators/"+addr(99).Hex())); len(none.Chains) != 0 ||
+		len(none.Items) != 0 {
 		t.Errorf("an address that nobody asked: %+v", none)
 	}
 }
@@ -172,7 +183,8 @@ func TestTagRoutes(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	quality := list.Items[0]
-	if m := quality.Meaning; m == nil || m.Unit != "points of 100" || m.Better != "higher" || m.Use != "score" || *m.Min != 0 || *m.Max != 100 ||
+	if m := quality.Meaning; m == nil || m.Unit != "points of 100" || m.Better != "higher" || m.Use != "score" ||
+		*m.Min != 0 || *m.Max != 100 ||
 		quality.ScoredShare != 1 || quality.Agents != 45 || quality.Raters != 4 || quality.Ratings != 91 {
 		t.Errorf("quality: %+v %+v", quality, quality.Meaning)
 	}
@@ -185,10 +197,12 @@ func TestTagRoutes(t *testing.T) {
 		}
 	}
 	second := as[stats.TagList](t, get(t, s, "/tags?tag1=quality"))
-	if len(second.Items) != 1 || second.Items[0].Tag != "web" || *second.Items[0].Tag1 != "quality" || second.Items[0].Meaning == nil {
+	if len(second.Items) != 1 || second.Items[0].Tag != "web" || *second.Items[0].Tag1 != "quality" ||
+		second.Items[0].Meaning == nil {
 		t.Errorf("second tags: %+v", second)
 	}
-	if untagged := as[stats.TagList](t, get(t, s, "/tags?tag1=")); len(untagged.Items) != 1 || untagged.Items[0].Ratings != 1 {
+	if untagged := as[stats.TagList](t, get(t, s, "/tags?tag1=")); len(untagged.Items) != 1 ||
+		untagged.Items[0].Ratings != 1 {
 		t.Errorf("second tags of the empty tag: %+v", untagged)
 	}
 	graph := data[struct{ Tags, Second nodesOf[stats.Tag] }](t, ask(t, s, `{ tags { nodes {`+tagFields+`} }
@@ -208,8 +222,10 @@ func TestLeaderboard(t *testing.T) {
 		}
 		for i, l := range list.Items {
 			one := as[wire.AgentAnswer](t, get(t, s, "/agents/"+string(l.Agent.ShortID)))
-			value := map[string]float64{"score": one.Score, "reviewers": float64(one.Counts.Clients), "growth": l.Value}[by]
-			if l.Rank != wire.Long(i+1) || l.Value != value || l.Reviewers != one.Counts.Clients || (l.NewReviewers != nil) != (by == "growth") ||
+			value := map[string]float64{"score": one.Score, "reviewers": float64(one.Counts.Clients),
+				"growth": l.Value}[by]
+			if l.Rank != wire.Long(i+1) || l.Value != value || l.Reviewers != one.Counts.Clients ||
+				(l.NewReviewers != nil) != (by == "growth") ||
 				i > 0 && l.Value > list.Items[i-1].Value || by == "score" && one.Status != "rated" {
 				t.Errorf("%s: %d is %+v, alone %+v", by, i, l, one.Standing)
 			}
@@ -232,17 +248,20 @@ func TestLeaderboard(t *testing.T) {
 				stats.Growth
 				Agent struct{ ID wire.ID }
 			}]
-		}](t, ask(t, s, `{ leaderboard(first: 200, by: `+by+`) { nodes { rank value reviewers newReviewers newRatings agent { id } } } }`, nil)).Leaderboard
+		}](t, ask(t, s, `{ leaderboard(first: 200, by: `+by+
+			`) { nodes { rank value reviewers newReviewers newRatings agent { id } } } }`, nil)).Leaderboard
 		if len(graph.Nodes) != len(list.Items) {
 			t.Fatalf("%s: %d agents by GraphQL, %d by REST", by, len(graph.Nodes), len(list.Items))
 		}
 		for i, n := range graph.Nodes {
-			if l := list.Items[i]; n.Rank != l.Rank || n.Value != l.Value || n.Agent.ID != l.Agent.ID || !reflect.DeepEqual(n.Growth, l.Growth) {
+			if l := list.Items[i]; n.Rank != l.Rank || n.Value != l.Value || n.Agent.ID != l.Agent.ID ||
+				!reflect.DeepEqual(n.Growth, l.Growth) {
 				t.Errorf("%s: %+v by GraphQL, %+v by REST", by, n, l)
 			}
 		}
 	}
-	if few := as[stats.LeaderList](t, get(t, s, "/leaderboard?by=reviewers&minReviewers=12")); len(few.Items) == 0 || few.Items[len(few.Items)-1].Reviewers < 12 {
+	if few := as[stats.LeaderList](t, get(t, s, "/leaderboard?by=reviewers&minReviewers=12")); len(few.Items) == 0 ||
+		few.Items[len(few.Items)-1].Reviewers < 12 {
 		t.Errorf("%+v", few)
 	}
 }
@@ -260,10 +279,12 @@ func TestStatsAreCached(t *testing.T) {
 	tags := map[string]string{}
 	for _, path := range statsPaths() {
 		r := get(t, s, path)
-		if tags[path] = r.header.Get("ETag"); r.status != http.StatusOK || tags[path] == "" || r.header.Get("Cache-Control") != "public, max-age=2" {
+		if tags[path] = r.header.Get("ETag"); r.status != http.StatusOK || tags[path] == "" ||
+			r.header.Get("Cache-Control") != "public, max-age=2" {
 			t.Errorf("%s: %d %v", path, r.status, r.header)
 		}
-		if again := get(t, s, path, "If-None-Match", tags[path]); again.status != http.StatusNotModified || len(again.body) > 0 {
+		if again := get(t, s, path, "If-None-Match", tags[path]); again.status != http.StatusNotModified ||
+			len(again.body) > 0 {
 			t.Errorf("%s again: %d", path, again.status)
 		}
 	}
@@ -282,25 +303,39 @@ func TestStatsRefuse(t *testing.T) {
 	next := as[stats.TagList](t, get(t, s, "/tags?limit=1")).Next
 	client, validator := "/clients/"+addr(200).Hex(), "/validators/"+addr(50).Hex()
 	for _, c := range []struct{ path, field string }{
-		{"/clients/vitalik.eth", "address"}, {"/clients/0x8004a169FB4a3325136EB29fA0ceB6D2e539a432", "address"}, {"/clients/0x00", "address"},
-		{"/clients/" + strings.Repeat("0", 4000), "address"}, {client + "?chainId=0", "chainId"}, {client + "?chainId=1,,2", "chainId"},
-		{client + "?includeRevoked=maybe", "includeRevoked"}, {client + "?limit=201", "limit"}, {client + "?cursor=x", "cursor"},
-		{client + "?cursor=" + *next, "cursor"}, {client + "?at=5", "at"}, {"/validators/7", "address"}, {validator + "?trustedOnly=2", "trustedOnly"},
-		{validator + "?limit=0", "limit"}, {validator + "?cursor=" + *next, "cursor"}, {"/validators?cursor=" + *next, "cursor"},
-		{"/validators?trustedOnly=", "trustedOnly"}, {"/validators?chainId=x", "chainId"}, {"/validators?limit=-1", "limit"},
-		{"/tags?cursor=%ff%00", "cursor"}, {"/tags?cursor=" + strings.Repeat("A", 10_000), "cursor"}, {"/tags?tag1=quality&cursor=" + *next, "cursor"},
-		{"/tags?limit=0", "limit"}, {"/tags?chainId=", "chainId"}, {"/tags?tag2=x", "tag2"}, {"/leaderboard?by=age", "by"},
-		{"/leaderboard?by=growth&period=1d", "period"}, {"/leaderboard?period=7d", "period"}, {"/leaderboard?by=reviewers&period=30d", "period"},
-		{"/leaderboard?minReviewers=-1", "minReviewers"}, {"/leaderboard?minReviewers=9223372036854775808", "minReviewers"},
-		{"/leaderboard?minReviewers=many", "minReviewers"}, {"/leaderboard?cursor=" + *next, "cursor"}, {"/leaderboard?chainId=-1", "chainId"},
+		{"/clients/vitalik.eth", "address"}, {"/clients/0x8004a169FB4a3325136EB29fA0ceB6D2e539a432", "address"},
+		{"/clients/0x00", "address"},
+		{"/clients/" + strings.Repeat("0", 4000), "address"}, {client + "?chainId=0", "chainId"},
+		{client + "?chainId=1,,2", "chainId"},
+		{client + "?includeRevoked=maybe", "includeRevoked"}, {client + "?limit=201", "limit"},
+		{client + "?cursor=x", "cursor"},
+		{client + "?cursor=" + *next, "cursor"}, {client + "?at=5", "at"}, {"/validators/7", "address"},
+		{validator + "?trustedOnly=2", "trustedOnly"},
+		{validator + "?limit=0", "limit"}, {validator + "?cursor=" + *next, "cursor"},
+		{"/validators?cursor=" + *next, "cursor"},
+		{"/validators?trustedOnly=", "trustedOnly"}, {"/validators?chainId=x", "chainId"},
+		{"/validators?limit=-1", "limit"},
+		{"/tags?cursor=%ff%00", "cursor"}, {"/tags?cursor=" + strings.Repeat("A", 10_000), "cursor"},
+		{"/tags?tag1=quality&cursor=" + *next, "cursor"},
+		{"/tags?limit=0", "limit"}, {"/tags?chainId=", "chainId"}, {"/tags?tag2=x", "tag2"},
+		{"/leaderboard?by=age", "by"},
+		{"/leaderboard?by=growth&period=1d", "period"}, {"/leaderboard?period=7d", "period"},
+		{"/leaderboard?by=reviewers&period=30d", "period"},
+		{"/leaderboard?minReviewers=-1", "minReviewers"},
+		{"/leaderboard?minReviewers=9223372036854775808", "minReviewers"},
+		{"/leaderboard?minReviewers=many", "minReviewers"}, {"/leaderboard?cursor=" + *next, "cursor"},
+		{"/leaderboard?chainId=-1", "chainId"},
 		{"/leaderboard?limit=1000", "limit"}, {"/leaderboard?by=", "by"},
 	} {
-		if b := problemOf(t, get(t, s, c.path)); b.Status != http.StatusBadRequest || len(b.Errors) != 1 || b.Errors[0].Field != c.field || b.Hint == "" {
+		if b := problemOf(t, get(t, s, c.path)); b.Status != http.StatusBadRequest || len(b.Errors) != 1 ||
+			b.Errors[0].Field != c.field || b.Hint == "" {
 			t.Errorf("%.80s: %d %s, want field %s: %+v", c.path, b.Status, b.Detail, c.field, b.Errors)
 		}
 	}
-	for _, path := range []string{client + "?chainId=5", "/validators?chainId=8453,5", "/tags?chainId=5", "/leaderboard?chainId=5"} {
-		if b := problemOf(t, get(t, s, path)); b.Status != http.StatusNotFound || !strings.Contains(b.Detail, "chain 5") {
+	for _, path := range []string{client + "?chainId=5", "/validators?chainId=8453,5", "/tags?chainId=5",
+		"/leaderboard?chainId=5"} {
+		if b := problemOf(t, get(t, s, path)); b.Status != http.StatusNotFound ||
+			!strings.Contains(b.Detail, "chain 5") {
 			t.Errorf("%s: %+v", path, b)
 		}
 	}
@@ -308,20 +343,25 @@ func TestStatsRefuse(t *testing.T) {
 		t.Errorf("a long hostile tag: %d %s", long.status, long.body)
 	}
 	for _, c := range []struct{ query, code, field string }{
-		{`client(address: "me") { address }`, "INVALID", "address"}, {`client(address: 5) { address }`, "BAD_QUERY", ""},
+		{`client(address: "me") { address }`, "INVALID", "address"},
+		{`client(address: 5) { address }`, "BAD_QUERY", ""},
 		{`client(address: "` + addr(200).Hex() + `") { feedback(first: 0) { nodes { id } } }`, "INVALID", "first"},
 		{`client(address: "` + addr(200).Hex() + `") { feedback(after: "x") { nodes { id } } }`, "INVALID", "after"},
 		{`client(address: "` + addr(200).Hex() + `", chainIds: [5]) { address }`, "NOT_FOUND", ""},
-		{`validator(address: "") { address }`, "INVALID", "address"}, {`validators(first: 201) { nodes { requests } }`, "INVALID", "first"},
-		{`validators(after: "x") { nodes { requests } }`, "INVALID", "after"}, {`tags(after: "` + *next + `", tag1: "a") { nodes { tag } }`, "INVALID", "after"},
-		{`leaderboard(by: age) { nodes { rank } }`, "BAD_QUERY", ""}, {`leaderboard(period: "7d") { nodes { rank } }`, "INVALID", "period"},
+		{`validator(address: "") { address }`, "INVALID", "address"},
+		{`validators(first: 201) { nodes { requests } }`, "INVALID", "first"},
+		{`validators(after: "x") { nodes { requests } }`, "INVALID", "after"},
+		{`tags(after: "` + *next + `", tag1: "a") { nodes { tag } }`, "INVALID", "after"},
+		{`leaderboard(by: age) { nodes { rank } }`, "BAD_QUERY", ""},
+		{`leaderboard(period: "7d") { nodes { rank } }`, "INVALID", "period"},
 		{`leaderboard(minReviewers: -1) { nodes { rank } }`, "INVALID", "minReviewers"},
 		{`tags(first: 200) { nodes { tag } } leaderboard(by: reviewers, first: 200) { nodes { agent {
 			feedback(first: 200) { nodes { id } } } } }`,
 			"TOO_COMPLEX", ""},
 	} {
 		a := ask(t, s, "{ "+c.query+" }", nil)
-		if len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != c.code || c.field != "" && a.Errors[0].Extensions["field"] != c.field {
+		if len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != c.code ||
+			c.field != "" && a.Errors[0].Extensions["field"] != c.field {
 			t.Errorf("%.90s: %+v", c.query, a.Errors)
 		}
 	}
@@ -335,9 +375,11 @@ func TestStatsStatements(t *testing.T) {
 	proxy := newProxy(t, dbURL)
 	s := serve(t, api.Options{DB: open(t, proxy.url), QueryCost: 1 << 20}, unlimited())
 	for name, q := range map[string]string{
-		"client": `{ client(address: "` + addr(101).Hex() + `") {` + clientFields + ` feedback(first: %d) { nodes { id agent { id name
+		"client": `{ client(address: "` + addr(101).Hex() + `") {` + clientFields +
+			` feedback(first: %d) { nodes { id agent { id name
 			reputation { score summary { count } } } } } } }`,
-		"validator":   `{ validator(address: "` + addr(50).Hex() + `") { validations(first: %d) { nodes { id agent { id } } } } }`,
+		"validator": `{ validator(address: "` + addr(50).Hex() +
+			`") { validations(first: %d) { nodes { id agent { id } } } } }`,
 		"validators":  `{ validators(first: %d) { nodes {` + validatorFields + `} } }`,
 		"tags":        `{ tags(first: %d) { nodes {` + tagFields + `} } }`,
 		"leaderboard": `{ leaderboard(by: growth, first: %d) { nodes { rank agent { id name feedback(first: 2) { nodes { id } } } } } }`,

@@ -65,7 +65,8 @@ func (c *client) send(m map[string]any) {
 // subscribe begins an operation.
 func (c *client) subscribe(id, query string, variables map[string]any) {
 	c.t.Helper()
-	c.send(map[string]any{"id": id, "type": "subscribe", "payload": map[string]any{"query": query, "variables": variables}})
+	c.send(map[string]any{"id": id, "type": "subscribe",
+		"payload": map[string]any{"query": query, "variables": variables}})
 }
 
 func (c *client) next() (a answerOf) {
@@ -124,14 +125,16 @@ func TestSubscriptionToChanges(t *testing.T) {
 	}
 }
 
-// The subscription of an agent shows it at once and after each change, and the one of its reputation what crosses a bound.
+// The subscription of an agent shows it at once and after each change, and the one of its reputation what crosses a
+// bound.
 func TestSubscriptionsToAnAgent(t *testing.T) {
 	t.Parallel()
 	s, l := populated(t, api.Options{}, unlimited())
 	wholeFeed(t, s, l, "") // transactions of other tests hold changes back for a while
 	c := connected(t, s)
 	id := fmt.Sprintf("%d:0", l.chain.ID)
-	c.subscribe("agent", `subscription ($id: ID!) { agent(id: $id) { change { kind } agent { id owner feedback(first: 3) { nodes { index } } } } }`,
+	c.subscribe("agent",
+		`subscription ($id: ID!) { agent(id: $id) { change { kind } agent { id owner feedback(first: 3) { nodes { index } } } } }`,
 		map[string]any{"id": id})
 	var got struct {
 		Agent struct {
@@ -143,14 +146,17 @@ func TestSubscriptionsToAnAgent(t *testing.T) {
 	if got.Agent.Change != nil || !strings.HasSuffix(got.Agent.Agent.ID, ":0") {
 		t.Fatalf("%+v", got)
 	}
-	c.subscribe("score", `subscription ($id: ID!) { reputation(id: $id, below: 20) { cursor mode old { score } new { score status } } }`,
+	c.subscribe("score",
+		`subscription ($id: ID!) { reputation(id: $id, below: 20) { cursor mode old { score } new { score status } } }`,
 		map[string]any{"id": id})
 	time.Sleep(500 * time.Millisecond) // until both follow
 	data := func(old, is string) string {
-		return `{"mode":"provisional","old":{"score":` + old + `,"status":"rated"},"new":{"score":` + is + `,"status":"rated"},"asOf":{"block":1,"hash":"0x"}}`
+		return `{"mode":"provisional","old":{"score":` + old + `,"status":"rated"},"new":{"score":` + is +
+			`,"status":"rated"},"asOf":{"block":1,"hash":"0x"}}`
 	}
 	for _, d := range []string{data("40", "20"), data("20", "19.5")} {
-		if _, err := l.db.Pool().Exec(t.Context(), `insert into changes (chain_id, kind, block, log_index, token_id, data)
+		if _, err := l.db.Pool().Exec(t.Context(),
+			`insert into changes (chain_id, kind, block, log_index, token_id, data)
 			values ($1, 'score.changed', 1, 0, 0, $2)`, int64(l.chain.ID), d); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +167,8 @@ func TestSubscriptionsToAnAgent(t *testing.T) {
 		switch {
 		case a.ID == "agent" && a.Type == "next" && strings.Contains(string(a.Payload), `"kind":"score.changed"`):
 			agents++
-		case a.ID == "score" && strings.Contains(string(a.Payload), `"old":{"score":20}`) && strings.Contains(string(a.Payload), `"new":{"score":19.5,"status":"rated"}`):
+		case a.ID == "score" && strings.Contains(string(a.Payload), `"old":{"score":20}`) &&
+			strings.Contains(string(a.Payload), `"new":{"score":19.5,"status":"rated"}`):
 			scores++
 		default:
 			t.Fatalf("%s %s %s", a.ID, a.Type, a.Payload)
@@ -287,8 +294,8 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	}
 }
 
-// readAfter subscribes to all changes and begins to read them after a pause. It returns how many messages came before the
-// server closed the connection; closed is nil if nearly all came.
+// readAfter subscribes to all changes and begins to read them after a pause. It returns how many messages came before
+// the server closed the connection; closed is nil if nearly all came.
 func readAfter(t *testing.T, s *httptest.Server, pause time.Duration) (closed *websocket.CloseError, got int) {
 	t.Helper()
 	c := connected(t, s)

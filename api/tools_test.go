@@ -171,7 +171,8 @@ func TestToolsRefuse(t *testing.T) {
 		if !r.IsError || !strings.Contains(said(r), c.says) {
 			t.Errorf("%s %s: %s", c.tool, c.arguments, said(r))
 		}
-		if body, ok := r.Meta["repute/problem"].(map[string]any); !ok || body["code"] == "" || body["requestId"] == "" ||
+		if body, ok := r.Meta["repute/problem"].(map[string]any); !ok || body["code"] == "" ||
+			body["requestId"] == "" ||
 			r.StructuredContent != nil {
 			t.Errorf("%s %s: meta %v", c.tool, c.arguments, r.Meta)
 		}

@@ -134,7 +134,8 @@ func TestDecodeIsExact(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := rapid.SliceOfN(rapid.Int16(), 0, 4).Draw(r, "b")
 		text := rapid.StringN(0, 40, 80).Draw(r, "c")
-		ds := [2][]byte{rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(r, "d0"), rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(r, "d1")}
+		ds := [2][]byte{rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(r, "d0"),
+			rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(r, "d1")}
 		a := rapid.Byte().Draw(r, "a")
 		data := packed(t, f, "f", a, b, text, [2]pair{{ds[0], true}, {ds[1], false}}, common.Address{1})
 		got, err := f.Decode(data)

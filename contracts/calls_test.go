@@ -43,7 +43,8 @@ func TestDecodeCall(t *testing.T) {
 	if string(got) != want || call.Function != "set(bytes32,address,uint256[],(bytes4,uint8),bytes,bool)" {
 		t.Errorf("%s %s", call.Function, got)
 	}
-	for name, bad := range map[string][]byte{"longer": append(data[:len(data):len(data)], 0), "cut": data[:len(data)-32],
+	for name, bad := range map[string][]byte{"longer": append(data[:len(data):len(data)], 0),
+		"cut":     data[:len(data)-32],
 		"unknown": {1, 2, 3, 4}, "short": {1}, "none": nil} {
 		if call, err := contracts.DecodeCall(of, bad); err == nil {
 			t.Errorf("%s: %+v", name, call)

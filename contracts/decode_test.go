@@ -93,7 +93,8 @@ func samples(t testing.TB) map[repute.EventKind]struct {
 				Tag1: "yield", Tag2: "month", Endpoint: "e", URI: "u", FeedbackHash: hash1}},
 		{[]any{seven, bob, uint64(3)}, repute.FeedbackRevoked{TokenID: token(7), Client: bob, Index: 3}},
 		{[]any{seven, bob, uint64(3), alice, "u", [32]byte(hash1)},
-			repute.ResponseAppended{TokenID: token(7), Client: bob, Index: 3, Responder: alice, URI: "u", ResponseHash: hash1}},
+			repute.ResponseAppended{TokenID: token(7), Client: bob, Index: 3, Responder: alice, URI: "u",
+				ResponseHash: hash1}},
 		{[]any{alice, seven, "u", [32]byte(hash1)},
 			repute.ValidationRequest{Validator: alice, TokenID: token(7), URI: "u", RequestHash: hash1}},
 		{[]any{alice, seven, [32]byte(hash1), uint8(100), "u", [32]byte(hash2), "tag"},
@@ -171,7 +172,8 @@ func TestDecodeForeignAndLegacy(t *testing.T) {
 		if !errors.As(err, &legacy) || !errors.Is(err, ErrLegacy) || legacy.Signature != legacySignatures[i] {
 			t.Errorf("%s: %v", legacySignatures[i], err)
 		}
-		if errors.Is(err, ErrForeign) || errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), legacy.Signature) {
+		if errors.Is(err, ErrForeign) || errors.Is(err, ErrMalformed) ||
+			!strings.Contains(err.Error(), legacy.Signature) {
 			t.Errorf("%s: %v is of two kinds", legacySignatures[i], err)
 		}
 	}
@@ -337,7 +339,8 @@ func TestDecodeAllocatesNoLiedLength(t *testing.T) {
 
 func BenchmarkDecodeFeedback(b *testing.B) {
 	l := encode(b, repute.KindNewFeedback, big.NewInt(7), bob, uint64(3), big.NewInt(9977), uint8(2), "uptime",
-		"uptime", "week", "https://agent.example/a2a", "ipfs://bafkreifu6si3crqaejyxspc2gpfnpkagawibumki3p73aagyabniplkxwi",
+		"uptime", "week", "https://agent.example/a2a",
+		"ipfs://bafkreifu6si3crqaejyxspc2gpfnpkagawibumki3p73aagyabniplkxwi",
 		[32]byte(crypto.Keccak256Hash([]byte("x"))))
 	b.ReportAllocs()
 	for b.Loop() {

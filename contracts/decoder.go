@@ -22,7 +22,8 @@ type Decoder struct {
 
 // NewDecoder returns a Decoder of the contracts that chain c names.
 func NewDecoder(c repute.Chain) Decoder {
-	d := Decoder{Emits: map[common.Address][]common.Hash{}, legacy: LegacyTopics(), treasuries: map[common.Address]bool{}}
+	d := Decoder{Emits: map[common.Address][]common.Hash{}, legacy: LegacyTopics(),
+		treasuries: map[common.Address]bool{}}
 	d.add(c.Identity, IdentityTopics())
 	d.add(c.Reputation, ReputationTopics())
 	for _, v := range c.Validations {

@@ -16,7 +16,8 @@ import (
 // ticketLogs are the logs of a ticket in all layouts, by the number of indexed arguments and the signature.
 func ticketLogs(e repute.TicketConsumed) (logs []types.Log) {
 	id := common.Hash(e.TokenID.Bytes32())
-	words := []common.Hash{e.TicketID, common.BytesToHash(e.Payer[:]), id, common.BytesToHash(e.Agent[:]), e.FeedbackHash}
+	words := []common.Hash{e.TicketID, common.BytesToHash(e.Payer[:]), id, common.BytesToHash(e.Agent[:]),
+		e.FeedbackHash}
 	for _, topic := range GatewayTopics() {
 		for indexed := range 4 {
 			l := types.Log{Topics: append([]common.Hash{topic}, words[:indexed]...)}
@@ -31,7 +32,8 @@ func TestDecodeTickets(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, n int) []byte { return rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, name) }
-		want := repute.TicketConsumed{TicketID: common.Hash(draw("ticket", 32)), Payer: common.Address(draw("payer", 20)),
+		want := repute.TicketConsumed{TicketID: common.Hash(draw("ticket", 32)),
+			Payer: common.Address(draw("payer", 20)),
 			Agent: common.Address(draw("agent", 20)), FeedbackHash: common.Hash(draw("hash", 32))}
 		want.TokenID.SetBytes32(draw("token", 32))
 		for _, l := range ticketLogs(want) {

@@ -112,7 +112,8 @@ func (v *Views) Responses(id repute.TokenID, client common.Address, index uint64
 
 // Requests asks a validation registry for the hashes of an agent's requests.
 func (v *Views) Requests(id repute.TokenID) Question[[][32]byte] {
-	return Question[[][32]byte]{v.validation.PackGetAgentValidations(id.ToBig()), v.validation.UnpackGetAgentValidations}
+	return Question[[][32]byte]{v.validation.PackGetAgentValidations(id.ToBig()),
+		v.validation.UnpackGetAgentValidations}
 }
 
 // Validation is what a validation registry keeps of one request. A pending one

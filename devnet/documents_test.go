@@ -113,11 +113,13 @@ func TestGatewayVariants(t *testing.T) {
 	if v0.Version() != 0 || v0.String()[:2] != "Qm" {
 		t.Errorf("version 0: %s", v0)
 	}
-	if code, _, block := get(t, docs, docs.URL()+"/ipfs/"+v0.String()+"?format=raw"); code != 200 || !hashes(v0, block) {
+	if code, _, block := get(t, docs, docs.URL()+"/ipfs/"+v0.String()+"?format=raw"); code != 200 ||
+		!hashes(v0, block) {
 		t.Errorf("version 0 block: %d", code)
 	}
 	lie := pin(t, docs, []byte("truth"), devnet.PinOptions{Tampered: true})
-	if code, _, block := get(t, docs, docs.URL()+"/ipfs/"+lie.String()+"?format=raw"); code != 200 || hashes(lie, block) {
+	if code, _, block := get(t, docs, docs.URL()+"/ipfs/"+lie.String()+"?format=raw"); code != 200 ||
+		hashes(lie, block) {
 		t.Errorf("tampered: %d %q", code, block)
 	}
 	lost := pin(t, docs, []byte("gone"), devnet.PinOptions{Lost: true})

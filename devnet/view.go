@@ -85,7 +85,8 @@ func (v View) LastIndex(ctx context.Context, agent uint64, client common.Address
 func (v View) Summary(ctx context.Context, agent uint64, clients []common.Address, tag1, tag2 string) (repute.Summary,
 	error) {
 	r := v.dn.reputation
-	out, err := ask(ctx, v, v.dn.chain.Reputation, r.PackGetSummary(token(agent), clients, tag1, tag2), r.UnpackGetSummary)
+	out, err := ask(ctx, v, v.dn.chain.Reputation, r.PackGetSummary(token(agent), clients, tag1, tag2),
+		r.UnpackGetSummary)
 	if err != nil {
 		return repute.Summary{}, err
 	}
@@ -179,7 +180,8 @@ type registries struct {
 }
 
 func newRegistries() registries {
-	return registries{bindings.NewIdentityRegistry(), bindings.NewReputationRegistry(), bindings.NewValidationRegistry()}
+	return registries{bindings.NewIdentityRegistry(), bindings.NewReputationRegistry(),
+		bindings.NewValidationRegistry()}
 }
 
 // ask calls a view function of the contract.

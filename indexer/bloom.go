@@ -133,9 +133,10 @@ func suspects(d *contracts.Decoder, s *node.Span) (blocks []uint64) {
 	}
 	for _, h := range s.Headers {
 		sealed, ok := s.Sealed[h.Number]
-		if bloom := sealed.Bloom; ok && selective(&bloom) && slices.ContainsFunc(d.Addresses, func(a common.Address) bool {
-			return !came[place{h.Number, a}] && admits(&bloom, a, d.Emits[a])
-		}) {
+		if bloom := sealed.Bloom; ok && selective(&bloom) &&
+			slices.ContainsFunc(d.Addresses, func(a common.Address) bool {
+				return !came[place{h.Number, a}] && admits(&bloom, a, d.Emits[a])
+			}) {
 			blocks = append(blocks, h.Number)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package indexer follows chains: it reads the logs of the registries, of feedback gateways and of treasuries from nodes
-// and stores them.
+// Package indexer follows chains: it reads the logs of the registries, of feedback gateways and of treasuries from
+// nodes and stores them.
 //
 // A Follower follows one chain. Each Step does one unit of work:
 //

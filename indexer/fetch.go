@@ -55,7 +55,8 @@ var errForked = errors.New("the node's chain does not contain the indexed block"
 // continues returns errForked unless the first block of the piece is the child of the cursor.
 func (p *piece) continues(cursor repute.Block) error {
 	if cursor.Hash != (common.Hash{}) && p.first.Parent != cursor.Hash {
-		return fmt.Errorf("block %d has parent %s, indexed is %s: %w", p.first.Number, p.first.Parent, cursor.Hash, errForked)
+		return fmt.Errorf("block %d has parent %s, indexed is %s: %w", p.first.Number, p.first.Parent, cursor.Hash,
+			errForked)
 	}
 	return nil
 }
@@ -280,5 +281,6 @@ func holds(records []repute.Record, number uint64) bool {
 // batch returns the batch that stores a piece after its parent.
 func (f *Follower) batch(l store.Lease, parent repute.Block, p *piece) eventdb.Batch {
 	return eventdb.Batch{ChainID: f.chain.ID, Lease: l, Parent: parent, To: p.to, Blocks: p.blocks, Records: p.records,
-		Prepared: p.prepared, Prefetched: p.stored, Waiting: new(int), Backfill: f.heads.Latest.Number > p.q.To+nearHead}
+		Prepared: p.prepared, Prefetched: p.stored, Waiting: new(int),
+		Backfill: f.heads.Latest.Number > p.q.To+nearHead}
 }

@@ -182,7 +182,8 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 // newSizer returns the sizes of ranges for a backfill. A range aims at a third of MaxBytes,
 // because several are fetched at once.
 func (f *Follower) newSizer() rangeSizer {
-	return newRangeSizer(f.opts.StartRange, f.opts.MaxRange, load{float64(f.opts.RangeLogs), float64(f.opts.MaxBytes) / 3})
+	return newRangeSizer(f.opts.StartRange, f.opts.MaxRange,
+		load{float64(f.opts.RangeLogs), float64(f.opts.MaxBytes) / 3})
 }
 
 // Step does one unit of work under a lease (the zero Lease is not fenced): it
@@ -267,7 +268,8 @@ func (f *Follower) readHead(ctx context.Context, l store.Lease, cursor repute.Bl
 	f.poll.observe(heads.Latest.Number, heads.Latest.Time, time.Now())
 	heads.Finalized = f.finality.update(heads, f.heads.Finalized)
 	if f.finality.refuted() {
-		f.log.Warn("the endpoint calls its newest block final, which is not finality", "finality_depth", f.finality.depth)
+		f.log.Warn("the endpoint calls its newest block final, which is not finality", "finality_depth",
+			f.finality.depth)
 		f.status.setFinality(fmt.Sprintf("%sfinality: the endpoint calls its newest block final, which is not finality: %d blocks below it count as final",
 			repute.Warning, f.finality.depth))
 	}

@@ -51,7 +51,8 @@ func follow(t *testing.T, db *store.DB, c *rpctest.Chain, o Options) *Follower {
 		t.Fatal(err)
 	}
 	o.Poll, o.RetryMin, o.RetryMax = 10*time.Millisecond, 5*time.Millisecond, 50*time.Millisecond
-	return NewFollower(db, chainOf(c), newNode(t, c, node.Options{Timeout: 20 * time.Second, OpenMin: 1, OpenMax: 1}), o)
+	return NewFollower(db, chainOf(c), newNode(t, c,
+		node.Options{Timeout: 20 * time.Second, OpenMin: 1, OpenMax: 1}), o)
 }
 
 func newNode(t *testing.T, c *rpctest.Chain, o node.Options) *node.Node {
@@ -105,7 +106,8 @@ func wantFresh(t *testing.T, db *store.DB, c *rpctest.Chain) {
 	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range min(len(g), len(w)) {
 		if g[i] != w[i] {
-			t.Fatalf("differs from a fresh index at line %d of %d/%d:\n got %s\nwant %s", i+1, len(g), len(w), g[i], w[i])
+			t.Fatalf("differs from a fresh index at line %d of %d/%d:\n got %s\nwant %s", i+1, len(g), len(w),
+				g[i], w[i])
 		}
 	}
 	t.Fatalf("%d lines, a fresh index has %d", len(g), len(w))
@@ -383,7 +385,8 @@ func TestUndecodedLogIsKept(t *testing.T) {
 	c := rpctest.New(t, rpctest.Options{})
 	bad := c.Log(repute.Registered{TokenID: rpctest.Token(1), URI: "x", Owner: rpctest.Account(1)})
 	bad.Data = bad.Data[:40]
-	old := c.Log(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(2), Index: 1, Value: big.NewInt(1)})
+	old := c.Log(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(2), Index: 1,
+		Value: big.NewInt(1)})
 	old.Topics = append([]common.Hash{contracts.LegacyTopics()[0]}, old.Topics[1:]...)
 	c.Mine(c.Register(0, rpctest.Account(1), "x"), []types.Log{bad, old})
 	reg := prometheus.NewRegistry()

@@ -44,11 +44,13 @@ func hostileTxs(c *rpctest.Chain, s string, i uint64) [][]types.Log {
 	return [][]types.Log{
 		c.Register(i, rpctest.Account(i), s),
 		c.Tx(repute.MetadataSet{TokenID: id, Key: s, Value: []byte(s)}),
-		c.Tx(repute.NewFeedback{TokenID: id, Client: client, Index: 1, Value: big.NewInt(1), Tag1: s, Tag2: s, Endpoint: s,
-			URI: s}),
+		c.Tx(repute.NewFeedback{TokenID: id, Client: client, Index: 1, Value: big.NewInt(1), Tag1: s, Tag2: s,
+			Endpoint: s,
+			URI:      s}),
 		c.Tx(repute.ResponseAppended{TokenID: id, Client: client, Index: 1, Responder: client, URI: s}),
 		c.Tx(repute.ValidationRequest{Validator: client, TokenID: id, URI: s, RequestHash: request},
-			repute.ValidationResponse{Validator: client, TokenID: id, RequestHash: request, Response: 1, URI: s, Tag: s}),
+			repute.ValidationResponse{Validator: client, TokenID: id, RequestHash: request, Response: 1, URI: s,
+				Tag: s}),
 	}
 }
 
@@ -133,7 +135,8 @@ func TestExtremeValues(t *testing.T) {
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	now := uint64(time.Now().Unix())
-	for name, start := range map[string]uint64{"ahead of us": now + 86_400, "1970": 1, "year 9999": node.TimesEnd - 100} {
+	for name, start := range map[string]uint64{"ahead of us": now + 86_400, "1970": 1,
+		"year 9999": node.TimesEnd - 100} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := rpctest.New(t, rpctest.Options{Start: start})

@@ -262,7 +262,8 @@ func TestImportBeforeDeployment(t *testing.T) {
 		t.Errorf("logs of Ethereum into Base: %v", err)
 	}
 	lines := []string{fmt.Sprintf(`{"format":%q,"chainId":%d,"name":"base","identity":%q,"reputation":%q,"validations":[],"startBlock":1,"blockRange":{"from":1,"to":24350001},"covered":[],"last":{"hash":"0x%064x","time":0}}`,
-		"repute-events/1", base.ID, base.Identity, base.Reputation, 0), string(raw[1 : len(raw)-1]), `{"end":{"events":1}}`}
+		"repute-events/1", base.ID, base.Identity, base.Reputation, 0), string(raw[1 : len(raw)-1]),
+		`{"end":{"events":1}}`}
 	_, err = archive.ImportSnapshot(t.Context(), db, strings.NewReader(strings.Join(lines, "\n")),
 		archive.SnapshotOptions{})
 	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "ethereum (mainnet, chain 1)") {

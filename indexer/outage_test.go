@@ -121,7 +121,8 @@ func TestMetrics(t *testing.T) {
 	c.MineEmpty(2)
 	catchUp(t, f)
 	for name, want := range map[string]float64{"repute_chain_head_block": 11, "repute_chain_indexed_block": 11,
-		"repute_chain_finalized_block": 7, "repute_events_total": 4, "repute_reorgs_total": 1, "repute_rpc_errors_total": 0} {
+		"repute_chain_finalized_block": 7, "repute_events_total": 4, "repute_reorgs_total": 1,
+		"repute_rpc_errors_total": 0} {
 		if got := metric(t, reg, name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}

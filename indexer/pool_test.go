@@ -42,7 +42,8 @@ func poolOver(t *testing.T, urls ...string) *node.Pool {
 	t.Helper()
 	var nodes []*node.Node
 	for _, url := range urls {
-		n, err := node.New(url, node.Options{Timeout: 5 * time.Second, OpenMin: time.Millisecond, OpenMax: time.Millisecond})
+		n, err := node.New(url, node.Options{Timeout: 5 * time.Second, OpenMin: time.Millisecond,
+			OpenMax: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

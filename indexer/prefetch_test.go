@@ -109,7 +109,8 @@ func TestMemoryBoundsFetching(t *testing.T) {
 	c := rpctest.New(t, rpctest.Options{})
 	c.Mine(c.Register(0, rpctest.Account(1), ""))
 	for i := range 600 {
-		c.Mine(c.Feedback(0, rpctest.Account(2), uint64(i+1), 1, "t"), c.Feedback(0, rpctest.Account(3), uint64(i+1), 1, "t"))
+		c.Mine(c.Feedback(0, rpctest.Account(2), uint64(i+1), 1, "t"),
+			c.Feedback(0, rpctest.Account(3), uint64(i+1), 1, "t"))
 	}
 	c.Finalize(600, 600)
 	const bound = 100_000
@@ -182,7 +183,8 @@ func TestCursorMovedByAnother(t *testing.T) {
 		}
 		if err := f.Step(t.Context(), store.Lease{}); errors.Is(err, ErrNothingNew) {
 			break
-		} else if err != nil && !errors.Is(err, repute.ErrUnavailable) { // without a lease what the other stored ahead is waited for in vain
+		} else if err != nil && !errors.Is(err,
+			repute.ErrUnavailable) { // without a lease what the other stored ahead is waited for in vain
 			t.Fatal(err)
 		}
 	}
@@ -246,8 +248,9 @@ func TestDensityLimitsTheRange(t *testing.T) {
 	c := rpctest.New(t, rpctest.Options{})
 	c.Mine(c.Register(0, rpctest.Account(1), ""))
 	for i := range 500 {
-		c.Mine(c.Feedback(0, rpctest.Account(2), uint64(2*i+1), 1, ""), c.Feedback(0, rpctest.Account(2), uint64(2*i+2), 1,
-			""))
+		c.Mine(c.Feedback(0, rpctest.Account(2), uint64(2*i+1), 1, ""),
+			c.Feedback(0, rpctest.Account(2), uint64(2*i+2), 1,
+				""))
 	}
 	c.Finalize(500, 500)
 	top := 0

@@ -51,7 +51,8 @@ func (f *Follower) checkImport(ctx context.Context, end repute.Block) (repute.Bl
 		return end, err
 	}
 	if heads.Latest.Number < end.Number {
-		return end, fmt.Errorf("the import ends at block %d, the node's head is %d: %w", end.Number, heads.Latest.Number,
+		return end, fmt.Errorf("the import ends at block %d, the node's head is %d: %w", end.Number,
+			heads.Latest.Number,
 			repute.ErrUnavailable)
 	}
 	stored, err := chaindb.RecentBlocks(ctx, f.db, f.chain.ID, comparedBlocks)

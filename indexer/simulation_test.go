@@ -215,7 +215,8 @@ func (s *simulation) sabotage() {
 	odd := func(l types.Log) bool { return l.BlockNumber%2 == 1 }
 	switch s.rnd.IntN(13) {
 	case 10:
-		now(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Delay: time.Millisecond << s.rnd.IntN(6), Honest: true})))
+		now(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Delay: time.Millisecond << s.rnd.IntN(6),
+			Honest: true})))
 	case 11:
 		now(rpctest.Always(rpctest.Answer{Status: 429, Raw: []byte("slow down")}))
 	case 12:

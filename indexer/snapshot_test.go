@@ -127,7 +127,8 @@ func TestSnapshotInParts(t *testing.T) {
 	copied := openStore(t)
 	cut := strings.Join(lines[:len(lines)/2], "") + lines[len(lines)/2][:40]
 	for _, broken := range []string{cut, strings.Join(lines[:len(lines)/2], "")} {
-		_, err := archive.ImportSnapshot(t.Context(), copied, strings.NewReader(broken), archive.SnapshotOptions{Chunk: 10})
+		_, err := archive.ImportSnapshot(t.Context(), copied, strings.NewReader(broken),
+			archive.SnapshotOptions{Chunk: 10})
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "line ") ||
 			!strings.Contains(err.Error(), "cut short") {
 			t.Fatalf("a snapshot cut short: %v", err)
@@ -227,7 +228,8 @@ func TestSnapshotRefuses(t *testing.T) {
 		"outside": {strings.Replace(snapshot, `"blockRange":{"from":1,"to":50}`, `"blockRange":{"from":1,"to":9}`,
 			1), nil, "within blockRange"},
 		"two hashes": {strings.Replace(snapshot, lines[twin],
-			changed(t, lines[twin], func(l *types.Log) { l.BlockHash[0]++ }), 1), nil, fmt.Sprintf("line %d: block", twin+1)},
+			changed(t, lines[twin], func(l *types.Log) { l.BlockHash[0]++ }), 1), nil,
+			fmt.Sprintf("line %d: block", twin+1)},
 		"two times": {strings.Replace(snapshot, lines[twin],
 			changed(t, lines[twin], func(l *types.Log) { l.BlockTimestamp++ }), 1), nil, "has time"},
 		"foreign address": {strings.Replace(snapshot, lines[3], replaceAddress(lines[3]), 1), nil,

@@ -31,7 +31,8 @@ var (
 // watch adds a treasury to those that are indexed.
 func watch(t *testing.T, db *store.DB, at common.Address, from uint64) {
 	t.Helper()
-	if err := chaindb.WatchTreasury(t.Context(), db, 31337, repute.WatchedContract{Address: at, From: from}); err != nil {
+	if err := chaindb.WatchTreasury(t.Context(), db, 31337,
+		repute.WatchedContract{Address: at, From: from}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -117,7 +118,8 @@ func TestTreasuryForks(t *testing.T) {
 			catchUp(t, f)
 			wantTreasury(t, db, c, treasury)
 		}
-		if events, err := walletdb.TreasuryEvents(t.Context(), db, 31337, second, common.Hash{}, 1<<62, 0, 1); err != nil ||
+		if events, err := walletdb.TreasuryEvents(t.Context(), db, 31337, second, common.Hash{}, 1<<62, 0,
+			1); err != nil ||
 			len(events) > 0 {
 			t.Errorf("a treasury that nobody added: %v, %v", events, err)
 		}

@@ -64,7 +64,8 @@ func (a *unlisted) topicsNow() []common.Hash {
 // would lose the validations that the query without addresses finds.
 func (f *Follower) retryListed(ctx context.Context, q node.Query, refused error) (*piece, bool) {
 	named := needsAddress(refused)
-	if len(q.AnyAddress) == 0 || ctx.Err() != nil || !named && (q.To-q.From >= listedRange || jsonrpc.IsTransient(refused)) {
+	if len(q.AnyAddress) == 0 || ctx.Err() != nil ||
+		!named && (q.To-q.From >= listedRange || jsonrpc.IsTransient(refused)) {
 		return nil, false
 	}
 	known, err := query.ValidationContracts(ctx, f.db, f.chain.ID, knownMost)

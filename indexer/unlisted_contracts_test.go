@@ -30,8 +30,9 @@ func elsewhere(logs []types.Log) []types.Log {
 func judged(c *rpctest.Chain, hash byte, response uint8) []types.Log {
 	return c.Tx(repute.ValidationRequest{Validator: rpctest.Account(3), TokenID: rpctest.Token(0),
 		RequestHash: common.Hash{hash}},
-		repute.ValidationResponse{Validator: rpctest.Account(3), TokenID: rpctest.Token(0), RequestHash: common.Hash{hash},
-			Response: response})
+		repute.ValidationResponse{Validator: rpctest.Account(3), TokenID: rpctest.Token(0),
+			RequestHash: common.Hash{hash},
+			Response:    response})
 }
 
 func validations(t *testing.T, db *store.DB, c *rpctest.Chain) map[common.Address]int {
@@ -103,7 +104,8 @@ func TestAnyValidationRefused(t *testing.T) {
 			f := follow(t, db, c, Options{AnyValidation: true})
 			started(t, f)
 			eventually(t, "indexed, and the status says what is not", func() bool {
-				return cursorOf(t, db).Hash == c.Head().Hash() && strings.Contains(status(t, db).LastError, "validations: listed")
+				return cursorOf(t, db).Hash == c.Head().Hash() &&
+					strings.Contains(status(t, db).LastError, "validations: listed")
 			})
 			if status(t, db).Failing() {
 				t.Error("a limit of the endpoint is called a failure")

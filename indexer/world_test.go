@@ -128,7 +128,8 @@ func (w *world) rate(id uint64) []types.Log {
 		return w.rateThroughGateway(k)
 	}
 	return w.Tx(repute.NewFeedback{TokenID: rpctest.Token(id), Client: rpctest.Account(k.client), Index: w.now.given[k],
-		Value: big.NewInt(w.rnd.Int64N(200) - 100), Decimals: uint8(w.rnd.IntN(3)), Tag1: fmt.Sprintf("t%d", w.rnd.IntN(3)),
+		Value: big.NewInt(w.rnd.Int64N(200) - 100), Decimals: uint8(w.rnd.IntN(3)),
+		Tag1: fmt.Sprintf("t%d", w.rnd.IntN(3)),
 		Tag2: []string{"", "x"}[w.rnd.IntN(2)], Endpoint: "https://a", URI: ""})
 }
 
@@ -173,8 +174,9 @@ func (w *world) revokeOrAnswer(id uint64) []types.Log {
 func (w *world) validate(id uint64) []types.Log {
 	if n := len(w.now.requests); n > 0 && w.rnd.IntN(2) == 0 {
 		r := w.now.requests[w.rnd.IntN(n)]
-		return w.Tx(repute.ValidationResponse{Validator: r.validator, TokenID: rpctest.Token(r.agent), RequestHash: r.hash,
-			Response: uint8(w.rnd.IntN(101)), URI: "", Tag: "soft"})
+		return w.Tx(repute.ValidationResponse{Validator: r.validator, TokenID: rpctest.Token(r.agent),
+			RequestHash: r.hash,
+			Response:    uint8(w.rnd.IntN(101)), URI: "", Tag: "soft"})
 	}
 	w.now.salt++
 	r := request{id, w.account(), common.BigToHash(new(big.Int).SetUint64(w.now.salt))}

@@ -56,7 +56,8 @@ func TestHostile(t *testing.T) {
 		if err := index.Add(t.Context(), item); err != nil {
 			t.Errorf("%s: add: %v", name, err)
 		}
-		if _, err := index.Search(t.Context(), intent.Query{Text: text}); err != nil && !errors.Is(err, repute.ErrInvalid) {
+		if _, err := index.Search(t.Context(), intent.Query{Text: text}); err != nil &&
+			!errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("%s: search: %v", name, err)
 		}
 	}
@@ -76,7 +77,8 @@ func FuzzIndex(f *testing.F) {
 	f.Add("getWeather", "weather tomorrow")
 	f.Fuzz(func(t *testing.T, text, query string) {
 		index := lettersIndex(t)
-		item := intent.Item{ID: "1", Name: text, Description: query, Parameters: []string{query}, Examples: []string{text}}
+		item := intent.Item{ID: "1", Name: text, Description: query, Parameters: []string{query},
+			Examples: []string{text}}
 		if err := index.Add(t.Context(), item); err != nil {
 			t.Fatal(err)
 		}

@@ -58,13 +58,15 @@ func ids(r intent.Result) []string {
 
 func TestFilter(t *testing.T) {
 	index := lettersIndex(t, intent.Item{ID: "1", Kind: intent.KindTool, Name: "aaa"},
-		intent.Item{ID: "2", Kind: intent.KindSkill, Name: "aab"}, intent.Item{ID: "3", Kind: intent.KindTool, Name: "abb"})
+		intent.Item{ID: "2", Kind: intent.KindSkill, Name: "aab"},
+		intent.Item{ID: "3", Kind: intent.KindTool, Name: "abb"})
 	skills := func(e intent.Entry) bool { return e.Kind == intent.KindSkill }
 	if r := search(t, index, intent.Query{Text: "aaa", Filter: skills}); !slices.Equal(ids(r), []string{"2"}) {
 		t.Errorf("skills: %+v", r)
 	}
 	tools := func(e intent.Entry) bool { return e.Kind == intent.KindTool }
-	if r := search(t, index, intent.Query{Text: "aaa", Filter: tools, Limit: 1}); !slices.Equal(ids(r), []string{"1"}) ||
+	if r := search(t, index, intent.Query{Text: "aaa", Filter: tools, Limit: 1}); !slices.Equal(ids(r),
+		[]string{"1"}) ||
 		r.Margin >= r.Matches[0].Score {
 		t.Errorf("the margin is not that to the second tool: %+v", r)
 	}
@@ -139,7 +141,8 @@ func TestRefusals(t *testing.T) {
 		"other model":  {index.Put(item, change(func(v *intent.Vector) { v.Model = "other" })), repute.ErrConflict},
 		"other length": {index.Put(item, change(func(v *intent.Vector) { v.Scale *= 2 })), repute.ErrInvalid},
 		"NaN length":   {index.Put(item, change(func(v *intent.Vector) { v.Scale = nan })), repute.ErrInvalid},
-		"other dim":    {index.Put(item, change(func(v *intent.Vector) { v.Values = v.Values[:5] })), repute.ErrInvalid},
+		"other dim": {index.Put(item, change(func(v *intent.Vector) { v.Values = v.Values[:5] })),
+			repute.ErrInvalid},
 	} {
 		if !errors.Is(c.err, c.kind) {
 			t.Errorf("%s: %v", name, c.err)
@@ -275,7 +278,8 @@ func TestConcurrent(t *testing.T) {
 			for i := range 2000 {
 				version := []string{"aaa", "bbb", "ccc"}[i%3]
 				id := fmt.Sprint(w, i%5)
-				if err := index.Add(t.Context(), intent.Item{ID: id, Kind: intent.Kind(version), Name: version}); err != nil {
+				if err := index.Add(t.Context(),
+					intent.Item{ID: id, Kind: intent.Kind(version), Name: version}); err != nil {
 					t.Error(err)
 				}
 				if i%4 == 0 {
@@ -293,7 +297,8 @@ func TestConcurrent(t *testing.T) {
 				default:
 				}
 				for _, m := range search(t, index, intent.Query{Text: "bbb"}).Matches {
-					if string(m.Kind) != m.Name || (m.Name == "bbb") != (m.Similarity > .99) || (m.Name == "bbb") != (m.Words > 0) {
+					if string(m.Kind) != m.Name || (m.Name == "bbb") != (m.Similarity > .99) ||
+						(m.Name == "bbb") != (m.Words > 0) {
 						t.Errorf("%+v", m)
 					}
 				}

@@ -52,7 +52,8 @@ func (x *Index) Search(ctx context.Context, q Query) (Result, error) {
 		return Result{}, repute.Invalid("text", "is empty", "say in a few words what is wanted")
 	}
 	if q.Limit < 0 || q.Limit > maxLimit {
-		return Result{}, repute.Invalid("limit", fmt.Sprintf("is %d", q.Limit), fmt.Sprintf("0 to %d are allowed", maxLimit))
+		return Result{}, repute.Invalid("limit", fmt.Sprintf("is %d", q.Limit),
+			fmt.Sprintf("0 to %d are allowed", maxLimit))
 	}
 	vector, err := x.vector(ctx, sentence(text))
 	if err != nil {

@@ -49,7 +49,8 @@ func TestVectorKeepsDirection(t *testing.T) {
 
 func TestVectorIsStored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v, err := NewVector(rapid.StringN(1, 60, 255).Draw(t, "model"), numbers(t, rapid.IntRange(1, 50).Draw(t, "dim")))
+		v, err := NewVector(rapid.StringN(1, 60, 255).Draw(t, "model"),
+			numbers(t, rapid.IntRange(1, 50).Draw(t, "dim")))
 		if err != nil {
 			t.Fatal(err)
 		}

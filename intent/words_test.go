@@ -11,7 +11,8 @@ import (
 
 func TestSpaced(t *testing.T) {
 	for name, want := range map[string]string{
-		"book_flight": "book flight", "getWeatherForecast": "get Weather Forecast", "Weather Forecast": "Weather Forecast",
+		"book_flight": "book flight", "getWeatherForecast": "get Weather Forecast",
+		"Weather Forecast":       "Weather Forecast",
 		"shop.order/return-item": "shop order return item", "__x__": "x", "parseJSON": "parse JSON", "": "",
 		"ÄrzteSuche": "Ärzte Suche",
 	} {

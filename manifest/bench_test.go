@@ -24,15 +24,16 @@ func BenchmarkParseHostile(b *testing.B) {
 		fmt.Fprintf(&names, `"%x":0,`, i)
 	}
 	for name, doc := range map[string][]byte{
-		"names":       []byte(`{` + names.String() + `"a":0}`),
-		"duplicates":  fill(`{`, `"a":0,`, `"a":0}`),
-		"services":    fill(`{"services":[`, `{"a":0},`, `{}]}`),
-		"extra":       fill(`{"services":[`, `{"a":[0]},`, `{}],"x402":{}}`),
-		"skills":      fill(`{"services":[{"name":"a","skills":[`, `{},`, `{}]}]}`),
-		"links":       fill(`{"registrations":[`, `{"agentId":1},`, `{}]}`),
-		"escapes":     fill(`{"name":"`, `\u0000`, `"}`),
-		"deep":        fill(`{"a":[`, strings.Repeat(`[`, MaxDepth-2)+strings.Repeat(`]`, MaxDepth-2)+`,`, `0]}`),
-		"deep names":  fill(`{"a":[`, strings.Repeat(`{"":`, MaxDepth-2)+`0`+strings.Repeat(`}`, MaxDepth-2)+`,`, `0]}`),
+		"names":      []byte(`{` + names.String() + `"a":0}`),
+		"duplicates": fill(`{`, `"a":0,`, `"a":0}`),
+		"services":   fill(`{"services":[`, `{"a":0},`, `{}]}`),
+		"extra":      fill(`{"services":[`, `{"a":[0]},`, `{}],"x402":{}}`),
+		"skills":     fill(`{"services":[{"name":"a","skills":[`, `{},`, `{}]}]}`),
+		"links":      fill(`{"registrations":[`, `{"agentId":1},`, `{}]}`),
+		"escapes":    fill(`{"name":"`, `\u0000`, `"}`),
+		"deep":       fill(`{"a":[`, strings.Repeat(`[`, MaxDepth-2)+strings.Repeat(`]`, MaxDepth-2)+`,`, `0]}`),
+		"deep names": fill(`{"a":[`, strings.Repeat(`{"":`, MaxDepth-2)+`0`+strings.Repeat(`}`, MaxDepth-2)+`,`,
+			`0]}`),
 		"wide arrays": fill(`{"services":[],"z":[`, `0,`, `0]}`),
 	} {
 		b.Run(name, func(b *testing.B) {

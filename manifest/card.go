@@ -67,7 +67,8 @@ func (o *object) provider() string {
 func (o *object) interfaces() []repute.CardInterface {
 	var out []repute.CardInterface
 	if url := o.url("url"); url != "" {
-		out = append(out, repute.CardInterface{URL: url, Binding: o.textOf("preferredTransport", "preferred_transport")})
+		out = append(out, repute.CardInterface{URL: url,
+			Binding: o.textOf("preferredTransport", "preferred_transport")})
 	}
 	listed := o.interfaceList("supportedInterfaces", "supported_interfaces")
 	if len(listed) > 0 {
@@ -264,7 +265,8 @@ func (r *reader) undefinedSchemes(o *object, c repute.AgentCard) {
 	for i, one := range wanted {
 		for _, name := range slices.Sorted(maps.Keys(one)) {
 			if !slices.Contains(c.SecuritySchemes, jsonwalk.Clean(name)) {
-				r.add(CodeSchemeUndefined, "/security/"+strconv.Itoa(i)+"/"+jsonwalk.Pointer(name), "not in securitySchemes")
+				r.add(CodeSchemeUndefined, "/security/"+strconv.Itoa(i)+"/"+jsonwalk.Pointer(name),
+					"not in securitySchemes")
 			}
 		}
 	}

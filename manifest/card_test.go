@@ -44,7 +44,8 @@ func TestParseCard(t *testing.T) {
 		Provider:         "Routes Ltd",
 		DocumentationURL: "https://routes.example/docs", IconURL: "https://routes.example/i.png",
 		Interfaces: []repute.CardInterface{
-			{URL: "https://routes.example/a2a", Binding: "JSONRPC"}, {URL: "https://routes.example/grpc", Binding: "GRPC"},
+			{URL: "https://routes.example/a2a", Binding: "JSONRPC"},
+			{URL: "https://routes.example/grpc", Binding: "GRPC"},
 		},
 		Skills: skills, Capabilities: []string{"streaming"}, Extensions: []string{"https://ext.example/v1"},
 		SecuritySchemes: []string{"key"},
@@ -134,7 +135,8 @@ func TestDetect(t *testing.T) {
 		_, a := Parse([]byte(doc))
 		_, f := ParseFeedback([]byte(doc))
 		_, c := ParseCard([]byte(doc))
-		if got := firstError(a) + "," + firstError(f) + "," + firstError(c); got != want.registration+","+want.feedback+","+
+		if got := firstError(a) + "," + firstError(f) + "," + firstError(c); got != want.registration+","+
+			want.feedback+","+
 			want.card {
 			t.Errorf("%.40s: errors %s, want %+v", doc, got, want)
 		}

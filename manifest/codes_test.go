@@ -72,7 +72,8 @@ func TestEveryCodeIsExplained(t *testing.T) {
 
 func TestHint(t *testing.T) {
 	for code, want := range map[string]bool{
-		"WA031": true, "EA500": true, "EF500": true, "EC500": true, "WF031": false, "EX500": false, "": false, "E": false,
+		"WA031": true, "EA500": true, "EF500": true, "EC500": true, "WF031": false, "EX500": false, "": false,
+		"E":  false,
 		"EA": false,
 	} {
 		if got := Hint(code) != ""; got != want {

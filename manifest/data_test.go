@@ -127,7 +127,8 @@ func onChain(t *testing.T) []json.RawMessage {
 }
 
 // Documents that have each problem, out of 980 of Ethereum mainnet, 98 that another
-// reader found in data: URIs on chain, and those that ours finds there. testdata holds the counts; run with -update after a look.
+// reader found in data: URIs on chain, and those that ours finds there. testdata holds the counts; run with -update
+// after a look.
 func TestRealDocuments(t *testing.T) {
 	for _, set := range []string{"registrations", "inline", "chain"} {
 		counts, kinds := tally{}, tally{}
@@ -170,7 +171,8 @@ func TestRealExample(t *testing.T) {
 		CodeOASFUnknown + "/endpoints/2/domains",
 		CodeOASFUnknown + "/endpoints/2/skills", CodeOASFUnknown + "/endpoints/2/skills",
 		CodeOASFUnknown + "/endpoints/2/skills"}
-	if got := codesOf(problems); !slices.Equal(got, want) || len(reg.Services) != 6 || len(reg.Services[1].Skills) != 3 {
+	if got := codesOf(problems); !slices.Equal(got, want) || len(reg.Services) != 6 ||
+		len(reg.Services[1].Skills) != 3 {
 		t.Errorf("problems %v, services %+v", got, reg.Services)
 	}
 }

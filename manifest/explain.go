@@ -31,7 +31,8 @@ func explain(code string) explanation {
 
 // explanations returns all codes in the order of the documentation.
 func explanations() []explanation {
-	return slices.Concat(aboutDocuments(), aboutText(), aboutRegistrations(), aboutLinks(), aboutFeedback(), aboutCards())
+	return slices.Concat(aboutDocuments(), aboutText(), aboutRegistrations(), aboutLinks(), aboutFeedback(),
+		aboutCards())
 }
 
 // aboutDocuments explains problems for which no file could be read at all.
@@ -42,18 +43,22 @@ func aboutDocuments() []explanation {
 			"check it with a JSON parser; quotes are double, commas never trail, NaN and Infinity are no JSON"},
 		{CodeHTML, "AFC", "the document is HTML or XML",
 			"point the URI to the JSON file, not to a web page; answer 404 for what is missing"},
-		{CodeUTF16, "AFC", "the document is UTF-16 or UTF-32 text", "save the file as UTF-8, without a byte order mark"},
+		{CodeUTF16, "AFC", "the document is UTF-16 or UTF-32 text",
+			"save the file as UTF-8, without a byte order mark"},
 		{CodeTooDeep, "AFC", "nested deeper than 64 levels", "flatten it; five levels are enough"},
 		{CodeNotObject, "AFC", "JSON, but an array, a string or a number", "put one object at the top: { … }"},
-		{CodeEncrypted, "AFC", "the document is encrypted", "publish it in the clear: the standard's readers have no key"},
+		{CodeEncrypted, "AFC", "the document is encrypted",
+			"publish it in the clear: the standard's readers have no key"},
 		{CodeA2ACard, "AF", "the document is an A2A agent card",
 			"publish a registration file and name the card in services: {\"name\":\"A2A\",\"endpoint\":\"https://…/.well-known/agent-card.json\"}"},
 		{CodeErrorBody, "AFC", "the document is a server's error message",
 			"make the server answer with the file, or with status 404"},
-		{CodeJSONLD, "AFC", "the document is JSON-LD", "publish the standard's members beside it, or a file of its own"},
+		{CodeJSONLD, "AFC", "the document is JSON-LD",
+			"publish the standard's members beside it, or a file of its own"},
 		{CodeNFT, "A", "NFT metadata without anything of an agent; name, description and image are read",
 			"add type, services and registrations"},
-		{CodeUnknown, "AFC", "nothing of the kind in the document", "start from the example in docs/reference/documents.md"},
+		{CodeUnknown, "AFC", "nothing of the kind in the document",
+			"start from the example in docs/reference/documents.md"},
 		{CodeIsFeedback, "AC", "the document is a feedback file", "check that the URI is the agent's own"},
 		{CodeIsValidation, "AFC", "the document is a validation file", "check that the URI is the right one"},
 		{CodeIsRegistration, "FC", "the document is a registration file", "check that the URI is the right one"},
@@ -86,7 +91,8 @@ func aboutRegistrations() []explanation {
 		{CodeTypeMissing, "A", "no type", "add \"type\": \"" + TypeRegistration + "\""},
 		{CodeTypeOther, "A", "type is not the standard's", "write \"type\": \"" + TypeRegistration + "\""},
 		{CodeNoName, "AC", "no name", "add \"name\": what people call the agent"},
-		{CodeNoText, "AC", "no description", "add \"description\": what the agent does, what it costs, how to reach it"},
+		{CodeNoText, "AC", "no description",
+			"add \"description\": what the agent does, what it costs, how to reach it"},
 		{CodeNoImage, "A", "no image", "add \"image\": an https, ipfs or data URL"},
 		{CodeImageNotURL, "A", "image is not a URL of an image", "use an https, ipfs or data:image/… URL, not a path"},
 		{CodeTrustUnknown, "A", "a trust model the standard does not name",
@@ -112,8 +118,10 @@ func aboutRegistrations() []explanation {
 		{CodeEndpointNotURL, "A", "the endpoint of a web, MCP, A2A or OASF service is not a URL",
 			"write the whole URL: https://{host}/{path}"},
 		{CodeEndpointScheme, "A",
-			"the endpoint's scheme reaches no service (javascript:, file:, ftp:, data: of a page, …)", "use an https URL"},
-		{CodePlainHTTP, "A", "plain http or ws: anybody on the way can read and change it", "serve it over https (or wss)"},
+			"the endpoint's scheme reaches no service (javascript:, file:, ftp:, data: of a page, …)",
+			"use an https URL"},
+		{CodePlainHTTP, "A", "plain http or ws: anybody on the way can read and change it",
+			"serve it over https (or wss)"},
 		{CodeEndpointLocal, "A", "a URL of a private network or of the author's own machine",
 			"give the host that the public reaches it at"},
 		{CodeEmailForm, "A", "the endpoint of an email service is no e-mail address", "write name@host"},
@@ -125,7 +133,8 @@ func aboutRegistrations() []explanation {
 func aboutLinks() []explanation {
 	return []explanation{
 		{CodeLinkIDText, "AF", "agentId is a string, read as a number", "write the number without quotes"},
-		{CodeLinkID, "AF", "agentId is missing, null or no token id", "write the token id of the mint: \"agentId\": 22"},
+		{CodeLinkID, "AF", "agentId is missing, null or no token id",
+			"write the token id of the mint: \"agentId\": 22"},
 		{CodeLinkRegistry, "AF", "agentRegistry is missing or no account (CAIP-10)",
 			"write \"agentRegistry\": \"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432\" with your chain and registry"},
 		{CodeRegistryForm, "AF", "agentRegistry in another form, read as eip155:{chain}:{address}",
@@ -161,9 +170,12 @@ func aboutFeedback() []explanation {
 			"write \"mcp\": {\"tool\": …}, {\"prompt\": …} or {\"resource\": …}"},
 		{CodeOtherClient, "F", "clientAddress is not who sent the rating",
 			"the file belongs to another rating: check the feedbackURI"},
-		{CodeOtherAgent, "F", "the file rates another agent", "the file belongs to another rating: check the feedbackURI"},
-		{CodeOtherValue, "F", "value differs from the rating on chain", "the chain counts; publish the value that was sent"},
-		{CodeOtherTag, "F", "a tag differs from the rating on chain", "the chain counts; publish the tags that were sent"},
+		{CodeOtherAgent, "F", "the file rates another agent",
+			"the file belongs to another rating: check the feedbackURI"},
+		{CodeOtherValue, "F", "value differs from the rating on chain",
+			"the chain counts; publish the value that was sent"},
+		{CodeOtherTag, "F", "a tag differs from the rating on chain",
+			"the chain counts; publish the tags that were sent"},
 		{CodeOtherEndpoint, "F", "endpoint differs from the rating on chain",
 			"the chain counts; publish the endpoint that was sent"},
 	}

@@ -11,8 +11,8 @@ import (
 // scaleText is how files write a scale as text: its end, or both ends.
 var scaleText = regexp.MustCompile(`^(?:(?:out of|/)\s*|([0-9.]+)\s*(?:-|–|to|\.\.|/)\s*)?([0-9.]+)$`)
 
-// scale reads which scale the value is on. Files name its ends, or have them together in a member scale: a number, a text
-// such as "1-5", or an object. It is nil when the file does not say, or says different things.
+// scale reads which scale the value is on. Files name its ends, or have them together in a member scale: a number, a
+// text such as "1-5", or an object. It is nil when the file does not say, or says different things.
 func (o *object) scale() *repute.FeedbackScale {
 	found := []repute.FeedbackScale{
 		{Min: o.number("minValue", "min_value"), Max: o.number("maxValue", "max_value")},

@@ -57,7 +57,8 @@ func readFeedback() repute.FeedbackFile {
 	return repute.FeedbackFile{
 		TokenID: new(repute.TokenID).SetUint64(22), Registry: "eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432",
 		Client: "eip155:1:0x742d35cc6634c0532925a3b844bc9e7595f0beb7", CreatedAt: "2025-09-23T12:00:00Z",
-		Value: "100", Decimals: &none, Tag1: "starred", Tag2: "x", Endpoint: "https://agent.example/GetPrice", Text: "quick",
+		Value: "100", Decimals: &none, Tag1: "starred", Tag2: "x", Endpoint: "https://agent.example/GetPrice",
+		Text: "quick",
 		MCP:  repute.FeedbackMCP{Tool: "price"},
 		A2A:  repute.FeedbackA2A{Skills: []string{"s"}, ContextID: "c", TaskID: "t"},
 		OASF: repute.FeedbackOASF{Skills: []string{"o"}, Domains: []string{"d"}},
@@ -83,7 +84,8 @@ func TestParseFlatFeedback(t *testing.T) {
 		t.Errorf(" got %+v\nwant %+v", f, readFeedback())
 	}
 	want := []string{
-		"IF559/a2aContextId", "IF559/a2aSkills", "IF559/a2aTaskId", "IF559/mcpTool", "IF559/oasfDomains", "IF559/oasfSkills",
+		"IF559/a2aContextId", "IF559/a2aSkills", "IF559/a2aTaskId", "IF559/mcpTool", "IF559/oasfDomains",
+		"IF559/oasfSkills",
 	}
 	if got := codesOf(problems); !slices.Equal(got, want) {
 		t.Errorf("problems %v, want %v", got, want)
@@ -95,7 +97,8 @@ func TestParseDraftFeedback(t *testing.T) {
 	f, _ := ParseFeedback([]byte(`{"agentId":1,"score":80,"skill":"s","context":"c","task":"t","capability":"prompts","name":"p","proof_of_payment":{"from":"a"}}`))
 	want := repute.FeedbackFile{
 		TokenID: new(repute.TokenID).SetUint64(1), Rating: "80",
-		MCP: repute.FeedbackMCP{Prompt: "p"}, A2A: repute.FeedbackA2A{Skills: []string{"s"}, ContextID: "c", TaskID: "t"},
+		MCP:     repute.FeedbackMCP{Prompt: "p"},
+		A2A:     repute.FeedbackA2A{Skills: []string{"s"}, ContextID: "c", TaskID: "t"},
 		Payment: &repute.PaymentClaim{From: "a"},
 	}
 	if !reflect.DeepEqual(f, want) {
@@ -167,7 +170,8 @@ func TestMatchFeedback(t *testing.T) {
 		{func(f *repute.FeedbackFile, r *repute.Feedback) {
 			f.Decimals, r.Value, r.Decimals = nil, big.NewInt(100), 2
 		}, nil},
-		{func(_ *repute.FeedbackFile, r *repute.Feedback) { r.Tag1, r.Tag2 = "", "y" }, []string{"WF573/tag1", "WF573/tag2"}},
+		{func(_ *repute.FeedbackFile, r *repute.Feedback) { r.Tag1, r.Tag2 = "", "y" },
+			[]string{"WF573/tag1", "WF573/tag2"}},
 		{func(_ *repute.FeedbackFile, r *repute.Feedback) { r.Tag1, r.Partial = "", true }, nil},
 		{func(_ *repute.FeedbackFile, r *repute.Feedback) { r.Endpoint = "" }, []string{"WF574/endpoint"}},
 	} {

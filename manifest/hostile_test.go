@@ -59,7 +59,8 @@ func TestHostileDocuments(t *testing.T) {
 			}
 			sane(t, doc, problems, again, more)
 			found := slices.ContainsFunc(strings.Split(c.want, ","), func(want string) bool {
-				return slices.ContainsFunc(problems, func(p repute.Problem) bool { return p.Code == want[:1]+area+want[1:] })
+				return slices.ContainsFunc(problems,
+					func(p repute.Problem) bool { return p.Code == want[:1]+area+want[1:] })
 			})
 			if !found {
 				t.Errorf("%s read as %s: %v, want %s", name, area, codesOf(problems), c.want)

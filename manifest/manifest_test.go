@@ -46,7 +46,8 @@ func TestParseStandard(t *testing.T) {
 	yes, no := true, false
 	id := *new(repute.TokenID).SetUint64(22)
 	want := repute.Registration{
-		Type: TypeRegistration, Name: "Ledger keeper", Description: "Keeps ledgers.", Image: "https://agents.example/i.png",
+		Type: TypeRegistration, Name: "Ledger keeper", Description: "Keeps ledgers.",
+		Image: "https://agents.example/i.png",
 		Services: []repute.Service{
 			{Name: "MCP", Endpoint: "https://agents.example/mcp", Version: "2025-06-18", Tools: []string{"add"}},
 			{Name: "OASF", Endpoint: "ipfs://x", Version: "0.8",
@@ -99,7 +100,8 @@ func TestParseProblems(t *testing.T) {
 		{`"agentId": 22`, `"agentId": -1`, []string{"WA541/registrations/0/agentId"}},
 		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"eip155:1"`,
 			[]string{"WA542/registrations/0/agentRegistry"}},
-		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"erc8004:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`,
+		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`,
+			`"erc8004:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`,
 			[]string{"WA544/registrations/0/agentRegistry"}},
 		{`"agentRegistry": "eip155:1:`, `"chainId": 1, "contract": "`, []string{"WA521/registrations/0/contract"}},
 		{`"agentId": 22, "agentRegistry": "eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`,
@@ -120,7 +122,8 @@ func TestParseProblems(t *testing.T) {
 			[]string{"WA549/services/2/endpoint"}},
 		{`"https://agents.example/i.png"`, `"ipfs://QmYourImageHash"`, []string{"WA549/image"}},
 		{`"https://agents.example/i.png"`, `"ar://bNbA3TEQVL60xlgCcqdz4ZPHFZ711cZ3hmkpGttDt_U"`, nil},
-		{`"https://agents.example/i.png"`, `"ipns://k51qzi5uqu5dlvj2baxnqndepeb86cbk3ng7n3i46uzyxzyqj2xjonzllnv0v8"`, nil},
+		{`"https://agents.example/i.png"`,
+			`"ipns://k51qzi5uqu5dlvj2baxnqndepeb86cbk3ng7n3i46uzyxzyqj2xjonzllnv0v8"`, nil},
 		{`https://agents.example/mcp`, `https://api.example.com/mcp`, []string{"WA549/services/0/endpoint"}},
 		{`https://agents.example/mcp`, `https://your-domain.io/mcp`, []string{"WA549/services/0/endpoint"}},
 		{`https://agents.example/mcp`, `https://me:hunter2@agents.example/mcp`, []string{"WA592/services/0/endpoint"}},
@@ -141,7 +144,8 @@ func TestParseProblems(t *testing.T) {
 		{`Keeps`, `\u0000`, []string{"WA512"}},
 		{`Keeps`, "\xff", []string{"WA513"}},
 		{`Keeps`, strings.Repeat("é", maxText/2+1), []string{"WA515/description"}},
-		{`https://agents.example/i.png`, "https://" + strings.Repeat("x", maxURL), []string{"IA527/image", "WA515/image"}},
+		{`https://agents.example/i.png`, "https://" + strings.Repeat("x", maxURL),
+			[]string{"IA527/image", "WA515/image"}},
 	} {
 		doc := strings.Replace(standard, c.from, c.to, 1)
 		if doc == standard {
@@ -267,7 +271,8 @@ func TestParseCaps(t *testing.T) {
 	many := `{"services":[` + strings.Repeat(`{},`, 5000) + `{}],"registrations":[` + strings.Repeat(`1,`, 5000) + `1]}`
 	reg, problems := Parse([]byte(many))
 	if len(reg.Services) != maxServices || len(problems) != maxProblems+1 || problems[maxProblems].Code != CodeMore {
-		t.Errorf("%d services, %d problems ending in %s", len(reg.Services), len(problems), problems[len(problems)-1].Code)
+		t.Errorf("%d services, %d problems ending in %s", len(reg.Services), len(problems),
+			problems[len(problems)-1].Code)
 	}
 }
 

@@ -113,7 +113,8 @@ func TestWrittenValuesMatch(t *testing.T) {
 		rating := repute.Feedback{Value: big.NewInt(value), Decimals: decimals}
 		amount := repute.Amount{Value: rating.Value, Decimals: decimals}
 		raw := fmt.Sprintf(`{"agentId":0,"value":%d,"valueDecimals":%d}`, value, decimals)
-		for _, doc := range []string{raw, strings.Replace(raw, fmt.Sprintf(`:%d,`, value), fmt.Sprintf(`:"%d",`, value), 1),
+		for _, doc := range []string{raw, strings.Replace(raw, fmt.Sprintf(`:%d,`, value),
+			fmt.Sprintf(`:"%d",`, value), 1),
 			fmt.Sprintf(`{"agentId":0,"value":%s}`, amount.Decimal()),
 			fmt.Sprintf(`{"agentId":0,"value":%s,"valueDecimals":%d}`, amount.Decimal(), decimals)} {
 			file, _ := ParseFeedback([]byte(doc))

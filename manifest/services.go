@@ -54,7 +54,8 @@ func (r *reader) serviceMap(members []member, path string) []repute.Service {
 	}
 	var out []repute.Service
 	for _, m := range members {
-		if s, ok := r.service(m.raw, path+"/"+jsonwalk.Pointer(m.name), jsonwalk.Clean(jsonwalk.Cut(m.name, maxShort))); ok {
+		if s, ok := r.service(m.raw, path+"/"+jsonwalk.Pointer(m.name),
+			jsonwalk.Clean(jsonwalk.Cut(m.name, maxShort))); ok {
 			out = append(out, s)
 		}
 	}

@@ -55,8 +55,9 @@ func (s *Server) AddRaw(t Raw) error {
 			return repute.Invalid("tool "+t.Name+": "+field, "is no schema of an object", `one with "type": "object"`)
 		}
 	}
-	tool := &sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Input, Annotations: t.Effect.annotations(),
-		Meta: t.Meta}
+	tool := &sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Input,
+		Annotations: t.Effect.annotations(),
+		Meta:        t.Meta}
 	if t.Output != nil {
 		tool.OutputSchema = t.Output
 	}

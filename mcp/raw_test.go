@@ -67,7 +67,8 @@ func TestRaw(t *testing.T) {
 			r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "say-it", Meta: sdk.Meta{meta: true}})
 			ok(err)
 			if text := r.Content[0].(*sdk.TextContent).Text; !r.IsError ||
-				text != map[string]string{"fail": "{}", "panic": "internal: something broke on our side; it has been logged"}[meta] {
+				text != map[string]string{"fail": "{}",
+					"panic": "internal: something broke on our side; it has been logged"}[meta] {
 				t.Errorf("%s, %s: %s", name, meta, text)
 			}
 		}

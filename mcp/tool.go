@@ -108,7 +108,8 @@ func call[In, Out any](ctx context.Context, do func(context.Context, In) (Out, e
 // told returns the result of a call for the caller, and its outcome for the log.
 func (s *Server) told(ctx context.Context, raw json.RawMessage, err error) (*sdk.CallToolResult, string) {
 	if err == nil {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(raw)}}, StructuredContent: raw}, "ok"
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(raw)}},
+			StructuredContent: raw}, "ok"
 	}
 	b := httpapi.Report(ctx, s.log, err)
 	return &sdk.CallToolResult{IsError: true, Meta: sdk.Meta{problemKey: b},

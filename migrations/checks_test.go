@@ -30,7 +30,8 @@ func constants(t *testing.T, dir, expression string) (values []string) {
 	for _, spec := range constSpecs(t, dir) {
 		kind, _ := spec.Type.(*ast.Ident)
 		for i, name := range spec.Names {
-			if !match.MatchString(name.Name) && (kind == nil || !match.MatchString(kind.Name)) || i >= len(spec.Values) {
+			if !match.MatchString(name.Name) && (kind == nil || !match.MatchString(kind.Name)) ||
+				i >= len(spec.Values) {
 				continue
 			}
 			if v, isText := spec.Values[i].(*ast.BasicLit); isText && v.Kind == token.STRING {
@@ -165,7 +166,8 @@ func TestChecksAreTheConstants(t *testing.T) {
 		"run_decisions.kind":   constants(t, ".", "DecisionKind"),
 		"run_decisions.effect": constants(t, "policy", "Effect"),
 		"run_events.kind": append(constants(t, "store/rundb", "runFinished"),
-			literals(t, `RunEvent\{[^}]*?Kind: +"([a-z.]+)"`, "store/rundb", "orchestrator", "orchestrator/lifecycle")...),
+			literals(t, `RunEvent\{[^}]*?Kind: +"([a-z.]+)"`, "store/rundb", "orchestrator",
+				"orchestrator/lifecycle")...),
 		"acts.kind": append(constants(t, "orchestrator/operate", "kind[A-Z].*"),
 			constants(t, "store/walletdb", "purchaseKind")...),
 		"intents.state":       constants(t, "store/walletdb", "IntentState"),

@@ -135,11 +135,14 @@ func table(t *testing.T, conn *pgx.Conn, b *strings.Builder, name string) {
 	if about == "" {
 		t.Errorf("table %s has no comment", name)
 	}
-	one(t, conn, &key, "select coalesce((select replace(pg_get_constraintdef(oid), 'PRIMARY KEY', 'Primary key') from pg_constraint where conrelid = $1::regclass and contype = 'p') || '.', 'No primary key.')", name)
-	fmt.Fprintf(b, "\n### %s\n\n%s\n\n%s\n\n| column | type | null | default | meaning |\n|---|---|---|---|---|\n", name,
+	one(t, conn, &key,
+		"select coalesce((select replace(pg_get_constraintdef(oid), 'PRIMARY KEY', 'Primary key') from pg_constraint where conrelid = $1::regclass and contype = 'p') || '.', 'No primary key.')", name)
+	fmt.Fprintf(b,
+		"\n### %s\n\n%s\n\n%s\n\n| column | type | null | default | meaning |\n|---|---|---|---|---|\n", name,
 		about, key)
 	for _, c := range columns(t, conn, name) {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", c.Name, c.Type, c.Null, strings.ReplaceAll(c.Default, "|", `\|`),
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", c.Name, c.Type, c.Null,
+			strings.ReplaceAll(c.Default, "|", `\|`),
 			c.Comment)
 	}
 	checks := lines(t, conn,

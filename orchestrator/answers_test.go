@@ -98,7 +98,8 @@ func TestApprovalOfTheNamedSubject(t *testing.T) {
 	if err := h.client.Approve(t.Context(), task.Run, "", true, "ann", "fine"); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("an answer about nothing: %v", err)
 	}
-	if err := h.client.Approve(t.Context(), task.Run, "small", true, "ann", "fine"); !errors.Is(err, repute.ErrConflict) {
+	if err := h.client.Approve(t.Context(), task.Run, "small", true, "ann", "fine"); !errors.Is(err,
+		repute.ErrConflict) {
 		t.Errorf("an answer about what nobody asked: %v", err)
 	}
 	ok(t, h.client.Approve(t.Context(), task.Run, named[1], true, "ann", "fine"))
@@ -183,6 +184,7 @@ func TestJournaledIsNotAllowedForEver(t *testing.T) {
 	ok(t, h.client.Retry(t.Context(), task.ID, repute.PhaseExecute, "ann"))
 	task, run := h.ended(task)
 	if len(chain.sent) != 0 || !strings.Contains(run.Error, "nothing is paid") {
-		t.Errorf("task %s: the policy denies every transaction, %d were sent: %s", task.Status, len(chain.sent), run.Error)
+		t.Errorf("task %s: the policy denies every transaction, %d were sent: %s", task.Status, len(chain.sent),
+			run.Error)
 	}
 }

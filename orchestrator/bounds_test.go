@@ -43,7 +43,8 @@ func TestRetryMakesFailedCallsAgain(t *testing.T) {
 	ok(t, h.client.Retry(t.Context(), task.ID, 0, "ann"))
 	task, run := h.ended(task)
 	if task.Status != repute.TaskCompleted || calls.Load() != 2 {
-		t.Errorf("task %s, attempt %d, the tool was called %d times: %s", task.Status, run.Attempt, calls.Load(), run.Error)
+		t.Errorf("task %s, attempt %d, the tool was called %d times: %s", task.Status, run.Attempt, calls.Load(),
+			run.Error)
 	}
 }
 
@@ -97,7 +98,8 @@ func TestNoToolBeforeTrust(t *testing.T) {
 		return nil, nil
 	})
 	h.start(orchestrator.Options{Lenient: true, Policy: rules(t, unrated("deny")),
-		Modules: []orchestrator.Module{planner{newWorker("stranger")}}, Tools: map[string]orchestrator.Tool{"acts": acts}})
+		Modules: []orchestrator.Module{planner{newWorker("stranger")}},
+		Tools:   map[string]orchestrator.Tool{"acts": acts}})
 	task, _ := h.ended(h.submit(standard.Request{Coordinator: "stranger"}))
 	if task.Status != repute.TaskRejected && task.Status != repute.TaskFailed || calls.Load() != 0 {
 		t.Errorf("task %s, but the refused agent used tools %d times", task.Status, calls.Load())
@@ -161,7 +163,8 @@ trust:
 			task, run := h.ended(h.submit(standard.Request{Coordinator: "payer",
 				Terms: standard.Terms{ValueAtRisk: c.declared}}))
 			if len(chain.sent) != c.sent || (c.sent == len(c.does)) != (task.Status == repute.TaskCompleted) {
-				t.Errorf("an unrated agent sent %d transactions, want %d; task %s %s", len(chain.sent), c.sent, task.Status,
+				t.Errorf("an unrated agent sent %d transactions, want %d; task %s %s", len(chain.sent), c.sent,
+					task.Status,
 					run.Error)
 			}
 		})

@@ -34,7 +34,8 @@ type Context struct {
 	Requester      string
 	OperatorWallet string
 	// Services are the capabilities of the runtime: tools, the names that Tool accepts, chains, the ids
-	// of the trust and the execution chain, payments, the bounds of Pay where it is allowed, and intents where Intent is.
+	// of the trust and the execution chain, payments, the bounds of Pay where it is allowed, and intents where Intent
+	// is.
 	Services  map[string]any
 	Budget    policy.Budget
 	Threshold policy.Threshold
@@ -85,7 +86,8 @@ func (e *Engine) services() map[string]any {
 		out["intents"] = true
 	}
 	if s := e.o.Policy().Spending(); e.o.Payer != nil && s.Allowed() {
-		out["payments"] = map[string]any{"maxCall": s.MaxCall.String(), "maxTask": s.MaxTask.String(), "minScore": s.MinScore}
+		out["payments"] = map[string]any{"maxCall": s.MaxCall.String(), "maxTask": s.MaxTask.String(),
+			"minScore": s.MinScore}
 	}
 	return out
 }

@@ -160,7 +160,8 @@ func editsOfRecords() map[string]edit {
 			where id = $rootA`, says: "not signed although", key: true},
 		"signature of another run": {sql: `update runs r set decisions_signature = b.decisions_signature, decisions_signer = b.decisions_signer from runs b where r.id = $rootA and b.id = $rootB`, says: "signature of the head", key: true},
 		"all of it rewritten":      {does: (*decided).rewrite, says: "signature of the head", key: true},
-		"all of it rewritten, signed by another": {does: func(d *decided) { d.rewrite(); d.sealAs(9) }, says: "not trusted",
-			key: true},
+		"all of it rewritten, signed by another": {does: func(d *decided) { d.rewrite(); d.sealAs(9) },
+			says: "not trusted",
+			key:  true},
 	}
 }

@@ -109,7 +109,8 @@ func (d *decided) decide() (task repute.Task, sub string) {
 			open, err := rundb.Awaited(d.t.Context(), d.db, r.ID)
 			ok(d.t, err)
 			for _, o := range open {
-				_ = d.client.Approve(d.t.Context(), r.ID, o.Subject, true, "ann", "fine") // the run may be about to wait
+				_ = d.client.Approve(d.t.Context(), r.ID, o.Subject, true, "ann",
+					"fine") // the run may be about to wait
 			}
 		}
 		return runs[0].Status.Ended()
@@ -173,7 +174,8 @@ func (d *decided) rewrite() {
 		last, err = link.Sum()
 		ok(d.t, err)
 		_, err = d.db.Pool().Exec(ctx,
-			`update run_decisions set previous = $3, hash = $4 where root_id = $1 and number = $2`, link.Root, link.Number,
+			`update run_decisions set previous = $3, hash = $4 where root_id = $1 and number = $2`, link.Root,
+			link.Number,
 			link.Previous.Bytes(), last.Bytes())
 		ok(d.t, err)
 	}
@@ -311,7 +313,8 @@ func verifyOutside(a chainAnswer, signer string) error {
 	if err != nil {
 		return err
 	}
-	if by := crypto.PubkeyToAddress(*key).Hex(); !strings.EqualFold(by, signer) || !strings.EqualFold(a.Signer, signer) {
+	if by := crypto.PubkeyToAddress(*key).Hex(); !strings.EqualFold(by, signer) ||
+		!strings.EqualFold(a.Signer, signer) {
 		return fmt.Errorf("signed by %s", by)
 	}
 	return nil

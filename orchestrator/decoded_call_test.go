@@ -35,7 +35,8 @@ func (c *shifting) Simulate(ctx context.Context, o transaction.Origin, tx transa
 	error) {
 	s, err := c.outside.Simulate(ctx, o, tx)
 	s.Treasury = common.Address{9}
-	s.Logs = []types.Log{{Address: common.Address{10}, Data: common.LeftPadBytes(big.NewInt(c.amount.Load()).Bytes(), 32),
+	s.Logs = []types.Log{{Address: common.Address{10},
+		Data: common.LeftPadBytes(big.NewInt(c.amount.Load()).Bytes(), 32),
 		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")),
 			common.BytesToHash(s.Treasury[:]), {1}}}}
 	return s, err
@@ -251,7 +252,8 @@ func TestApprovalShowsListedFunctions(t *testing.T) {
 	agent.do = sends(tx)
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
 		Modules: []orchestrator.Module{shower{agent, []transaction.Tx{shown}}},
-		Policy:  rules(t, "version: \"1\"\nrules:\n  - {id: ask, when: 'phase == \"call\" && call.args.count == \"3\"', effect: require_approval, reason: look}\n")})
+		Policy: rules(t,
+			"version: \"1\"\nrules:\n  - {id: ask, when: 'phase == \"call\" && call.args.count == \"3\"', effect: require_approval, reason: look}\n")})
 	task := h.submit(standard.Request{Coordinator: "setter"})
 	h.awaits(task.Run)
 	_, s := h.shown(task.Run)

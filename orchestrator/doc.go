@@ -8,6 +8,6 @@
 //
 // The packages below have the parts: standard the types that agents and the runtime exchange, builtin the agents of the
 // binary, lifecycle the rules of the phases, transaction what a transaction is and moves, trustgate and safety what is
-// decided about agents and transactions, approval what a person sees who must approve, crosscheck the comparison of what
-// an agent says with its receipts, journal the stored form of records, and audit the comparison of stored records.
+// decided about agents and transactions, approval what a person sees who must approve, crosscheck the comparison of
+// what an agent says with its receipts, journal the stored form of records, and audit the comparison of stored records.
 package orchestrator

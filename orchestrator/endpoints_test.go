@@ -41,7 +41,8 @@ func TestAbsentEndpointsDelayTheDryRun(t *testing.T) {
 		chain, agent := &absent{}, switching{newWorker("payer"), func() {}}
 		chain.left.Store(c.tries)
 		agent.do = sends(pays(1, "1"))
-		h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
+		h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
+			Modules: []orchestrator.Module{agent}})
 		request := standard.Request{Coordinator: "payer"}
 		if c.want == repute.TaskFailed {
 			request.Budget.RuntimeMS = new(int64)

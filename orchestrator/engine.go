@@ -106,7 +106,8 @@ func New(db *store.DB, o Options) (*Engine, error) {
 			return nil, fmt.Errorf("agent %q: %w", info.Slug, err)
 		}
 		if e.local[info.Slug] != nil {
-			return nil, fmt.Errorf("agent %q: %w", info.Slug, repute.Invalid("slug", "is another agent's", "one of its own"))
+			return nil, fmt.Errorf("agent %q: %w", info.Slug,
+				repute.Invalid("slug", "is another agent's", "one of its own"))
 		}
 		e.local[info.Slug] = m
 	}
@@ -141,7 +142,8 @@ func (e *Engine) session(ctx context.Context) error {
 		Queues: map[string]river.QueueConfig{tasks.Queue: {MaxWorkers: e.o.Workers}}, Workers: workers,
 		FetchCooldown: 20 * time.Millisecond, FetchPollInterval: time.Second, JobTimeout: jobTimeout,
 		RescueStuckJobsAfter:        jobTimeout + time.Minute,
-		CompletedJobRetentionPeriod: 10 * time.Minute, SoftStopTimeout: e.o.Drain, Logger: slog.New(slog.DiscardHandler),
+		CompletedJobRetentionPeriod: 10 * time.Minute, SoftStopTimeout: e.o.Drain,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return fmt.Errorf("river: %w", err)
@@ -181,7 +183,8 @@ func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx
 			e.log.Warn("runs could not be held", "error", err)
 		}
 		if _, err := rundb.RequeueLost(ctx, e.db, 100,
-			func(tx pgx.Tx, roots []string) error { return tasks.Insert(ctx, client, tx, roots...) }); err != nil && ctx.Err() == nil {
+			func(tx pgx.Tx, roots []string) error { return tasks.Insert(ctx, client, tx, roots...) }); err != nil &&
+			ctx.Err() == nil {
 			e.log.Warn("lost runs could not be queued", "error", err)
 		}
 		if err := pending.Settle(ctx, e.db, e.o.Chain); err != nil && ctx.Err() == nil {

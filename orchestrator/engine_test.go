@@ -192,7 +192,8 @@ func TestRunGoesThroughNinePhases(t *testing.T) {
 	h, _ := newHouse(t)
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{newWorker("plain")}})
 	task := h.submit(standard.Request{Coordinator: "plain", Key: "once"})
-	again, added, err := h.client.Submit(t.Context(), standard.Request{Goal: "do it", Coordinator: "plain", Key: "once"})
+	again, added, err := h.client.Submit(t.Context(),
+		standard.Request{Goal: "do it", Coordinator: "plain", Key: "once"})
 	if ok(t, err); added || again.ID != task.ID {
 		t.Errorf("the same key made task %s beside %s", again.ID, task.ID)
 	}

@@ -20,8 +20,8 @@ type IntentPlanner interface {
 
 // Intent acts on an intent of a domain's agent.json: it checks the parameters against the manifest, and calls the
 // endpoint, which MUST be of the domain itself. With Max the answer is paid for as Pay does, within the payments of the
-// policy and the price of the manifest. An intent without an endpoint is not acted on: its instructions are returned. The
-// manifest is read once for a call, however often the step runs, so that a call that was paid for stays the same.
+// policy and the price of the manifest. An intent without an endpoint is not acted on: its instructions are returned.
+// The manifest is read once for a call, however often the step runs, so that a call that was paid for stays the same.
 func (c *Context) Intent(ctx context.Context, q outbound.IntentRequest) (out outbound.IntentResponse, err error) {
 	plan, err := c.planIntent(ctx, q)
 	switch {
@@ -74,7 +74,8 @@ func (c *Context) planIntent(ctx context.Context, q outbound.IntentRequest) (pla
 	return plan, json.Unmarshal(raw, &plan)
 }
 
-// unpaid sends the request of an intent that costs nothing. A demand for payment is refused, and no redirect is followed.
+// unpaid sends the request of an intent that costs nothing. A demand for payment is refused, and no redirect is
+// followed.
 func (c *Context) unpaid(ctx context.Context, q outbound.HTTPRequest) (*outbound.PaidResponse, error) {
 	shown, err := shownURL(q.URL)
 	if err != nil {

@@ -124,7 +124,8 @@ func TestKilledAtEveryPhase(t *testing.T) {
 			t.Parallel()
 			h, url := newHouse(t)
 			first := spawn(t, url, p.String())
-			h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
+			h.until("agent is installed",
+				func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 			task := h.submit(standard.Request{Coordinator: "steady"})
 			if _ = first.Wait(); first.ProcessState.Success() {
 				t.Fatal("the first worker was not killed")
@@ -178,7 +179,8 @@ func TestFrozenWorkerChangesNothing(t *testing.T) {
 	t.Parallel()
 	h, url := newHouse(t)
 	frozen := spawn(t, url, "")
-	h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
+	h.until("agent is installed",
+		func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 	tasks := make([]repute.Task, 12)
 	for i := range tasks {
 		tasks[i] = h.submit(standard.Request{Coordinator: "steady"})
@@ -228,7 +230,8 @@ func TestKilledWorkersLoseNothing(t *testing.T) {
 	t.Parallel()
 	h, url := newHouse(t)
 	workers := []*exec.Cmd{spawn(t, url, ""), spawn(t, url, ""), spawn(t, url, "")}
-	h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
+	h.until("agent is installed",
+		func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 	var tasks []repute.Task
 	for range 40 {
 		tasks = append(tasks, h.submit(standard.Request{Coordinator: "steady"}))

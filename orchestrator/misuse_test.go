@@ -48,7 +48,8 @@ func (o *outside) Send(_ context.Context, i transaction.Intent) (transaction.Sen
 
 // pays is a transaction to an address, of so many wei.
 func pays(to byte, value string) transaction.Tx {
-	return transaction.Tx{ChainID: 7, Target: common.Address{to}, Value: value, Data: []byte{1, 2, 3, 4}, Purpose: "pay"}
+	return transaction.Tx{ChainID: 7, Target: common.Address{to}, Value: value, Data: []byte{1, 2, 3, 4},
+		Purpose: "pay"}
 }
 
 // shower is an agent that has a dry run.
@@ -113,7 +114,8 @@ func TestNothingIsSentBeyondWhatIsAllowed(t *testing.T) {
 			if c.shows > 0 {
 				module = shower{agent, slices.Repeat([]transaction.Tx{shown}, c.shows)}
 			}
-			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{module}})
+			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
+				Modules: []orchestrator.Module{module}})
 			task, run := h.ended(h.submit(standard.Request{Coordinator: "payer",
 				Terms: standard.Terms{Budget: c.budget}}))
 			if (c.says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, c.says) ||
@@ -141,7 +143,8 @@ func TestWhatATaskLeavesOpenIsThePolicys(t *testing.T) {
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent},
 		Policy: func() *policy.Policy { return p }})
 	task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
-	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "maxGasWei is used up") || len(chain.sent) != 2 {
+	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "maxGasWei is used up") ||
+		len(chain.sent) != 2 {
 		t.Errorf("task %s, %d transactions sent: %s", task.Status, len(chain.sent), run.Error)
 	}
 	if run.Limits.GasWei != "29" || run.Limits.Steps != 4 || run.Limits.ToolCalls != 50 {

@@ -57,7 +57,8 @@ func (c *Context) Pay(ctx context.Context, q outbound.PaidRequest) (out outbound
 	c.leaves(journaled.ID)
 	switch {
 	case known && !sameJSON(journaled.Request, r.Request):
-		return out, transaction.Refuse("another", "the step paid for another request as %q before it was interrupted", key)
+		return out, transaction.Refuse("another",
+			"the step paid for another request as %q before it was interrupted", key)
 	case known && journaled.Done && journaled.Error != "":
 		return out, journal.Replayed(journaled.Error)
 	case known && journaled.Done:
@@ -96,11 +97,12 @@ func (w *work) purchase(ctx context.Context, r *repute.Receipt, q outbound.PaidR
 	ctx, end := w.e.trace.Start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", r.Step),
 		attribute.String("key", r.Key))
 	p := w.e.o.Policy()
-	out, err = w.e.o.Payer.Pay(ctx, p.SpendingOf(w.terms.Budget), outbound.Purchase{PaidRequest: q, Call: pending.IntentID(r),
-		Agent: w.Run.Agent, Task: w.Run.Task, Still: w.mayStillPay,
-		Judge: func(ctx context.Context, asked *policy.Payment) error {
-			return w.paymentAllowed(ctx, p, r.Step+"/"+r.Key, asked)
-		}})
+	out, err = w.e.o.Payer.Pay(ctx, p.SpendingOf(w.terms.Budget),
+		outbound.Purchase{PaidRequest: q, Call: pending.IntentID(r),
+			Agent: w.Run.Agent, Task: w.Run.Task, Still: w.mayStillPay,
+			Judge: func(ctx context.Context, asked *policy.Payment) error {
+				return w.paymentAllowed(ctx, p, r.Step+"/"+r.Key, asked)
+			}})
 	end(err)
 	var waits *ApprovalError
 	if err != nil && (errors.Is(err, outbound.ErrPaymentOpen) || errors.Is(err, store.ErrDatabase) ||
@@ -109,7 +111,8 @@ func (w *work) purchase(ctx context.Context, r *repute.Receipt, q outbound.PaidR
 	}
 	o := rundb.CallOutcome{Result: journal.JSON(out)}
 	if p := out.Payment; p != nil {
-		o.Ref, o.Summary = p.Transaction, fmt.Sprintf("paid %s dollars to %s: %s", p.Dollars, cmp.Or(p.Agent, p.To), r.Summary)
+		o.Ref, o.Summary = p.Transaction, fmt.Sprintf("paid %s dollars to %s: %s", p.Dollars, cmp.Or(p.Agent, p.To),
+			r.Summary)
 	}
 	if err != nil {
 		o.Error, o.Result = err.Error(), nil
@@ -132,7 +135,8 @@ func (w *work) paymentAllowed(ctx context.Context, p *policy.Policy, call string
 		Effect:  string(d.Effect), Reasons: journal.JSON(d.Reasons), Policy: p.Hash(), Input: journal.JSON(in)}
 	if d.Effect == policy.RequireApproval {
 		d.Reasons = append(d.Reasons, policy.Reason{ID: "payment", Effect: policy.RequireApproval, Text: fmt.Sprintf(
-			"%s dollars (%s of %s on %s) to %s, agent %s, for an answer of %s", asked.Micros(), asked.Amount, asked.Asset,
+			"%s dollars (%s of %s on %s) to %s, agent %s, for an answer of %s", asked.Micros(), asked.Amount,
+			asked.Asset,
 			asked.Network, asked.To, cmp.Or(asked.Payee, "unknown"), asked.Host)})
 		return w.approved(ctx, stored, d, nil)
 	}

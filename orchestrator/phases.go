@@ -245,7 +245,8 @@ func (w *work) dryRun(ctx context.Context) (o outcome) {
 		return outcome{err: err}
 	}
 	o.result = r
-	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallDryRun, Key: fmt.Sprintf("dry_run/%d", w.Run.Attempt),
+	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallDryRun,
+		Key:     fmt.Sprintf("dry_run/%d", w.Run.Attempt),
 		Ref:     "dry_run",
 		Summary: fmt.Sprintf("dry run of %d transactions, %d refused", len(r.Simulations), len(o.reasons)),
 		Chain:   w.e.o.ExecutionChain, Domain: "execution", Result: journal.JSON(r)}}
@@ -420,8 +421,9 @@ func (w *work) summarize(ctx context.Context) outcome {
 		return w.agent.Summarize(ctx, w.asked(), w.done, w.checked, c)
 	})
 	if most := standard.MaxStepText * 4; len(s.Text) > most {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the text has %d bytes, of which %d are shown: the result of its step "+
-			"has more of it", len(s.Text), most))
+		s.Warnings = append(s.Warnings,
+			fmt.Sprintf("the text has %d bytes, of which %d are shown: the result of its step "+
+				"has more of it", len(s.Text), most))
 		s.Text = strings.ToValidUTF8(s.Text[:most], "")
 	}
 	w.summary = s

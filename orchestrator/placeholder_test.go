@@ -58,7 +58,8 @@ func TestSentIsWhatWasDeclared(t *testing.T) {
 			"showed no such transaction"},
 		"twice": {all, []transaction.Tx{set(t, 6, 9, "xyz"), set(t, 5, 2, "")},
 			"showed this transaction 1 times"},
-		"a placeholder that is sent": {all, []transaction.Tx{{ChainID: 7, Target: common.Address{1}, Placeholders: all}},
+		"a placeholder that is sent": {all, []transaction.Tx{{ChainID: 7, Target: common.Address{1},
+			Placeholders: all}},
 			"has no placeholders"},
 		"no bounds": {[]transaction.Placeholder{{Path: "1", Type: "uint64"}}, nil, "min and max"},
 		"a sample beyond the bounds": {[]transaction.Placeholder{{Path: "1", Type: "uint64", Min: "4", Max: "9"}}, nil,
@@ -133,7 +134,8 @@ trust:
 		says   string
 	}{
 		"a rule": {strings.ReplaceAll(limit, "%EFFECT", "deny"),
-			open(coin, transaction.Placeholder{Path: "value", Type: "uint256", Min: "0", Max: "101"}), coin, "too much"},
+			open(coin, transaction.Placeholder{Path: "value", Type: "uint256", Min: "0", Max: "101"}), coin,
+			"too much"},
 		"a rule that is kept": {strings.ReplaceAll(limit, "%EFFECT", "deny"),
 			open(coin, transaction.Placeholder{Path: "value", Type: "uint256", Min: "0", Max: "100"}), coin, ""},
 		"value at risk": {value,
@@ -142,10 +144,12 @@ trust:
 		"less value at risk": {value,
 			open(pays(1), transaction.Placeholder{Path: "1", Type: "uint256", Min: "0", Max: "999"}), pays(1), ""},
 		"bytes may be any call": {value,
-			open(set(t, 1, 1, "abcd"), transaction.Placeholder{Path: "2", Type: "bytes", MaxLength: 4}), set(t, 1, 1, "abcd"),
+			open(set(t, 1, 1, "abcd"), transaction.Placeholder{Path: "2", Type: "bytes", MaxLength: 4}),
+			set(t, 1, 1, "abcd"),
 			"nobody can rate it"},
 		"fewer bytes are no call": {value,
-			open(set(t, 1, 1, "abc"), transaction.Placeholder{Path: "2", Type: "bytes", MaxLength: 3}), set(t, 1, 1, "abc"),
+			open(set(t, 1, 1, "abc"), transaction.Placeholder{Path: "2", Type: "bytes", MaxLength: 3}),
+			set(t, 1, 1, "abc"),
 			""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -167,7 +167,8 @@ func TestApprovalIsOfOneProgram(t *testing.T) {
 			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, c.policy),
 				Remote: func(repute.Module) (orchestrator.Module, error) { return newWorker("faraway"), nil }})
 			at := func(url string) {
-				ok(t, rundb.SaveModule(t.Context(), h.db, repute.Module{Slug: "faraway", URL: url, Manifest: []byte("{}")}))
+				ok(t, rundb.SaveModule(t.Context(), h.db,
+					repute.Module{Slug: "faraway", URL: url, Manifest: []byte("{}")}))
 			}
 			at("https://one.example")
 			task := h.submit(standard.Request{Coordinator: "faraway", Goal: c.goal})

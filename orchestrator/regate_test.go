@@ -120,7 +120,8 @@ func (h *house) gateDecisionsHold(run string) {
 		var v trustgate.Decision
 		ok(h.t, json.Unmarshal(d.Input, &v))
 		if v.Policy != d.Policy || string(v.Decision.Effect) != d.Effect {
-			h.t.Errorf("%s: %s by policy %x, its decision: %s by %s", d.Subject, d.Effect, d.Policy, v.Decision.Effect, v.Policy)
+			h.t.Errorf("%s: %s by policy %x, its decision: %s by %s", d.Subject, d.Effect, d.Policy, v.Decision.Effect,
+				v.Policy)
 		}
 		if err := trustgate.Verify(h.t.Context(), h.db, nil, v); err != nil {
 			h.t.Errorf("%s: %v", d.Subject, err)
@@ -148,13 +149,15 @@ func TestTrustOfSubAgents(t *testing.T) {
 				ran.Add(1)
 				return nil, nil
 			}
-			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, byAgent), Modules: []orchestrator.Module{head, hand}})
+			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, byAgent),
+				Modules: []orchestrator.Module{head, hand}})
 			task := h.submit(standard.Request{Coordinator: "head"})
 			if slug == "odd" {
 				h.awaits(task.Run)
 				runs, err := rundb.TaskRuns(t.Context(), h.db, task.ID)
 				ok(t, err)
-				if i := slices.IndexFunc(runs, func(r repute.Run) bool { return r.Agent == slug }); i < 0 || ran.Load() != 0 {
+				if i := slices.IndexFunc(runs, func(r repute.Run) bool { return r.Agent == slug }); i < 0 ||
+					ran.Load() != 0 {
 					t.Fatalf("%d steps done, runs %+v", ran.Load(), runs)
 				} else {
 					h.approve(runs[i].ID, true, "fine")

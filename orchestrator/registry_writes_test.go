@@ -100,7 +100,8 @@ func TestNobodyRatesItsOwn(t *testing.T) {
 	free := &work{e: mine.e}
 	feedback := func(n uint64) transaction.Tx {
 		return transaction.Tx{ChainID: 7, Target: reputationAt,
-			Data: bindings.NewReputationRegistry().PackGiveFeedback(new(big.Int).SetUint64(n), big.NewInt(100), 0, "", "", "",
+			Data: bindings.NewReputationRegistry().PackGiveFeedback(new(big.Int).SetUint64(n), big.NewInt(100), 0, "",
+				"", "",
 				"", [32]byte{})}
 	}
 	response := func(hash common.Hash) transaction.Tx {
@@ -228,7 +229,8 @@ func TestMayTouch(t *testing.T) {
 				if mine := id == own; mine != errors.Is(err, repute.ErrInvalid) {
 					t.Errorf("%s of agent %s: %v", m.Sig, id, err)
 				}
-				if err := w.mayTouch(t.Context(), &transaction.Tx{ChainID: 7, Target: at, Data: data[:len(m.ID)+5]}); err == nil {
+				if err := w.mayTouch(t.Context(),
+					&transaction.Tx{ChainID: 7, Target: at, Data: data[:len(m.ID)+5]}); err == nil {
 					t.Errorf("%s, cut off, is allowed", m.Sig)
 				}
 				if err := w.mayTouch(t.Context(), &transaction.Tx{ChainID: 8, Target: at, Data: data}); err != nil {

@@ -47,8 +47,9 @@ func (c *Context) settleOpen(ctx context.Context, r *charged, open repute.Receip
 	if len(shown) > 2000 {
 		shown = strings.ToValidUTF8(shown[:2000], "") + "…"
 	}
-	err := c.Confirm(ctx, "again/"+open.Key, fmt.Sprintf("make the call %s with %s again: it had begun when its process "+
-		"ended, so that it is unknown whether it happened", r.Ref, shown))
+	err := c.Confirm(ctx, "again/"+open.Key,
+		fmt.Sprintf("make the call %s with %s again: it had begun when its process "+
+			"ended, so that it is unknown whether it happened", r.Ref, shown))
 	var refused *transaction.DeniedError
 	switch {
 	case err == nil:

@@ -93,7 +93,8 @@ func TestRetrySendsWhatFailed(t *testing.T) {
 			second := pays(2, "5")
 			second.Key = "attempt 1/a/b"
 			agent.do = sends(pays(1, "5"), second)
-			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
+			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
+				Modules: []orchestrator.Module{agent}})
 			task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
 			if fine := c.state == walletdb.IntentConfirmed; fine != (task.Status == repute.TaskCompleted) {
 				t.Fatalf("task %s: %s", task.Status, run.Error)
@@ -135,7 +136,8 @@ func (h *house) failedAs(run string, target common.Address, state walletdb.Inten
 		}
 		if state == "" {
 			_, err := walletdb.AddIntent(h.t.Context(), h.db,
-				walletdb.Intent{ID: fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key), ChainID: 7, To: target, Value: new(big.Int)},
+				walletdb.Intent{ID: fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key), ChainID: 7, To: target,
+					Value: new(big.Int)},
 				nil)
 			if !errors.Is(err, repute.ErrConflict) {
 				h.t.Errorf("signed after the end: %v", err)

@@ -165,8 +165,9 @@ func (w *work) load(ctx context.Context) error {
 	if err := json.Unmarshal(w.Task.Terms, &w.terms); err != nil {
 		return fmt.Errorf("stored terms of task %s: %w", w.Task.ID, err)
 	}
-	into := map[repute.Phase]any{repute.PhasePlan: &w.plan, repute.PhaseTrust: &w.gateDecision, repute.PhaseExecute: &w.done,
-		repute.PhaseVerify: &w.checked, repute.PhaseSummarize: &w.summary}
+	into := map[repute.Phase]any{repute.PhasePlan: &w.plan, repute.PhaseTrust: &w.gateDecision,
+		repute.PhaseExecute: &w.done,
+		repute.PhaseVerify:  &w.checked, repute.PhaseSummarize: &w.summary}
 	for phase, to := range into {
 		if p, ok := w.Phases[phase]; ok && p.Status != repute.PhaseWaiting {
 			if err := json.Unmarshal(p.Result, to); err != nil {

@@ -209,7 +209,8 @@ func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx transact
 	}
 	intent := w.intent(&journaled, tx, before.ChargedWei)
 	var denied *transaction.DeniedError
-	if err := w.stillAllowed(ctx, &journaled, &tx, intent.ID); errors.As(err, &denied) { // nothing is signed: it ends here
+	if err := w.stillAllowed(ctx, &journaled, &tx, intent.ID); errors.As(err,
+		&denied) { // nothing is signed: it ends here
 		o := rundb.CallOutcome{Error: err.Error(), GasWei: transaction.Difference("", before.ChargedWei)}
 		return out, errors.Join(err, w.lost(rundb.EndCall(ctx, w.e.db, w.lease, journaled.ID, o)))
 	} else if err != nil {
@@ -269,7 +270,8 @@ func (w *work) broadcast(ctx context.Context, call int64, intent transaction.Int
 func (w *work) wasSimulated(tx *transaction.Tx) error {
 	switch {
 	case len(tx.Placeholders) > 0:
-		return transaction.Refuse("placeholder", "a transaction that is sent has no placeholders: the dry run declares them")
+		return transaction.Refuse("placeholder",
+			"a transaction that is sent has no placeholders: the dry run declares them")
 	case !w.dryRan && w.module.URL != "" && !w.e.o.Policy().SendWithoutDryRun():
 		return transaction.Refuse("no_dry_run",
 			"the agent has no dry run, and the policy does not let such agents send (sendWithoutDryRun)")

@@ -47,14 +47,16 @@ func TestRulesSeeTheAgentOfNow(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		block := repute.Block{Number: 1, Parent: parent.Hash, Hash: common.Hash{1}, Time: time.Unix(1_750_000_000, 0).UTC()}
+		block := repute.Block{Number: 1, Parent: parent.Hash, Hash: common.Hash{1},
+			Time: time.Unix(1_750_000_000, 0).UTC()}
 		batch := eventdb.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
 		owner := common.HexToAddress("0xa1")
 		for i, e := range []repute.Event{repute.Transfer{To: owner, TokenID: token},
 			repute.Registered{TokenID: token, Owner: owner}} {
 			batch.Records = append(batch.Records,
-				repute.Record{Log: types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash,
-					Index: uint(i)}, Time: block.Time, Event: e})
+				repute.Record{Log: types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: 1,
+					BlockHash: block.Hash,
+					Index:     uint(i)}, Time: block.Time, Event: e})
 		}
 		if err := eventdb.Apply(context.Background(), h.db, batch); err != nil {
 			t.Error(err)
@@ -76,6 +78,7 @@ func TestRulesSeeTheAgentOfNow(t *testing.T) {
 		}
 	}
 	if len(chain.sent) != 0 {
-		t.Errorf("task %s %s: the second trust check saw an identity, the rule of the call did not", task.Status, run.Error)
+		t.Errorf("task %s %s: the second trust check saw an identity, the rule of the call did not", task.Status,
+			run.Error)
 	}
 }

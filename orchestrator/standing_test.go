@@ -37,7 +37,8 @@ func TestNothingIsSentAfterStandingIsLost(t *testing.T) {
 		"identity sold": {func(h *house, _ *changing) { h.sells() }, "neither wallet nor owner"},
 		"agent removed": {func(h *house, _ *changing) { ok(h.t, rundb.RemoveModule(h.t.Context(), h.db, "payer")) },
 			"is not registered any more"},
-		"gate turned to deny": {func(_ *house, p *changing) { p.set(never) }, "identity checks do not reach the threshold"},
+		"gate turned to deny": {func(_ *house, p *changing) { p.set(never) },
+			"identity checks do not reach the threshold"},
 	} {
 		for _, below := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, below another: %t", name, below), func(t *testing.T) {
@@ -48,7 +49,8 @@ func TestNothingIsSentAfterStandingIsLost(t *testing.T) {
 				p.set(anything)
 				agent, head := newWorker("payer"), newWorker("head")
 				for _, m := range []*worker{agent, head} {
-					m.info.Manifest.ERC8004 = &standard.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0",
+					m.info.Manifest.ERC8004 = &standard.ManifestIdentity{AgentRegistry: sold.Registry.Hex(),
+						AgentID: "0",
 						ChainID: 7}
 				}
 				head.plan = func(standard.Task) standard.Plan {
@@ -116,7 +118,8 @@ func (h *house) refusals(task repute.Task, agent string, want int) {
 			}
 		}
 		if left != want || decided != want || told != want {
-			h.t.Errorf("%d refused transactions left %d receipts, %d decisions and %d events", want, left, decided, told)
+			h.t.Errorf("%d refused transactions left %d receipts, %d decisions and %d events", want, left,
+				decided, told)
 		}
 	}
 }
@@ -132,15 +135,17 @@ func TestRefusedAttemptsAreKept(t *testing.T) {
 	}{
 		"not shown":   {does: pays(9, "5")},
 		"over budget": {does: shown, budget: policy.Bounds{OnchainWrites: new(int64(1)), GasWei: "1"}},
-		"by a rule":   {does: shown, policy: "rules: [{id: never, when: 'phase == \"call\"', effect: deny, reason: no}]\n"},
+		"by a rule": {does: shown,
+			policy: "rules: [{id: never, when: 'phase == \"call\"', effect: deny, reason: no}]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := newHouse(t)
 			chain, agent := &outside{}, newWorker("payer")
 			agent.do = sends(c.does)
-			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, anything+c.policy), Chain: chain, ExecutionChain: 7,
-				Modules: []orchestrator.Module{shower{agent, []transaction.Tx{shown}}}})
+			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, anything+c.policy), Chain: chain,
+				ExecutionChain: 7,
+				Modules:        []orchestrator.Module{shower{agent, []transaction.Tx{shown}}}})
 			task, run := h.ended(h.submit(standard.Request{Coordinator: "payer",
 				Terms: standard.Terms{Budget: c.budget}}))
 			if len(chain.sent) != 0 || task.Status == repute.TaskCompleted {
@@ -164,7 +169,8 @@ func (m *mining) Send(ctx context.Context, i transaction.Intent) (transaction.Se
 		in, err = walletdb.AddIntent(ctx, m.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent,
 			ChainID: 7, To: i.Target, Value: new(big.Int)},
 			func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
-				return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next,
+				return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1},
+					Nonce:  next.Next,
 					FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
 			})
 		m.sent <- i.ID
@@ -204,7 +210,8 @@ func TestReceiptOfACancelledRun(t *testing.T) {
 	if r := receipt(); r.Done || r.ID == 0 {
 		t.Fatalf("receipt %+v before anything is mined", r)
 	}
-	ok(t, walletdb.MarkIntent(t.Context(), h.db, intent, walletdb.IntentConfirmed, walletdb.Mining{Fee: new(big.Int)}, ""))
+	ok(t, walletdb.MarkIntent(t.Context(), h.db, intent, walletdb.IntentConfirmed,
+		walletdb.Mining{Fee: new(big.Int)}, ""))
 	h.until("receipt is completed", func() bool { return receipt().Done })
 	var sent transaction.Sent
 	r := receipt()
@@ -232,7 +239,8 @@ func (l *losing) Send(ctx context.Context, i transaction.Intent) (transaction.Se
 		if _, err = walletdb.AddIntent(ctx, l.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent,
 			ChainID: 7, To: i.Target, Value: new(big.Int)},
 			func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
-				return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next,
+				return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1},
+					Nonce:  next.Next,
 					FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
 			}); err != nil {
 			return transaction.Sent{}, err

@@ -69,7 +69,8 @@ func (c *Context) doStep(ctx context.Context, s standard.Step, inputs map[string
 	var result json.RawMessage
 	if s.Agent == w.Run.Agent {
 		sub := w.context(repute.PhaseExecute, s.ID)
-		result, err = guard.Call(ctx, func(ctx context.Context) (json.RawMessage, error) { return own(ctx, s, inputs, sub) })
+		result, err = guard.Call(ctx,
+			func(ctx context.Context) (json.RawMessage, error) { return own(ctx, s, inputs, sub) })
 		sub.close(errOver)
 		if bad := readable("result", result); bad != nil {
 			result, err = nil, cmp.Or(err, bad)

@@ -16,7 +16,8 @@ func TestKilledPhaseCounts(t *testing.T) {
 	t.Parallel()
 	h, url := newHouse(t)
 	first := spawn(t, url, "")
-	h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
+	h.until("agent is installed",
+		func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 	const most, before = 8 * time.Second, 4 * time.Second
 	task := h.submit(standard.Request{Coordinator: "steady", Goal: "hang",
 		Terms: standard.Terms{Budget: policy.Bounds{RuntimeMS: new(most.Milliseconds())}}})

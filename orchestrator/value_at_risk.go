@@ -26,7 +26,8 @@ func (w *work) trusted(ctx context.Context, call string, tx *transaction.Tx, tot
 	if err != nil || !total.Over(new(big.Int)) {
 		return err
 	}
-	if err := pending.Moved(ctx, w.e.db, w.e.o.Policy(), w.Run.Task, w.Run.ID, call, total); err != nil || !total.Over(declared) {
+	if err := pending.Moved(ctx, w.e.db, w.e.o.Policy(), w.Run.Task, w.Run.ID, call, total); err != nil ||
+		!total.Over(declared) {
 		return err
 	}
 	for x := w; x != nil; x = x.parent {

@@ -95,7 +95,8 @@ func (t Threshold) CheckGates(at string, known []string) error {
 	for i, g := range t.Gates {
 		if !slices.Contains(known, g) {
 			return repute.Invalid(fmt.Sprintf("%s.gates[%d]", at, i),
-				fmt.Sprintf("%.60q is no gate that an agent can be asked to pass", g), "one of "+strings.Join(known, ", "))
+				fmt.Sprintf("%.60q is no gate that an agent can be asked to pass", g),
+				"one of "+strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -126,7 +127,8 @@ func (p *Policy) Gate(task Task, own Threshold, a Agent) Decision {
 		return d
 	}
 	if a.Unproven != "" {
-		d.add(Reason{ID: "identity.proof", Effect: p.file.Trust.Unproven, Text: a.Unproven, Have: "unproven", Need: "proven"})
+		d.add(Reason{ID: "identity.proof", Effect: p.file.Trust.Unproven, Text: a.Unproven, Have: "unproven",
+			Need: "proven"})
 	}
 	if a.Status == StatusRated && a.Score < 0 {
 		d.add(Reason{ID: "trust.negative", Effect: p.file.Trust.Negative, Text: "the agent's score is negative",
@@ -211,8 +213,8 @@ func (t Threshold) lacks(a Agent, unrated Effect) (out []Reason) {
 	return append(out, t.lacksReputation(a, unrated)...)
 }
 
-// lacksReputation reads the lower bound, as upward gates do. A thin agent reaches its tier and nothing else: the word of
-// one rater does not admit.
+// lacksReputation reads the lower bound, as upward gates do. A thin agent reaches its tier and nothing else: the word
+// of one rater does not admit.
 func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
 	if t.MinReputation == nil && t.MinTier == 0 && len(t.Gates) == 0 {
 		return nil
@@ -239,7 +241,8 @@ func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
 	}
 	for _, g := range t.Gates {
 		if !a.Gates[g] {
-			out = append(out, Reason{ID: "trust.gates." + g, Effect: Deny, Text: a.failsGate(g), Have: "false", Need: "true"})
+			out = append(out, Reason{ID: "trust.gates." + g, Effect: Deny, Text: a.failsGate(g), Have: "false",
+				Need: "true"})
 		}
 	}
 	return out
@@ -251,7 +254,8 @@ func (a Agent) failsGate(name string) string {
 	if _, known := a.Gates[name]; known || len(a.Gates) == 0 {
 		return "the agent does not pass the gate " + strconv.Quote(name)
 	}
-	return fmt.Sprintf("there is no gate %q: scores have %s", name, strings.Join(slices.Sorted(maps.Keys(a.Gates)), ", "))
+	return fmt.Sprintf("there is no gate %q: scores have %s", name,
+		strings.Join(slices.Sorted(maps.Keys(a.Gates)), ", "))
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -72,7 +72,8 @@ func (b Budget) check() error {
 	}
 	if b.CostUSD != "" {
 		if v, err := repute.ParseDollars("maxCostUsd", b.CostUSD); err != nil || v == 0 {
-			return cmp.Or(err, repute.Invalid("maxCostUsd", "allows no model to be asked", "dollars above 0, or no bound"))
+			return cmp.Or(err, repute.Invalid("maxCostUsd", "allows no model to be asked",
+				"dollars above 0, or no bound"))
 		}
 	}
 	if b.GasWei == "" {
@@ -119,7 +120,8 @@ func (b Budget) exceeded(asked Budget, plan Plan) (out []Reason) {
 		if limit.name == "maxTokens" { // 0 is no limit
 			out = append(out, tokensExceeded(have[i].value, limit.value)...)
 		} else if have[i].value > limit.value {
-			out = append(out, over(limit.name, strconv.FormatInt(have[i].value, 10), strconv.FormatInt(limit.value, 10)))
+			out = append(out, over(limit.name, strconv.FormatInt(have[i].value, 10),
+				strconv.FormatInt(limit.value, 10)))
 		}
 	}
 	if most := min(asked.Steps, b.Steps); plan.Steps > most {

@@ -35,7 +35,8 @@ func TestModelLimits(t *testing.T) {
 		tokens int64
 		cost   string
 		deny   string
-	}{"within": {100, "0.50", ""}, "tokens": {101, "0.1", "limit.maxTokens"}, "cost": {1, "0.500001", "limit.maxCostUsd"},
+	}{"within": {100, "0.50", ""}, "tokens": {101, "0.1", "limit.maxTokens"},
+		"cost":     {1, "0.500001", "limit.maxCostUsd"},
 		"no bound": {0, "0.5", "limit.maxTokens"}, "no cost": {1, "", "limit.maxCostUsd"}} {
 		in := input()
 		in.Task.Budget.Tokens, in.Task.Budget.CostUSD = c.tokens, c.cost

@@ -88,7 +88,8 @@ func TestBrokenRuleDenies(t *testing.T) {
 }
 
 func TestDefault(t *testing.T) {
-	p := parse(t, "default: deny\nrules:\n  - {id: listed, when: 'task.coordinator == \"planner\"', effect: allow, reason: listed}\n")
+	p := parse(t,
+		"default: deny\nrules:\n  - {id: listed, when: 'task.coordinator == \"planner\"', effect: allow, reason: listed}\n")
 	in := input()
 	want(t, p.Decide(t.Context(), in), policy.Deny, "default")
 	in.Task.Coordinator = "planner"

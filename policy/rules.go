@@ -127,7 +127,8 @@ func Environment(options ...cel.EnvOption) (*cel.Env, error) {
 		"gt": func(c int) bool { return c > 0 }, "gte": func(c int) bool { return c >= 0 },
 	} {
 		options = append(options,
-			onAmounts(name, cel.BoolType, func(a, b *big.Int) (ref.Val, error) { return types.Bool(holds(a.Cmp(b))), nil }))
+			onAmounts(name, cel.BoolType,
+				func(a, b *big.Int) (ref.Val, error) { return types.Bool(holds(a.Cmp(b))), nil }))
 	}
 	for name, result := range map[string]func(a, b *big.Int) (*big.Int, error){
 		"add": add, "mul": multiply, "sub": subtract, "div": divide,
@@ -143,9 +144,15 @@ func Environment(options ...cel.EnvOption) (*cel.Env, error) {
 	return cel.NewEnv(options...)
 }
 
-func add(a, b *big.Int) (*big.Int, error) { return new(big.Int).Add(a, b), nil } //nolint:unparam // as subtract and divide
+func add(a, b *big.Int) (*big.Int, error) {
+	return new(big.Int).Add(a,
+		b), nil
+} //nolint:unparam // as subtract and divide
 
-func multiply(a, b *big.Int) (*big.Int, error) { return new(big.Int).Mul(a, b), nil } //nolint:unparam // as subtract and divide
+func multiply(a, b *big.Int) (*big.Int, error) {
+	return new(big.Int).Mul(a,
+		b), nil
+} //nolint:unparam // as subtract and divide
 
 // subtract is an error where the result would be negative: amounts in wei never are.
 func subtract(a, b *big.Int) (*big.Int, error) {

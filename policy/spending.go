@@ -74,7 +74,8 @@ func (f *Payments) spending() (s Spending, err error) {
 		s.MinScore = *f.MinScore
 	}
 	if !(s.MinScore >= -100 && s.MinScore <= 100) {
-		return Spending{}, repute.Invalid("payments.minScore", fmt.Sprintf("%g is out of range", s.MinScore), "-100 to 100")
+		return Spending{}, repute.Invalid("payments.minScore", fmt.Sprintf("%g is out of range", s.MinScore),
+			"-100 to 100")
 	}
 	for _, c := range []struct {
 		field, text, usual string

@@ -21,7 +21,8 @@ func TestSpending(t *testing.T) {
 	if s := parse(t, "payments: {index: \"http://127.0.0.1:8080\"}").Spending(); !s.Allowed() || s != want {
 		t.Errorf("usual payments: %+v", s)
 	}
-	want = policy.Spending{Index: "https://a.example/x", MinScore: 0, AllowUnknown: true, MaxCall: 1, MaxTask: 2_000_000,
+	want = policy.Spending{Index: "https://a.example/x", MinScore: 0, AllowUnknown: true, MaxCall: 1,
+		MaxTask: 2_000_000,
 		MaxHost: 0, MaxDay: 12_500_000}
 	if s := parse(t, `payments: {index: "https://a.example/x", minScore: 0, allowUnknown: true, maxCall: "0.000001",
   maxTask: "2", maxHost: "0", maxDay: "12.50"}`).Spending(); s != want {
@@ -67,7 +68,8 @@ func TestSpendingOf(t *testing.T) {
 			t.Errorf("%q: %+v", asked, d)
 		}
 	}
-	if _, err := policy.Parse([]byte("version: \"1\"\nlimits: {maxPaymentUsd: \"1\"}\n")); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := policy.Parse([]byte("version: \"1\"\nlimits: {maxPaymentUsd: \"1\"}\n")); !errors.Is(err,
+		repute.ErrInvalid) {
 		t.Errorf("a policy has the bound of tasks: %v", err)
 	}
 }

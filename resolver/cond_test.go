@@ -117,7 +117,8 @@ func TestFetchDrip(t *testing.T) {
 	defer close(done)
 	c.pace = 200 * time.Millisecond
 	_, err := c.Fetch(t.Context(), base)
-	if e, ok := err.(*Error); !ok || e.Reason != ReasonTooSlow || !e.Retry || !strings.Contains(e.Detail(), "too slowly") {
+	if e, ok := err.(*Error); !ok || e.Reason != ReasonTooSlow || !e.Retry ||
+		!strings.Contains(e.Detail(), "too slowly") {
 		t.Errorf("got %v", err)
 	}
 }

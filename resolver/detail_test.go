@@ -26,7 +26,8 @@ func TestDetailHidesTheNetwork(t *testing.T) {
 		"tls":  &net.OpError{Op: "remote error", Source: inside, Err: errors.New("tls: handshake failure")},
 		"slow": fmt.Errorf("dial %s: %w", inside, context.DeadlineExceeded),
 		"gateways": &Error{Reason: ReasonGateway, Retry: true,
-			Err: fmt.Errorf("https://ipfs.internal.example: %w", passing(ReasonNetwork, "dial tcp %s: refused", inside))},
+			Err: fmt.Errorf("https://ipfs.internal.example: %w",
+				passing(ReasonNetwork, "dial tcp %s: refused", inside))},
 	} {
 		e := networkError(context.Background(), &url.Error{Op: "Get", URL: "https://agent.example/card.json", Err: err})
 		got := e.Detail()

@@ -39,7 +39,8 @@ func forms(t *testing.T) []form {
 		{"base64 without padding", func(s string) bool {
 			return is64(s) && len(strings.TrimRight(body(s), "="))%4 != 0 && !strings.HasSuffix(s, "=")
 		},
-			"data:application/json;base64," + base64.RawStdEncoding.EncodeToString([]byte(sample+" ")), KindData, "", true},
+			"data:application/json;base64," + base64.RawStdEncoding.EncodeToString([]byte(sample+" ")), KindData, "",
+			true},
 		{"base64", is64, "data:application/json;base64," + std, KindData, "", false},
 		{"utf8", prefix("data:application/json;utf8,"), "data:application/json;utf8," + sample, KindData, "", true},
 		{"percent", func(s string) bool { return strings.HasPrefix(s, "data:") },
@@ -71,8 +72,10 @@ func forms(t *testing.T) []form {
 			"https://agents.example", KindHTTPS, ReasonTimeout, false},
 		{"https", prefix("https://"), "https://agents.example/agent.json", KindHTTPS, ReasonTimeout, false},
 		{"arweave", prefix("ar://"), "ar://abc", KindUnsupported, ReasonUnsupportedScheme, true},
-		{"hex address", prefix("0x"), "0x8004000000000000000000000000000000000001", KindUnsupported, ReasonNotURI, true},
-		{"windows path", func(s string) bool { return len(s) > 2 && s[1:3] == `:\` }, `c:\agents\one.json`, KindUnsupported,
+		{"hex address", prefix("0x"), "0x8004000000000000000000000000000000000001", KindUnsupported, ReasonNotURI,
+			true},
+		{"windows path", func(s string) bool { return len(s) > 2 && s[1:3] == `:\` }, `c:\agents\one.json`,
+			KindUnsupported,
 			ReasonNotURI, true},
 		{"words", func(string) bool { return true }, "tinyapple", KindUnsupported, ReasonNotURI, false},
 	}

@@ -325,7 +325,8 @@ func TestFetchOnChain(t *testing.T) {
 	}
 	for uri, want := range map[string]Reason{
 		"": ReasonEmpty, "ar://x": ReasonUnsupportedScheme, "word": ReasonNotURI, "ipfs://0x12": ReasonBadCID,
-		"https://": ReasonBadURL, "{" + strings.Repeat(" ", 100) + "}": ReasonTooLarge, "ipfs://" + cidV0: ReasonNoGateway,
+		"https://": ReasonBadURL, "{" + strings.Repeat(" ", 100) + "}": ReasonTooLarge,
+		"ipfs://" + cidV0: ReasonNoGateway,
 	} {
 		_, err := c.Fetch(t.Context(), uri)
 		var e *Error
@@ -421,7 +422,8 @@ func TestHead(t *testing.T) {
 		t.Errorf("a server that does not answer: %v", err)
 	}
 	before := asked.Load()
-	for _, target := range []string{"http" + strings.TrimPrefix(base, "https"), "data:,x", "", "https://10.0.0.1/", "https://localhost/",
+	for _, target := range []string{"http" + strings.TrimPrefix(base, "https"), "data:,x", "", "https://10.0.0.1/",
+		"https://localhost/",
 		"https://u:p@example.com/"} {
 		if status, err := c.Head(t.Context(), target); err == nil || status != 0 {
 			t.Errorf("%q was asked: %d", target, status)

@@ -1,7 +1,7 @@
 package resolver
 
-// Words says in words why a document cannot be read. Unlike Error and Detail it quotes nobody: neither addresses nor what a
-// server or a library wrote.
+// Words says in words why a document cannot be read. Unlike Error and Detail it quotes nobody: neither addresses nor
+// what a server or a library wrote.
 func (r Reason) Words() string {
 	switch r {
 	case ReasonEmpty:

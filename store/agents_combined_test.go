@@ -47,7 +47,8 @@ func scoredCatalogue(t *testing.T, db *store.DB, chain uint64, all map[string]st
 		yes := i%2 == 0
 		doc := &repute.Registration{Name: []string{"red", "green", "blue"}[i%3] + " robot",
 			SupportedTrust: []string{[]string{"reputation", "tee"}[i%2]},
-			Services: []repute.Service{{Name: []string{"MCP", "A2A"}[i%2], Skills: []string{[]string{"sing", "dance"}[i/2%2]},
+			Services: []repute.Service{{Name: []string{"MCP", "A2A"}[i%2],
+				Skills:  []string{[]string{"sing", "dance"}[i/2%2]},
 				Domains: []string{"law"}}}}
 		if i%4 == 1 {
 			doc.X402, doc.Active, doc.Services[0].Domains = &yes, &yes, nil
@@ -60,7 +61,8 @@ func scoredCatalogue(t *testing.T, db *store.DB, chain uint64, all map[string]st
 		}
 		docs = append(docs, doc)
 		events := []repute.Event{repute.Transfer{To: person(i % 5), TokenID: tokenID(i)},
-			repute.Registered{TokenID: tokenID(i), URI: fmt.Sprintf("https://a.example/%d/%d", chain, i), Owner: person(i % 5)}}
+			repute.Registered{TokenID: tokenID(i), URI: fmt.Sprintf("https://a.example/%d/%d", chain, i),
+				Owner: person(i % 5)}}
 		if i%9 == 4 {
 			events = append(events, repute.Approval{Owner: person(i % 5), Approved: person(70), TokenID: tokenID(i)})
 		}
@@ -70,19 +72,23 @@ func scoredCatalogue(t *testing.T, db *store.DB, chain uint64, all map[string]st
 				repute.ApprovalForAll{Owner: person(3), Operator: person(70), Approved: false})
 		}
 		for n := range i % 6 {
-			events = append(events, repute.NewFeedback{TokenID: tokenID(i / 2), Client: person(50 + n), Index: uint64(i%2 + 1),
+			events = append(events, repute.NewFeedback{TokenID: tokenID(i / 2), Client: person(50 + n),
+				Index: uint64(i%2 + 1),
 				Value: big.NewInt(1), Tag1: "starred"})
 		}
 		w.mine(events...)
 	}
 	w.store(t, db, w.tip().Number)
 	readCatalogue(t, db, docs)
-	sqlExec(t, db, `insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
+	sqlExec(t, db,
+		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
 		values ($1, 1, 1, 1, 1, '', '1', '', '', '', '', '', 0, 0)`, chain)
 	for i, doc := range docs {
-		s := standing{doc: doc, scored: i%4 != 3, rated: i%4 < 2, thin: i%4 == 2 && i > 2, score: i*37%200 - 100, tier: i % 5}
+		s := standing{doc: doc, scored: i%4 != 3, rated: i%4 < 2, thin: i%4 == 2 && i > 2, score: i*37%200 - 100,
+			tier: i % 5}
 		if s.scored {
-			sqlExec(t, db, `insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, status, score, low, high, mean, confidence, tier, result)
+			sqlExec(t, db,
+				`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, status, score, low, high, mean, confidence, tier, result)
 				values ($1, $2, 1, 1, '', '', $3, $4, 0, 0, 0, 0, $5, '')`, chain, i, s.status(), s.score*1000, s.tier)
 		}
 		all[w.id(i).Short()] = s
@@ -104,14 +110,16 @@ func narrowings(since time.Time) []narrowing {
 	}
 	return []narrowing{
 		{"nothing", func(*searchdb.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
-		{"text", func(f *searchdb.AgentFilter) { f.Text = "robot" }, doc(func(*repute.Registration) bool { return true })},
+		{"text", func(f *searchdb.AgentFilter) { f.Text = "robot" },
+			doc(func(*repute.Registration) bool { return true })},
 		{"color", func(f *searchdb.AgentFilter) { f.Text = "red robot" },
 			doc(func(d *repute.Registration) bool { return d.Name == "red robot" })},
 		{"chain", func(f *searchdb.AgentFilter) { f.ChainIDs = []uint64{8} },
 			func(a repute.Agent, _ standing) bool { return a.ID.ChainID == 8 }},
 		{"owner", func(f *searchdb.AgentFilter) { f.Owner = &owner },
 			func(a repute.Agent, _ standing) bool { return a.Owner == owner }},
-		{"wallet", func(f *searchdb.AgentFilter) { f.Wallet = &none }, func(repute.Agent, standing) bool { return false }},
+		{"wallet", func(f *searchdb.AgentFilter) { f.Wallet = &none },
+			func(repute.Agent, standing) bool { return false }},
 		{"service", func(f *searchdb.AgentFilter) { f.Service = "mcp" },
 			doc(func(d *repute.Registration) bool { return d.Services[0].Name == "MCP" })},
 		{"skill", func(f *searchdb.AgentFilter) { f.Skill = "sing" },
@@ -174,13 +182,14 @@ func scoreNarrowings() []narrowing {
 			func(_ repute.Agent, s standing) bool { return s.scored && s.thin && s.score >= -20 }},
 		{"unrated", func(f *searchdb.AgentFilter) { f.Score.Status = repute.Unrated },
 			func(_ repute.Agent, s standing) bool { return !s.scored || !s.rated && !s.thin }},
-		{"unrated of a score", func(f *searchdb.AgentFilter) { f.Score.Status, f.Score.MaxScore = repute.Unrated, &most },
+		{"unrated of a score",
+			func(f *searchdb.AgentFilter) { f.Score.Status, f.Score.MaxScore = repute.Unrated, &most },
 			func(repute.Agent, standing) bool { return false }},
 	}
 }
 
-// TestFiltersTogether asks for every filter with every filter of scores in every order, and compares pages and total with
-// a walk over all agents. The directions alternate, so that each filter meets each order in both.
+// TestFiltersTogether asks for every filter with every filter of scores in every order, and compares pages and total
+// with a walk over all agents. The directions alternate, so that each filter meets each order in both.
 func TestFiltersTogether(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -203,7 +212,8 @@ func TestFiltersTogether(t *testing.T) {
 				scores.set(&f)
 				var want []repute.Agent
 				for _, a := range everyone.Items {
-					if s := all[a.ID.Short()]; filter.holds(a, s) && scores.holds(a, s) && (sort != query.SortScore || s.scored) {
+					if s := all[a.ID.Short()]; filter.holds(a, s) && scores.holds(a, s) &&
+						(sort != query.SortScore || s.scored) {
 						want = append(want, a)
 					}
 				}
@@ -247,17 +257,22 @@ func TestEachDocumentState(t *testing.T) {
 	for _, change := range []struct {
 		agent int
 		set   string
-	}{{2, "dead = true, reason = 'not_found'"}, {4, "dead = true, reason = 'not_found'"}, {5, "dead = true"}, {6, "reason = 'tls'"},
+	}{{2, "dead = true, reason = 'not_found'"}, {4, "dead = true, reason = 'not_found'"}, {5, "dead = true"},
+		{6, "reason = 'tls'"},
 		{7, "reason = 'tls'"}, {8, "uri = ''"}, {9, "uri = '', dead = true, reason = 'empty'"}} {
-		sqlExec(t, db, "update uris set "+change.set+" where id = (select uri_id from agents where token_id = $1)", change.agent)
+		sqlExec(t, db, "update uris set "+change.set+" where id = (select uri_id from agents where token_id = $1)",
+			change.agent)
 	}
 	for _, table := range []string{"searchable", "parses"} {
-		sqlExec(t, db, "update "+table+" set errors = 2 where sha256 = (select u.sha256 from uris u join agents on uri_id = id where token_id = 1)")
+		sqlExec(t, db,
+			"update "+table+
+				" set errors = 2 where sha256 = (select u.sha256 from uris u join agents on uri_id = id where token_id = 1)")
 	}
 	ok(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:3", Reason: "malware"}, false))
 	ok(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:7", Reason: "malware"}, false))
-	for status, want := range map[repute.DocumentStatus]string{repute.DocumentOK: "7:0 7:2", repute.DocumentInvalid: "7:1",
-		repute.DocumentDead: "7:4 7:5", repute.DocumentFailed: "7:6", repute.DocumentNone: "7:8 7:9",
+	for status, want := range map[repute.DocumentStatus]string{repute.DocumentOK: "7:0 7:2",
+		repute.DocumentInvalid: "7:1",
+		repute.DocumentDead:    "7:4 7:5", repute.DocumentFailed: "7:6", repute.DocumentNone: "7:8 7:9",
 		repute.DocumentDenied: "7:3 7:7", repute.DocumentPending: "7:10 7:11"} {
 		found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Status: status, Limit: 20})
 		ok(t, err)

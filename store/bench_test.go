@@ -60,7 +60,8 @@ func traffic(size, batches int) (out []eventdb.Batch) {
 	for range batches {
 		var blocks []block
 		for n := 0; n < size; {
-			b := block{Block: repute.Block{Number: parent.Number + 1, Parent: parent.Hash, Time: time.Unix(1_700_000_000, 0)}}
+			b := block{Block: repute.Block{Number: parent.Number + 1, Parent: parent.Hash,
+				Time: time.Unix(1_700_000_000, 0)}}
 			binary.BigEndian.PutUint64(b.Hash[:], b.Number)
 			var events []emitted
 			for len(events) < 50 {
@@ -77,7 +78,8 @@ func traffic(size, batches int) (out []eventdb.Batch) {
 					given[key]++
 					x.emit(repute.NewFeedback{TokenID: token(key.token), Client: key.client, Index: given[key],
 						Value:    big.NewInt(rnd.Int63n(10000)),
-						Decimals: 2, Tag1: words[rnd.Intn(3)], Tag2: "task", Endpoint: "https://a.example", FeedbackHash: common.Hash{1}})
+						Decimals: 2, Tag1: words[rnd.Intn(3)], Tag2: "task", Endpoint: "https://a.example",
+						FeedbackHash: common.Hash{1}})
 					if rnd.Intn(100) == 0 {
 						x.emit(repute.FeedbackRevoked{TokenID: token(key.token), Client: key.client, Index: given[key]})
 					}

@@ -64,7 +64,8 @@ func TestBlockProofsJoin(t *testing.T) {
 	joined.Unproven = []repute.BlockRange{{From: 421, To: 430}}
 	check("two are proven", joined)
 
-	sqlExec(t, db, "insert into block_proofs (chain_id, from_block, to_block, parent, hash) values (7, 201, 300, '', '\\x09')")
+	sqlExec(t, db,
+		"insert into block_proofs (chain_id, from_block, to_block, parent, hash) values (7, 201, 300, '', '\\x09')")
 	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, proven(601, 610)))
 	sqlExec(t, db, "delete from block_proofs where from_block = 301")
 	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, proven(301, 310)))
@@ -235,7 +236,8 @@ func TestUnprovenBlocksStayUnproven(t *testing.T) {
 	const first, blocks = 101, 5_000 // a range of its own, of which only the proof is stored
 	rapid.Check(t, func(rt *rapid.T) {
 		sqlExec(t, db, "delete from block_proofs")
-		sqlExec(t, db, fmt.Sprintf("insert into block_proofs (chain_id, from_block, to_block, parent, hash, reason, loose, unproven) values (7, %d, %d, '', '', '', 0, '{}')", first, first+blocks-1))
+		sqlExec(t, db,
+			fmt.Sprintf("insert into block_proofs (chain_id, from_block, to_block, parent, hash, reason, loose, unproven) values (7, %d, %d, '', '', '', 0, '{}')", first, first+blocks-1))
 		want := map[uint64]bool{}
 		for range rapid.IntRange(1, 4).Draw(rt, "rounds") {
 			stride := rapid.Uint64Range(1, 4).Draw(rt, "stride")
@@ -256,7 +258,8 @@ func TestUnprovenBlocksStayUnproven(t *testing.T) {
 		got, err := verifydb.BlockProofs(ctx, db, 7)
 		ok(t, err)
 		stored := func(n uint64) bool {
-			return slices.ContainsFunc(got[0].Unproven, func(r repute.BlockRange) bool { return r.From <= n && n <= r.To })
+			return slices.ContainsFunc(got[0].Unproven,
+				func(r repute.BlockRange) bool { return r.From <= n && n <= r.To })
 		}
 		for n := range want {
 			if !stored(n) {

@@ -89,8 +89,9 @@ func TestBlocksSharedAtOnce(t *testing.T) {
 	for i, uri := range uris {
 		wg.Go(func() {
 			blocks := slices.Concat(shared[i:], shared[:i])
-			err := docdb.SaveDocuments(t.Context(), db, docdb.FetchResult{URIID: due[uri].ID, Body: []byte(uri), Source: "ipfs",
-				FetchedAt: fetched, Blocks: blocks})
+			err := docdb.SaveDocuments(t.Context(), db,
+				docdb.FetchResult{URIID: due[uri].ID, Body: []byte(uri), Source: "ipfs",
+					FetchedAt: fetched, Blocks: blocks})
 			if err != nil {
 				t.Errorf("%s: %v", uri, err)
 			}

@@ -42,7 +42,8 @@ func TestCallbackOutlivesRegistration(t *testing.T) {
 			db, ctx := testDB(t), ctxOf(t)
 			ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 			events := txOf{repute.Transfer{To: owner, TokenID: id}}
-			events = append(append(events, c.between...), repute.Registered{TokenID: id, Owner: owner}, wallet(owner[:]))
+			events = append(append(events, c.between...), repute.Registered{TokenID: id, Owner: owner},
+				wallet(owner[:]))
 			l := chainOf(events)
 			ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
 			a := rows(t, dump(t, ctx, db, 1), "agents")[0]

@@ -65,8 +65,8 @@ type ChangeFilter struct {
 	TokenID *repute.TokenID // of one agent of ChainID; nil: of all, and those that concern no single agent
 	Kinds   []string        // empty: all kinds
 	// Final leaves out what a reorganization could still undo, and what one undid: the changes are those of final
-	// blocks, and none is retracted later. Provisional scores are left out, because they never become final. A chain that
-	// makes no block final holds the changes after its own.
+	// blocks, and none is retracted later. Provisional scores are left out, because they never become final. A chain
+	// that makes no block final holds the changes after its own.
 	Final bool
 }
 

@@ -75,7 +75,8 @@ func TestPrunedChangesAreGone(t *testing.T) {
 	if n, err := db.PruneChanges(ctx, time.Hour); n != 0 || err != nil {
 		t.Errorf("pruned %d young rows: %v", n, err)
 	}
-	_, err := db.Pool().Exec(ctx, `update changes set created_at = now() - interval '2 hours' where seq <= 2 or seq = 4`)
+	_, err := db.Pool().Exec(ctx,
+		`update changes set created_at = now() - interval '2 hours' where seq <= 2 or seq = 4`)
 	ok(t, err)
 	if n, err := db.PruneChanges(ctx, time.Hour); n != 2 || err != nil {
 		t.Errorf("pruned %d, not the two at the end: %v", n, err)
@@ -151,7 +152,8 @@ func TestFilteredChanges(t *testing.T) {
 	}
 	all := readChanges(t, ctx, db, "")
 	one := token(0)
-	for _, f := range []store.ChangeFilter{{ChainID: 2}, {ChainID: 1, TokenID: &one}, {Kinds: []string{"feedback.given"}},
+	for _, f := range []store.ChangeFilter{{ChainID: 2}, {ChainID: 1, TokenID: &one},
+		{Kinds: []string{"feedback.given"}},
 		{Kinds: []string{"agent.uri", "feedback.given"}, ChainID: 1}, {ChainID: 3}} {
 		var want, got []string
 		for _, c := range all {

@@ -27,7 +27,8 @@ func settleCluster(ctx context.Context, pool *pgxpool.Pool) error {
 		err := tx.QueryRow(ctx, "select position from cursors where job = 'cluster' for update").Scan(&wrote)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			_, err = tx.Exec(ctx, "insert into cursors (job, position) values ('cluster', $1) on conflict do nothing", here)
+			_, err = tx.Exec(ctx,
+				"insert into cursors (job, position) values ('cluster', $1) on conflict do nothing", here)
 			return err
 		case err != nil || wrote == here:
 			return err

@@ -49,7 +49,8 @@ func (db *DB) RunNext(ctx context.Context, name string, batch func(context.Conte
 		}
 		more = p.Rest == 0
 		_, err = tx.Exec(ctx,
-			"update cursors set state = $2, due = now() + $3::interval where job = $1 and chain_id = 0 and part = 0", name, p,
+			"update cursors set state = $2, due = now() + $3::interval where job = $1 and chain_id = 0 and part = 0",
+			name, p,
 			p.Rest)
 		return err
 	})

@@ -279,7 +279,8 @@ func refuseForeign(ctx context.Context, pool *pgxpool.Pool) error {
 // MigrateDown removes everything that Migrate created, with all data.
 func MigrateDown(ctx context.Context, url string) error {
 	return migrate(ctx, url, func(_ *pgxpool.Pool, p *goose.Provider, r *rivermigrate.Migrator[pgx.Tx]) error {
-		if _, err := r.Migrate(ctx, rivermigrate.DirectionDown, &rivermigrate.MigrateOpts{TargetVersion: -1}); err != nil {
+		if _, err := r.Migrate(ctx, rivermigrate.DirectionDown,
+			&rivermigrate.MigrateOpts{TargetVersion: -1}); err != nil {
 			return fmt.Errorf("migrate river down: %w", err)
 		}
 		if _, err := p.DownTo(ctx, 0); err != nil {
@@ -384,7 +385,8 @@ func Failed(doing string, err error) error {
 		// 08: connection; 57P: shutdown and session kills; 53: out of resources; 57014,
 		// 55P03 and 25P03: the timeouts of a statement, of a lock and between statements.
 		// 40001: a replica ended the read, because the primary removed rows that it saw.
-		away = strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "53") ||
+		away = strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") ||
+			strings.HasPrefix(pg.Code, "53") ||
 			slices.Contains([]string{"57014", "55P03", "25P03", "40001"}, pg.Code)
 	}
 	if away && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {

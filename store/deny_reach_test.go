@@ -18,8 +18,8 @@ import (
 	"repute/store/searchdb"
 )
 
-// A denial of a document that many agents show marks all agents of the chains that have any. A chain that is indexed for
-// its treasuries alone has none, and no engine would ever take its marks.
+// A denial of a document that many agents show marks all agents of the chains that have any. A chain that is indexed
+// for its treasuries alone has none, and no engine would ever take its marks.
 func TestDenialMarksChainsWithRegistries(t *testing.T) {
 	t.Parallel()
 	const url = "https://x/shared"
@@ -97,8 +97,9 @@ func TestMissing(t *testing.T) {
 		missing.Error() != "agent 7:0 has no URI on chain" {
 		t.Errorf("refresh of no URI: %v", err)
 	}
-	save(t, db, docdb.FetchResult{URIID: claim(t, db, "")["https://x/1"].ID, FetchedAt: fetched, Reason: "http_disabled",
-		Dead: true})
+	save(t, db, docdb.FetchResult{URIID: claim(t, db, "")["https://x/1"].ID, FetchedAt: fetched,
+		Reason: "http_disabled",
+		Dead:   true})
 	if _, err = query.RequestRefresh(t.Context(), db, w.id(1)); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("refresh of what cannot be read: %v", err)
 	}

@@ -44,7 +44,8 @@ func TestDeniedVersions(t *testing.T) {
 		ok(t, denydb.Deny(ctxOf(t), db, d, true))
 		withheld(t, db, string(d.Kind), "first secret")
 		withheld(t, db, string(d.Kind), "second secret")
-		if c, err := docdb.Body(ctxOf(t), db, sha256.Sum256([]byte("shared"))); err != nil || string(c.Body) != "shared" {
+		if c, err := docdb.Body(ctxOf(t), db, sha256.Sum256([]byte("shared"))); err != nil ||
+			string(c.Body) != "shared" {
 			t.Errorf("denied %s: what another gives, too: %q, %v", d.Kind, c.Body, err)
 		}
 		var kept int
@@ -95,7 +96,8 @@ func TestDeniedBytesAreNotRead(t *testing.T) {
 		r := docdb.FetchResult{URIID: u["https://x/0"].ID, Body: []byte("secret"), Source: "ipfs", Root: file.Multihash,
 			FetchedAt:     time.Now(),
 			ParserVersion: 1, Registration: linked("Libellous", w.id(0)), Blocks: []docdb.Block{file},
-			Domains: []docdb.Domain{{Name: "b.example", Proof: "https://b.example/.well-known/agent-registration.json"}}}
+			Domains: []docdb.Domain{{Name: "b.example",
+				Proof: "https://b.example/.well-known/agent-registration.json"}}}
 		save(t, db, r)
 		for _, c := range readChanges(t, ctxOf(t), db, "") {
 			if strings.Contains(string(c.Data), "Libellous") {

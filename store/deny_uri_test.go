@@ -33,10 +33,13 @@ func TestDeniedURIWithoutContent(t *testing.T) {
 			t.Parallel()
 			db, w := queue(t, uri)
 			w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: 1, Value: big.NewInt(1), URI: uri},
-				repute.ResponseAppended{TokenID: tokenID(0), Client: person(9), Index: 1, Responder: person(8), URI: uri},
-				repute.ValidationRequest{TokenID: tokenID(0), Validator: person(7), URI: uri, RequestHash: common.Hash{1}},
-				repute.ValidationResponse{TokenID: tokenID(0), Validator: person(7), URI: uri, RequestHash: common.Hash{1},
-					Response: 5})
+				repute.ResponseAppended{TokenID: tokenID(0), Client: person(9), Index: 1, Responder: person(8),
+					URI: uri},
+				repute.ValidationRequest{TokenID: tokenID(0), Validator: person(7), URI: uri,
+					RequestHash: common.Hash{1}},
+				repute.ValidationResponse{TokenID: tokenID(0), Validator: person(7), URI: uri,
+					RequestHash: common.Hash{1},
+					Response:    5})
 			w.store(t, db, w.tip().Number)
 			save(t, db, docdb.FetchResult{URIID: claim(t, db, "")[uri].ID, Body: []byte(body), Source: "data",
 				FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Libellous")})

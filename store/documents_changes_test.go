@@ -43,13 +43,15 @@ func TestProofsThatEndAreAnnounced(t *testing.T) {
 		served string
 		news   bool
 	}{
-		{0, "", "b.example", true}, {1, "timeout", "", false}, {2, "same", "b.example", false}, {3, "not_found", "", true},
+		{0, "", "b.example", true}, {1, "timeout", "", false}, {2, "same", "b.example", false},
+		{3, "not_found", "", true},
 		{4, "not_found", "", false}, {5, "same", "b.example", true}, {6, "same", "c.example", true},
 		{7, "same", "b.example", true},
 		{8, "dns", "", false}, {13, "timeout", "", false}, {15, "dns", "", true}, {16, "tls", "", false},
 		{17, "same", "b.example", true},
 	} {
-		r := docdb.FetchResult{URIID: p.ID, FetchedAt: start.Add(time.Duration(step.day) * 24 * time.Hour), Source: "https",
+		r := docdb.FetchResult{URIID: p.ID, FetchedAt: start.Add(time.Duration(step.day) * 24 * time.Hour),
+			Source:   "https",
 			ServedBy: step.served}
 		switch step.what {
 		case "":
@@ -132,7 +134,8 @@ func TestCrowdsAreToldBitByBit(t *testing.T) {
 	step(1000, false) // not again within the hour
 	read(t, db, u[shared], "3", linked("three"))
 	step(1000, false)
-	sqlExec(t, db, "update cursors set due = due - interval '1 hour', begun = begun - interval '1 hour' where job = 'shared document'")
+	sqlExec(t, db,
+		"update cursors set due = due - interval '1 hour', begun = begun - interval '1 hour' where job = 'shared document'")
 	if got := step(5000, true); len(got) != many {
 		t.Errorf("after an hour %d agents are told", len(got))
 	}

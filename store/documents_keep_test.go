@@ -212,7 +212,8 @@ func TestParsedAgain(t *testing.T) {
 	if err != nil || len(again) != 1 || string(again[0].Body) != "{}" || !again[0].Agents || !again[0].Registration {
 		t.Fatalf("to parse again: %+v, %v", again, err)
 	}
-	ok(t, docdb.SaveParsed(ctxOf(t), db, again[0], docdb.Parsed{ParserVersion: 2, Registration: linked("new", w.id(0))}))
+	ok(t, docdb.SaveParsed(ctxOf(t), db, again[0],
+		docdb.Parsed{ParserVersion: 2, Registration: linked("new", w.id(0))}))
 	if again, err := docdb.ListUnparsed(ctxOf(t), db, 2, 10); err != nil || len(again) != 0 {
 		t.Errorf("still to parse: %+v, %v", again, err)
 	}
@@ -345,7 +346,8 @@ func TestRatingsNeedFeedbackFiles(t *testing.T) {
 		if f := page.Items[0].File; f.Status != repute.DocumentInvalid || len(f.Problems) != len(files) {
 			t.Errorf("HTML as a feedback file, parsed %d times: %+v", len(files), f)
 		}
-		if f := page.Items[0].Responses[0].File; f.Status != repute.DocumentOK || f.Feedback != nil || f.Problems != nil {
+		if f := page.Items[0].Responses[0].File; f.Status != repute.DocumentOK || f.Feedback != nil ||
+			f.Problems != nil {
 			t.Errorf("HTML as a response: %+v", f)
 		}
 	}
@@ -363,8 +365,9 @@ func TestBatchOfEqualBytes(t *testing.T) {
 		due := claim(t, db, "")
 		body := []byte("same bytes")
 		ok(t, docdb.SaveDocuments(ctxOf(t), db,
-			docdb.FetchResult{URIID: due[other].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1,
-				FileOnly: true},
+			docdb.FetchResult{URIID: due[other].ID, Body: body, Source: "https", FetchedAt: time.Now(),
+				ParserVersion: 1,
+				FileOnly:      true},
 			docdb.FetchResult{URIID: due[url].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1,
 				Registration: linked("Weather Oracle", w.id(0))}))
 		if _, got := search(t, db, searchdb.AgentFilter{Text: "weather"}); got != "7:0" {

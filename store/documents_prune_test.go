@@ -42,7 +42,8 @@ func TestVersionsHaveAnEnd(t *testing.T) {
 			FetchedAt:     start.Add(time.Duration(n) * time.Minute),
 			ParserVersion: 1, Registration: linked(fmt.Sprint("v", n), w.id(0)), Domains: []docdb.Domain{{Name: "x"}}}
 		if n == 3 {
-			r.Blocks = []docdb.Block{{Multihash: []byte{3}, Data: []byte("own")}, {Multihash: []byte{7}, Data: []byte("shared")}}
+			r.Blocks = []docdb.Block{{Multihash: []byte{3}, Data: []byte("own")},
+				{Multihash: []byte{7}, Data: []byte("shared")}}
 		}
 		if n == 250 {
 			r.Blocks = []docdb.Block{{Multihash: []byte{7}, Data: []byte("shared")}}
@@ -80,8 +81,9 @@ func TestVersionsHaveAnEnd(t *testing.T) {
 	}
 	// What is shown stays, however often its host fails afterwards.
 	for n := range 2*kept + 3 {
-		save(t, db, docdb.FetchResult{URIID: u[clock].ID, FetchedAt: start.Add(10*time.Hour + time.Duration(n)*time.Minute),
-			Reason: []string{"timeout", "dns"}[n%2]})
+		save(t, db, docdb.FetchResult{URIID: u[clock].ID,
+			FetchedAt: start.Add(10*time.Hour + time.Duration(n)*time.Minute),
+			Reason:    []string{"timeout", "dns"}[n%2]})
 	}
 	prune(t, db)
 	if got := rowsIn(t, db, "fetches where uri_id = $1", u[clock].ID); got != kept+1 {

@@ -68,8 +68,8 @@ func TestAgentStoredWhileItsDocumentIsSaved(t *testing.T) {
 	}
 }
 
-// pause makes transactions that write a row wait before their commit until release is called. waiting returns once one of
-// them waits.
+// pause makes transactions that write a row wait before their commit until release is called. waiting returns once one
+// of them waits.
 func pause(t *testing.T, db *store.DB, trigger string) (waiting, release func()) {
 	t.Helper()
 	const lock = 78
@@ -124,7 +124,8 @@ func TestSecondAgentOfADocumentThatIsSaved(t *testing.T) {
 	u, since := claim(t, db, "")[uri], ""
 	read(t, db, u, "former", linked("former"))
 	timesTold(t, db, &since)
-	waiting, release := pause(t, db, "after insert on agents deferrable initially deferred for each row when (new.token_id = 1)")
+	waiting, release := pause(t, db,
+		"after insert on agents deferrable initially deferred for each row when (new.token_id = 1)")
 	w.mine(repute.Transfer{To: person(1), TokenID: tokenID(1)},
 		repute.Registered{TokenID: tokenID(1), URI: uri, Owner: person(1)})
 	stored := make(chan struct{})
@@ -153,7 +154,8 @@ func TestAgentWaitsForTheDocumentThatIsSaved(t *testing.T) {
 	const uri = "https://x/shared"
 	db, w := queue(t, uri)
 	u, since := claim(t, db, "")[uri], ""
-	waiting, release := pause(t, db, "after update on uris deferrable initially deferred for each row when (new.sha256 is not null)")
+	waiting, release := pause(t, db,
+		"after update on uris deferrable initially deferred for each row when (new.sha256 is not null)")
 	saved := make(chan struct{})
 	go func() {
 		defer close(saved)

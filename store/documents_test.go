@@ -229,7 +229,8 @@ func TestHostileDocumentsAreKept(t *testing.T) {
 	}
 	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte{0, 255}, MediaType: "\x00\xff", Source: "data",
 		FetchedAt: fetched, ParserVersion: 1,
-		ETag: "\x00", LastModified: "\xff", Registration: reg, Problems: []repute.Problem{{Message: "quotes \x00 \xff"}}})
+		ETag: "\x00", LastModified: "\xff", Registration: reg,
+		Problems: []repute.Problem{{Message: "quotes \x00 \xff"}}})
 	d := documentOf(t, db, w.id(0))
 	if d.Status != repute.DocumentOK || d.Problems[0].Message != "quotes \ufffd \ufffd" {
 		t.Errorf("document = %+v", d)
@@ -309,14 +310,16 @@ func TestDueOrder(t *testing.T) {
 		select sha256(h::bytea), h::bytea, 'https', h, now() + w from (values ('a.example', interval '-1 s'),
 			('b.example', interval '1 h'),
 			('c.example', interval '-1 h'), ('d.example', null)) v(h, w)`)
-	sqlExec(t, db, "insert into hosts (host, due_at) select host, next_due from uris where host <> '' and next_due is not null")
+	sqlExec(t, db,
+		"insert into hosts (host, due_at) select host, next_due from uris where host <> '' and next_due is not null")
 	ctx := context.Background()
 	hosts := dueHosts(t, db)
 	if !slices.Equal(hosts, []string{"c.example", "a.example", ""}) &&
 		!slices.Equal(hosts, []string{"c.example", "", "a.example"}) {
 		t.Errorf("due hosts = %q", hosts)
 	}
-	if hosts, err := docdb.DueOf(ctx, db, "b.example", "a.example"); err != nil || !slices.Equal(hosts, []string{"a.example"}) {
+	if hosts, err := docdb.DueOf(ctx, db, "b.example", "a.example"); err != nil ||
+		!slices.Equal(hosts, []string{"a.example"}) {
 		t.Errorf("due of two = %q, %v", hosts, err)
 	}
 	due, err := docdb.DueURIs(ctx, db, "", 2)
@@ -361,7 +364,8 @@ func TestURIStats(t *testing.T) {
 	t.Parallel()
 	db, _ := queue(t, "https://x/1", "https://x/2", "https://x/3", "https://x/4", "https://x/5", "")
 	uris := claim(t, db, "")
-	save(t, db, docdb.FetchResult{URIID: uris["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched,
+	save(t, db, docdb.FetchResult{URIID: uris["https://x/1"].ID, Body: []byte("{}"), Source: "https",
+		FetchedAt:     fetched,
 		ParserVersion: 1})
 	save(t, db, docdb.FetchResult{URIID: uris["https://x/2"].ID, Body: []byte("x"), Source: "https", FetchedAt: fetched,
 		ParserVersion: 1,
@@ -374,7 +378,8 @@ func TestURIStats(t *testing.T) {
 			Problems: []repute.Problem{{Severity: repute.SeverityError}}}}})
 	got, err := docstats.ReadURIStats(context.Background(), db)
 	want := docdb.URIStats{Total: 5, Due: 1, Planned: 2,
-		ByStatus: map[repute.DocumentStatus]int64{repute.DocumentOK: 1, repute.DocumentInvalid: 2, repute.DocumentFailed: 1,
+		ByStatus: map[repute.DocumentStatus]int64{repute.DocumentOK: 1, repute.DocumentInvalid: 2,
+			repute.DocumentFailed:  1,
 			repute.DocumentPending: 1},
 		ByReason: map[string]int64{"timeout": 1}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -429,8 +434,9 @@ func TestFinishedHostComesBack(t *testing.T) {
 	for i := 1; i < 30; i++ {
 		claim(t, db, "")
 		id := tokenID(i)
-		w.mine(repute.Transfer{To: person(i), TokenID: id}, repute.Registered{TokenID: id, URI: fmt.Sprint("https://x/", i),
-			Owner: person(i)})
+		w.mine(repute.Transfer{To: person(i), TokenID: id},
+			repute.Registered{TokenID: id, URI: fmt.Sprint("https://x/", i),
+				Owner: person(i)})
 		w.agents++
 		var wg sync.WaitGroup
 		wg.Go(func() {

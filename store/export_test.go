@@ -21,5 +21,6 @@ func OpenTraced(t testing.TB, url string, tracer pgx.QueryTracer) *DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	return &DB{pool: pool, readers: pool, replica: pool, options: Options{Classify: classifyByScheme}, closed: make(chan struct{})}
+	return &DB{pool: pool, readers: pool, replica: pool, options: Options{Classify: classifyByScheme},
+		closed: make(chan struct{})}
 }

@@ -57,7 +57,8 @@ func TestCompletenessByKind(t *testing.T) {
 // proveTo says that all blocks of a range were compared and proven, and that they are final.
 func proveTo(t *testing.T, db *store.DB, chain, from, to uint64) {
 	t.Helper()
-	sqlExec(t, db, fmt.Sprintf("delete from block_proofs where chain_id = %d; update chains set finalized_block = greatest(finalized_block, %d) where chain_id = %d", chain, to, chain))
+	sqlExec(t, db,
+		fmt.Sprintf("delete from block_proofs where chain_id = %d; update chains set finalized_block = greatest(finalized_block, %d) where chain_id = %d", chain, to, chain))
 	var hash []byte
 	ok(t, db.Pool().QueryRow(t.Context(),
 		"select coalesce((select hash from blocks where chain_id = $1 and number = $2), '')", chain, to).Scan(&hash))
@@ -71,16 +72,19 @@ func TestCompleteMeansProven(t *testing.T) {
 	db, w := open(t), newWorld(7, 100, 52)
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
-	sqlExec(t, db, "update chains set cursor_block = 9000, covered = '{[100,9001)}'; delete from blocks where number > 100")
+	sqlExec(t, db,
+		"update chains set cursor_block = 9000, covered = '{[100,9001)}'; delete from blocks where number > 100")
 	set := func(final uint64, blockTime string) {
 		t.Helper()
-		sqlExec(t, db, fmt.Sprintf("update chains set finalized_block = %d, cursor_time = (select time from blocks where number = 100) + 8900 * interval '%s'", final, blockTime))
+		sqlExec(t, db,
+			fmt.Sprintf("update chains set finalized_block = %d, cursor_time = (select time from blocks where number = 100) + 8900 * interval '%s'", final, blockTime))
 	}
 	check := func(what string, want repute.CompletenessStatus, to uint64, reason string) {
 		t.Helper()
 		if c := chainsOf(t, db)[0].Completeness; c.Status != want || c.VerifiedTo != to ||
 			!strings.Contains(c.Reason, reason) || (c.Reason == "") != (want == repute.Complete) {
-			t.Errorf("%s: %s, proven to %d, %q; want %s and %d, %q", what, c.Status, c.VerifiedTo, c.Reason, want, to, reason)
+			t.Errorf("%s: %s, proven to %d, %q; want %s and %d, %q", what, c.Status, c.VerifiedTo, c.Reason, want, to,
+				reason)
 		}
 	}
 	check("no final block", repute.Verifying, 0, "no final block")
@@ -102,7 +106,8 @@ func TestCompleteMeansProven(t *testing.T) {
 	_, err := verifydb.AskForBlocks(t.Context(), db, 7, []uint64{1_500, 1_501})
 	ok(t, err)
 	check("asked", repute.Verifying, 2_000, "2 blocks are to be compared again")
-	sqlExec(t, db, "delete from block_proofs where from_block = 2500; delete from cursors where job = 'requested block'; update block_proofs set unproven = '{[200,203),[700,701)}', reason = 'no receipts'")
+	sqlExec(t, db,
+		"delete from block_proofs where from_block = 2500; delete from cursors where job = 'requested block'; update block_proofs set unproven = '{[200,203),[700,701)}', reason = 'no receipts'")
 	set(2_000, "12 seconds")
 	check("unproven", repute.Unproven, 199, "4 final blocks could not be proven, the newest is 700: no receipts")
 	sqlExec(t, db, "update block_proofs set unproven = '{[100,101)}'")
@@ -138,11 +143,13 @@ func TestGapsAreKeptUntilClosed(t *testing.T) {
 	if due, err = chaindb.DueGaps(ctx, db, 7, 10); err != nil || len(due) != 0 {
 		t.Errorf("due while postponed: %+v, %v", due, err)
 	}
-	if k, _ = kindOf(t, db, repute.KindNewFeedback); k.Gaps[0].Tries != 1 || time.Until(k.Gaps[0].Next) < 50*time.Minute {
+	if k, _ = kindOf(t, db, repute.KindNewFeedback); k.Gaps[0].Tries != 1 ||
+		time.Until(k.Gaps[0].Next) < 50*time.Minute {
 		t.Errorf("postponed: %+v", k.Gaps[0])
 	}
 	ok(t, chaindb.CloseGap(ctx, db, 7, store.Lease{}, g))
-	if k, status = kindOf(t, db, repute.KindNewFeedback); status != repute.Verifying || k.Open != 0 || len(k.Gaps) != 0 {
+	if k, status = kindOf(t, db, repute.KindNewFeedback); status != repute.Verifying || k.Open != 0 ||
+		len(k.Gaps) != 0 {
 		t.Errorf("closed: %+v, %s", k, status)
 	}
 }

@@ -29,7 +29,8 @@ func viaGateway(agent, idx uint64, client common.Address, hash byte) repute.NewF
 
 // ticket is one of a payer for a rating.
 func ticket(agent uint64, payer int, hash byte) repute.TicketConsumed {
-	return repute.TicketConsumed{TicketID: common.Hash{byte(payer)}, Payer: rpctest.Account(uint64(payer)), TokenID: token(agent),
+	return repute.TicketConsumed{TicketID: common.Hash{byte(payer)}, Payer: rpctest.Account(uint64(payer)),
+		TokenID:      token(agent),
 		FeedbackHash: common.Hash{31: hash}}
 }
 
@@ -52,12 +53,16 @@ func TestRatingsOfGateways(t *testing.T) {
 		"ticket of no hash":       {txOf{ticket(0, 7, 0), viaGateway(0, 1, g, 1)}, []any{noPayer}},
 		"ticket of another agent": {txOf{ticket(1, 7, 1), viaGateway(0, 1, g, 1)}, []any{noPayer}},
 		"ticket of no agent":      {txOf{ticket(99, 7, 1), viaGateway(0, 1, g, 1)}, []any{noPayer}},
-		"ticket without payer":    {txOf{repute.TicketConsumed{TokenID: token(0)}, viaGateway(0, 1, g, 0)}, []any{noPayer}},
+		"ticket without payer": {txOf{repute.TicketConsumed{TokenID: token(0)}, viaGateway(0, 1, g, 0)},
+			[]any{noPayer}},
 		"two tickets, one rating": {txOf{ticket(0, 7, 1), ticket(0, 8, 1), viaGateway(0, 1, g, 1)}, []any{noPayer}},
-		"one ticket, two ratings": {txOf{ticket(0, 7, 1), viaGateway(0, 1, g, 1), viaGateway(0, 2, g, 1)}, []any{noPayer, noPayer}},
-		"two of each, told apart by hash": {txOf{ticket(0, 7, 1), ticket(0, 8, 2), viaGateway(0, 1, g, 2), viaGateway(0, 2, g, 1)},
+		"one ticket, two ratings": {txOf{ticket(0, 7, 1), viaGateway(0, 1, g, 1), viaGateway(0, 2, g, 1)},
+			[]any{noPayer, noPayer}},
+		"two of each, told apart by hash": {txOf{ticket(0, 7, 1), ticket(0, 8, 2), viaGateway(0, 1, g, 2),
+			viaGateway(0, 2, g, 1)},
 			[]any{address(rpctest.Account(8)), address(rpctest.Account(7))}},
-		"two of each, told apart by agent": {txOf{ticket(0, 7, 1), ticket(1, 8, 1), viaGateway(1, 1, g, 1), viaGateway(0, 1, g, 1)},
+		"two of each, told apart by agent": {txOf{ticket(0, 7, 1), ticket(1, 8, 1), viaGateway(1, 1, g, 1),
+			viaGateway(0, 1, g, 1)},
 			[]any{address(rpctest.Account(7)), address(rpctest.Account(8))}},
 		"ticket without rating":    {txOf{ticket(0, 7, 1)}, nil},
 		"rating by another client": {txOf{ticket(0, 7, 1), viaGateway(0, 1, other, 1)}, []any{nil}},
@@ -198,7 +203,8 @@ func TestListOfGatewaysMakesARunDue(t *testing.T) {
 		t.Helper()
 		_, err := db.Pool().Exec(ctx, "delete from trust_marks where not late")
 		ok(t, err)
-		ok(t, db.Pool().QueryRow(ctx, "select count(*), count(*) filter (where every) from trust_marks").Scan(&late, &every))
+		ok(t, db.Pool().QueryRow(ctx, "select count(*), count(*) filter (where every) from trust_marks").Scan(&late,
+			&every))
 		_, err = db.Pool().Exec(ctx, "delete from trust_marks")
 		ok(t, err)
 		return late, every

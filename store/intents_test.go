@@ -56,10 +56,11 @@ func TestIntentOnce(t *testing.T) {
 		first.Attempts[0].FeeCap.Int64() != 10 {
 		t.Errorf("%+v", first)
 	}
-	again, err := walletdb.AddIntent(t.Context(), db, in, func(context.Context, walletdb.Nonces) (walletdb.IntentAttempt,
-		error) {
-		return walletdb.IntentAttempt{}, errors.New("signed twice")
-	})
+	again, err := walletdb.AddIntent(t.Context(), db, in,
+		func(context.Context, walletdb.Nonces) (walletdb.IntentAttempt,
+			error) {
+			return walletdb.IntentAttempt{}, errors.New("signed twice")
+		})
 	ok(t, err)
 	if again.Nonce != 41 || again.Attempts[0].Hash != first.Attempts[0].Hash {
 		t.Errorf("%+v", again)

@@ -9,8 +9,8 @@ import (
 	"repute"
 )
 
-// Listen calls heard with the payload of each notification on a channel, until ctx ends or the connection fails. It has a
-// connection of its own. Notifications can be lost while there is none, so that the caller MUST also poll. Behind a
+// Listen calls heard with the payload of each notification on a channel, until ctx ends or the connection fails. It has
+// a connection of its own. Notifications can be lost while there is none, so that the caller MUST also poll. Behind a
 // connection pooler, which may leave notifications out, it returns repute.ErrUnavailable.
 func (db *DB) Listen(ctx context.Context, channel string, heard func(payload string)) error {
 	doing := "listen to " + channel

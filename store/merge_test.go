@@ -96,7 +96,8 @@ func TestImportTwiceChangesNothing(t *testing.T) {
 	second, err := importdb.Import(ctx, db, testChain(1), b.Records, b.Blocks, covered)
 	ok(t, err)
 	equalDumps(t, "second import", before, dump(t, ctx, db, 1))
-	if first.Events != len(b.Records) || first.Duplicates != 0 || first.Applied["NewFeedback"] != 1 || first.Agents != 1 {
+	if first.Events != len(b.Records) || first.Duplicates != 0 || first.Applied["NewFeedback"] != 1 ||
+		first.Agents != 1 {
 		t.Errorf("first import: %+v", first)
 	}
 	if second.Events != 0 || second.Duplicates != len(b.Records) || second.Agents != 1 {
@@ -136,7 +137,8 @@ func TestImportMergesCoveredRanges(t *testing.T) {
 	_, err := importdb.Import(ctx, db, testChain(1), nil, nil,
 		[]repute.BlockRange{{From: 10, To: 19}, {From: 40, To: 49}, {From: 60, To: 69}})
 	ok(t, err)
-	_, err = importdb.Import(ctx, db, testChain(1), nil, nil, []repute.BlockRange{{From: 20, To: 29}, {From: 45, To: 61}})
+	_, err = importdb.Import(ctx, db, testChain(1), nil, nil,
+		[]repute.BlockRange{{From: 20, To: 29}, {From: 45, To: 61}})
 	ok(t, err)
 	rows, err := db.Pool().Query(ctx,
 		`select lower(r), upper(r) - 1 from chains, unnest(covered) r where chain_id = 1 order by r`)

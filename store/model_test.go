@@ -232,11 +232,13 @@ func (x *tx) giveFeedback(id uint64) {
 		defer x.tickets(id)
 	}
 	r := mRating{
-		value: rapid.SampledFrom(values).Draw(x.t, "value"), decimals: uint8(rapid.IntRange(0, 18).Draw(x.t, "decimals")),
-		tag1: x.word(), tag2: x.word(),
+		value:    rapid.SampledFrom(values).Draw(x.t, "value"),
+		decimals: uint8(rapid.IntRange(0, 18).Draw(x.t, "decimals")),
+		tag1:     x.word(), tag2: x.word(),
 	}
 	x.ratings[key] = append(x.ratings[key], r)
-	x.emit(repute.NewFeedback{TokenID: token(id), Client: key.client, Index: uint64(len(x.ratings[key])), Value: r.value,
+	x.emit(repute.NewFeedback{TokenID: token(id), Client: key.client, Index: uint64(len(x.ratings[key])),
+		Value:    r.value,
 		Decimals: r.decimals,
 		Tag1:     r.tag1, Tag2: r.tag2, Endpoint: x.word(), URI: x.uri(),
 		FeedbackHash: common.Hash{byte(rapid.IntRange(0, 1).Draw(x.t, "hash"))}})

@@ -76,7 +76,8 @@ func TestDuePaymentsTakeTurns(t *testing.T) {
 	}
 	// Who has only claims that are not due, or of ratings that are not final, has no turn.
 	sqlExec(t, db, `update payments set next_due = now() + interval '1 hour' where idx > 1`)
-	sqlExec(t, db, `update feedback set block = 5000 where client = (select client from feedback order by client limit 1)`)
+	sqlExec(t, db,
+		`update feedback set block = 5000 where client = (select client from feedback order by client limit 1)`)
 	if got := dueOf(t, db, &turn, 20); len(got) != 1 || got[2] != 1 {
 		t.Errorf("got %v, want the one that is due", got)
 	}

@@ -57,7 +57,8 @@ func TestUnknownHeadsKeepWhatIsStored(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
 	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
-	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{}, chaindb.Head{Head: 16, Safe: 15, Finalized: 14, SeenAt: time.Now()}))
+	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{},
+		chaindb.Head{Head: 16, Safe: 15, Finalized: 14, SeenAt: time.Now()}))
 	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{}, chaindb.Head{Head: 17, SeenAt: time.Now()}))
 	var safe, finalized uint64
 	ok(t, db.Pool().QueryRow(ctx, "select safe_block, finalized_block from chains").Scan(&safe, &finalized))

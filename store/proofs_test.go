@@ -159,9 +159,11 @@ func TestIdleProofIsRead(t *testing.T) {
 		u := claim(t, db, "")
 		read(t, db, u["data:,x"], "0", linked("zero", w.id(0)), docdb.Domain{Name: "b.example", Proof: proof})
 		p := claim(t, db, "")[proof]
-		r := docdb.FetchResult{URIID: p.ID, FetchedAt: time.Now().Add(-c.ago), NextDue: time.Now().Add(c.due), Dead: c.dead}
+		r := docdb.FetchResult{URIID: p.ID, FetchedAt: time.Now().Add(-c.ago), NextDue: time.Now().Add(c.due),
+			Dead: c.dead}
 		if r.Reason = "not_found"; !c.dead {
-			r.Reason, r.Body, r.Source, r.ParserVersion, r.Registration = "", []byte("p"), "https", 1, linked("", w.id(0))
+			r.Reason, r.Body, r.Source, r.ParserVersion, r.Registration = "", []byte("p"), "https", 1, linked("",
+				w.id(0))
 		}
 		save(t, db, r)
 		read(t, db, u["data:,y"], "1", linked("one", w.id(1)), docdb.Domain{Name: "b.example", Proof: proof})

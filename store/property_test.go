@@ -221,7 +221,8 @@ func checkTotals(t failer, dumped string, s *state) {
 			}
 			totals[key].n++
 			totals[key].sum.Add(&totals[key].sum, g.value)
-			votes[fmt.Sprintf("%d %x %x", p.token, p.client, g.tag1)] = fmt.Sprintf("%d %s %d", i+1, g.value, g.decimals)
+			votes[fmt.Sprintf("%d %x %x", p.token, p.client, g.tag1)] = fmt.Sprintf("%d %s %d", i+1, g.value,
+				g.decimals)
 		}
 	}
 	want, sums, got := map[string]string{}, map[string]string{}, map[string]string{}
@@ -250,7 +251,8 @@ func address(a common.Address) string {
 func (s *state) summary() map[string]string {
 	out := map[string]string{}
 	for i, a := range s.agents {
-		out[strconv.Itoa(i)] = strings.Join([]string{address(a.owner), address(a.wallet), address(a.approved), a.uri}, "|")
+		out[strconv.Itoa(i)] = strings.Join([]string{address(a.owner), address(a.wallet), address(a.approved),
+			a.uri}, "|")
 	}
 	return out
 }
@@ -355,7 +357,8 @@ func checkReplay(t failer, dumped string, changes []store.Change, chainID uint64
 	for _, f := range rows(t, dumped, "feedback") {
 		if f["revoked_block"] == nil {
 			want[fmt.Sprintf("%s %s %d", f.str("agent"), f.str("client"), f.num("index"))] =
-				fmt.Sprintf("%s %d %s %s %s", f.str("value"), f.num("decimals"), unhex(f.str("tag1")), unhex(f.str("tag2")),
+				fmt.Sprintf("%s %d %s %s %s", f.str("value"), f.num("decimals"), unhex(f.str("tag1")),
+					unhex(f.str("tag2")),
 					unhex(f.str("uri")))
 		}
 	}
@@ -435,7 +438,8 @@ func (r *replay) play(t failer, c store.Change) {
 		r.metadata[fmt.Sprintf("%s %x", id, text(t, d.Key))] = text(t, d.Value)
 	case "feedback.given":
 		r.feedback[fmt.Sprintf("%s %x %d", id, *d.Client, d.Index)] =
-			fmt.Sprintf("%s %d %s %s %s", text(t, d.Value), d.Decimals, text(t, d.Tag1), text(t, d.Tag2), text(t, d.URI))
+			fmt.Sprintf("%s %d %s %s %s", text(t, d.Value), d.Decimals, text(t, d.Tag1), text(t, d.Tag2),
+				text(t, d.URI))
 	case "feedback.revoked":
 		delete(r.feedback, fmt.Sprintf("%s %x %d", id, *d.Client, d.Index))
 	}

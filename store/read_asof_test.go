@@ -41,7 +41,8 @@ func TestAsOfTellsTheLag(t *testing.T) {
 	}
 	w.store(t, db, w.tip().Number)
 	proveTo(t, db, 7, 100, w.tip().Number)
-	sqlExec(t, db, "update chains set cursor_time = now() - interval '90 seconds', head_block = cursor_block + 5, head_seen_at = now() - interval '10 seconds'")
+	sqlExec(t, db,
+		"update chains set cursor_time = now() - interval '90 seconds', head_block = cursor_block + 5, head_seen_at = now() - interval '10 seconds'")
 	c := chainsOf(t, db)[0]
 	if c.Block.Number != w.tip().Number || c.Block.Hash != w.tip().Hash || c.Finality != repute.Latest {
 		t.Errorf("block = %+v (%s)", c.Block, c.Finality)
@@ -181,7 +182,8 @@ func TestChainsCount(t *testing.T) {
 				}
 			}
 		}
-		if c.ID != w.chain.ID || c.Name != w.chain.Name || c.Identity != w.chain.Identity || c.Agents != int64(w.agents) ||
+		if c.ID != w.chain.ID || c.Name != w.chain.Name || c.Identity != w.chain.Identity ||
+			c.Agents != int64(w.agents) ||
 			c.Feedback != int64(live) {
 			t.Errorf("chain %d = %+v, want %d agents, %d ratings", c.ID, c, w.agents, live)
 		}
@@ -259,12 +261,14 @@ func TestAnswersAreOfOneMoment(t *testing.T) {
 				r, err := query.ReadReputation(context.Background(), db, w.id(0), query.ReputationQuery{At: latest})
 				given := r.AsOf.Block.Number - w.chain.StartBlock
 				if err != nil || r.Summary.Count != given || r.Counts.Feedback != int64(given) {
-					t.Errorf("at block %d: %d summed, %d counted, %v", r.AsOf.Block.Number, r.Summary.Count, r.Counts.Feedback, err)
+					t.Errorf("at block %d: %d summed, %d counted, %v", r.AsOf.Block.Number, r.Summary.Count,
+						r.Counts.Feedback, err)
 					return
 				}
 				page, err := query.Feedback(context.Background(), db, w.id(0),
 					query.FeedbackFilter{Limit: store.MaxPage, At: latest})
-				if given := page.AsOf[0].Block.Number - w.chain.StartBlock; err != nil || len(page.Items) != int(given) {
+				if given := page.AsOf[0].Block.Number - w.chain.StartBlock; err != nil ||
+					len(page.Items) != int(given) {
 					t.Errorf("at block %d: %d listed, %v", page.AsOf[0].Block.Number, len(page.Items), err)
 					return
 				}

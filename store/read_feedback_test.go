@@ -58,7 +58,8 @@ func TestFeedbackChangesAtItsBlock(t *testing.T) {
 	w.grow(120)
 	w.mine(w.rate(tokenID(0), person(50), repute.Amount{Value: big.NewInt(5)}, "", "")...)
 	for range 3 {
-		w.mine(repute.ResponseAppended{TokenID: tokenID(0), Client: person(50), Index: 1, Responder: person(0), URI: w.uri()})
+		w.mine(repute.ResponseAppended{TokenID: tokenID(0), Client: person(50), Index: 1, Responder: person(0),
+			URI: w.uri()})
 	}
 	w.store(t, db, w.tip().Number)
 	edges := map[repute.TokenID][]uint64{}
@@ -78,11 +79,13 @@ func TestFeedbackChangesAtItsBlock(t *testing.T) {
 			// Both existed before: an agent is rated before the rating changes.
 			for _, n := range []uint64{max(b-1, w.mintBlock(token)), b} {
 				f := query.FeedbackFilter{IncludeRevoked: true, Limit: store.MaxPage, At: at(n)}
-				page, err := query.Feedback(context.Background(), db, repute.AgentID{ChainID: w.chain.ID, TokenID: token}, f)
+				page, err := query.Feedback(context.Background(), db,
+					repute.AgentID{ChainID: w.chain.ID, TokenID: token}, f)
 				if err != nil {
 					t.Fatal(err)
 				}
-				compareFeedback(t, fmt.Sprintf("%s at %d", token.Dec(), n), page.Items, naiveFeedback(w.ratings(token, n), f))
+				compareFeedback(t, fmt.Sprintf("%s at %d", token.Dec(), n), page.Items,
+					naiveFeedback(w.ratings(token, n), f))
 			}
 		}
 	}
@@ -112,7 +115,8 @@ func compareFeedback(t *testing.T, what string, got []repute.Feedback, want []*r
 	for i, w := range want {
 		g := got[i]
 		same := g.Client == w.Client && g.Index == w.Index && g.Value.Cmp(w.Value) == 0 && g.Decimals == w.Decimals &&
-			g.Tag1 == w.Tag1 && g.Tag2 == w.Tag2 && g.Endpoint == w.Endpoint && g.URI == w.URI && g.Hash == w.FeedbackHash &&
+			g.Tag1 == w.Tag1 && g.Tag2 == w.Tag2 && g.Endpoint == w.Endpoint && g.URI == w.URI &&
+			g.Hash == w.FeedbackHash &&
 			g.Given == w.point && g.ResponseCount == w.answers && len(g.Responses) == int(min(w.answers, 10))
 		if !same || !reflect.DeepEqual(g.Revoked, w.revoked) {
 			t.Errorf("%s: rating %d = %+v, want %+v", what, i, g, w)

@@ -82,7 +82,8 @@ func checkHistory(ctx context.Context, t *rapid.T, f *follower, agent int, view 
 }
 
 // allChanges reads all pages.
-func allChanges(ctx context.Context, t failer, db *store.DB, id repute.AgentID, f historydb.Filter) (all []historydb.Change) {
+func allChanges(ctx context.Context, t failer, db *store.DB, id repute.AgentID,
+	f historydb.Filter) (all []historydb.Change) {
 	t.Helper()
 	for {
 		page, err := historydb.History(ctx, db, id, f)
@@ -113,7 +114,8 @@ func historyState(s *state, agent int) map[string]string {
 	a := s.agents[agent]
 	out := map[string]string{}
 	for kind, value := range map[historydb.Kind]string{historydb.KindOwner: string(a.owner[:]),
-		historydb.KindWallet: string(a.wallet[:]), historydb.KindApproved: string(a.approved[:]), historydb.KindURI: headOf(a.uri)} {
+		historydb.KindWallet: string(a.wallet[:]), historydb.KindApproved: string(a.approved[:]),
+		historydb.KindURI: headOf(a.uri)} {
 		if value != "" && value != string(nobody[:]) {
 			out[string(kind)] = value
 		}
@@ -138,7 +140,8 @@ func checkLog(t failer, l *ledger, agent int, c historydb.Change) {
 		historydb.KindWallet:   {repute.KindTransfer, repute.KindMetadataSet, repute.KindRegistered},
 		historydb.KindApproved: {repute.KindTransfer, repute.KindApproval},
 		historydb.KindURI:      {repute.KindRegistered, repute.KindURIUpdated},
-		historydb.KindMetadata: {repute.KindMetadataSet}, historydb.KindOperator: {repute.KindApprovalForAll, repute.KindTransfer},
+		historydb.KindMetadata: {repute.KindMetadataSet},
+		historydb.KindOperator: {repute.KindApprovalForAll, repute.KindTransfer},
 	}
 	b := l.blocks[c.At.Block-l.genesis.Number-1]
 	if int(c.At.LogIndex) >= len(b.records) {
@@ -146,7 +149,8 @@ func checkLog(t failer, l *ledger, agent int, c historydb.Change) {
 	}
 	r := b.records[c.At.LogIndex]
 	of, named := repute.AgentOf(r.Event)
-	if !slices.Contains(kinds[c.Kind], r.Event.Kind()) || named && of != token(uint64(agent)) || r.Log.TxHash != c.At.TxHash ||
+	if !slices.Contains(kinds[c.Kind], r.Event.Kind()) || named && of != token(uint64(agent)) ||
+		r.Log.TxHash != c.At.TxHash ||
 		!c.At.Time.Equal(b.Time) {
 		t.Fatalf("agent %d: %s by %+v at %+v", agent, c.Kind, r.Event, c.At)
 	}
@@ -177,7 +181,8 @@ func TestHistoryFilters(t *testing.T) {
 			}
 			mine := first[column.KeyOf(id)]
 			if mine.More != (len(all) > 3) || !reflect.DeepEqual(mine.Items, all[:min(3, len(all))]) {
-				t.Errorf("%v: agent %s begins with %+v, among others %+v", kinds, id.Short(), all[:min(3, len(all))], mine)
+				t.Errorf("%v: agent %s begins with %+v, among others %+v", kinds, id.Short(),
+					all[:min(3, len(all))], mine)
 			}
 		}
 	}
@@ -193,13 +198,16 @@ func TestHistoryFilters(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := historydb.History(ctx, db, ids[1], historydb.Filter{At: latest, Limit: 1, After: page.Next}); wantField(err) != "cursor" {
+	if _, err := historydb.History(ctx, db, ids[1],
+		historydb.Filter{At: latest, Limit: 1, After: page.Next}); wantField(err) != "cursor" {
 		t.Errorf("of another agent: %v", err)
 	}
-	if _, err := historydb.History(ctx, db, ids[0], historydb.Filter{At: latest, Limit: 1, Kinds: []historydb.Kind{"name"}}); wantField(err) != "kind" {
+	if _, err := historydb.History(ctx, db, ids[0],
+		historydb.Filter{At: latest, Limit: 1, Kinds: []historydb.Kind{"name"}}); wantField(err) != "kind" {
 		t.Errorf("unknown kind: %v", err)
 	}
-	if _, err := historydb.History(ctx, db, w.id(w.agents), historydb.Filter{At: latest, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := historydb.History(ctx, db, w.id(w.agents), historydb.Filter{At: latest, Limit: 1}); !errors.Is(err,
+		repute.ErrNotFound) {
 		t.Errorf("unknown agent: %v", err)
 	}
 }
@@ -235,14 +243,16 @@ func TestSeriesOfRatings(t *testing.T) {
 		if view.Finality == "" {
 			block = view.Block
 		}
-		for step, length := range map[historydb.Step]time.Duration{historydb.StepHour: time.Hour, historydb.StepDay: 24 * time.Hour,
+		for step, length := range map[historydb.Step]time.Duration{historydb.StepHour: time.Hour,
+			historydb.StepDay:  24 * time.Hour,
 			historydb.StepWeek: 7 * 24 * time.Hour} {
 			for _, only := range []*string{nil, &tag} {
 				for agent := range min(w.agents, 4) {
 					if w.mintBlock(tokenID(agent)) > block {
 						continue
 					}
-					f := historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: step, From: worldStart, Tag: only, At: view}
+					f := historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: step, From: worldStart,
+						Tag: only, At: view}
 					ratings, err := historydb.ReadSeries(ctx, db, w.id(agent), f)
 					ok(t, err)
 					f.Measure = historydb.MeasureReviewers
@@ -284,8 +294,10 @@ func (w *world) checkSeries(t *testing.T, agent int, block uint64, length time.D
 		}
 		clients[b][r.Client.Hex()] = true
 	}
-	if ratings.Undated != undated || !ratings.From.Equal(begin(worldStart)) || len(ratings.Points) != len(reviewers.Points) {
-		t.Errorf("agent %d: %d undated, not %d; from %s, %d and %d points", agent, ratings.Undated, undated, ratings.From,
+	if ratings.Undated != undated || !ratings.From.Equal(begin(worldStart)) ||
+		len(ratings.Points) != len(reviewers.Points) {
+		t.Errorf("agent %d: %d undated, not %d; from %s, %d and %d points", agent, ratings.Undated, undated,
+			ratings.From,
 			len(ratings.Points), len(reviewers.Points))
 	}
 	for i, p := range ratings.Points {
@@ -293,7 +305,8 @@ func (w *world) checkSeries(t *testing.T, agent int, block uint64, length time.D
 			t.Fatalf("agent %d: bucket %d begins at %s, not %s", agent, i, p.Start, want)
 		}
 		if p.Count != counts[p.Start] || reviewers.Points[i].Count != int64(len(clients[p.Start])) || p.Score != nil {
-			t.Errorf("agent %d: %+v and %+v, want %d and %d", agent, p, reviewers.Points[i], counts[p.Start], len(clients[p.Start]))
+			t.Errorf("agent %d: %+v and %+v, want %d and %d", agent, p, reviewers.Points[i], counts[p.Start],
+				len(clients[p.Start]))
 		}
 		delete(counts, p.Start)
 	}
@@ -333,7 +346,8 @@ func TestSeriesAfterRewind(t *testing.T) {
 	if n := sum(); n != 1 {
 		t.Errorf("%d ratings after the reorganization", n)
 	}
-	changes := allChanges(ctx, t, db, id, historydb.Filter{At: latest, Limit: 9, Kinds: []historydb.Kind{historydb.KindOwner}})
+	changes := allChanges(ctx, t, db, id, historydb.Filter{At: latest, Limit: 9,
+		Kinds: []historydb.Kind{historydb.KindOwner}})
 	if len(changes) != 2 || hex.EncodeToString(changes[0].New.Bytes) != address(person(2)) {
 		t.Errorf("owners %+v", changes)
 	}
@@ -352,12 +366,15 @@ func TestSeriesOfScores(t *testing.T) {
 		run, block int
 		closed     bool
 		score      int // 0: none was stored
-	}{{1, 105, true, 0}, {2, 110, true, 20_000}, {3, 114, true, 0}, {4, 118, true, -5_000}, {5, 119, true, 7_000}, {6, 130, false, 90_000}} {
-		sqlExec(t, db, `insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
+	}{{1, 105, true, 0}, {2, 110, true, 20_000}, {3, 114, true, 0}, {4, 118, true, -5_000}, {5, 119, true, 7_000},
+		{6, 130, false, 90_000}} {
+		sqlExec(t, db,
+			`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
 			weights, identities, edges, closed_at) values (7, $1, $1, $2, $2, '', $3, 't', '', '', '', '', '', 0, 0, case when $4 then now() end)`,
 			run.run, run.block, worldStart.Add(time.Duration(run.block-100)*6*time.Hour), run.closed)
 		if run.score != 0 {
-			sqlExec(t, db, `insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier, facts, result)
+			sqlExec(t, db,
+				`insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier, facts, result)
 				values (7, 0, $1, '', 'rated', $2, $2 - 1000, $2 + 1000, 0, 0, 1, '', '')`, run.run, run.score)
 		}
 	}
@@ -365,8 +382,9 @@ func TestSeriesOfScores(t *testing.T) {
 	day := func(n int) time.Time { return worldStart.Truncate(24*time.Hour).AddDate(0, 0, n) }
 	read := func(from, to int, view repute.At) (out []int64) {
 		t.Helper()
-		s, err := historydb.ReadSeries(ctx, db, w.id(0), historydb.SeriesFilter{Measure: historydb.MeasureScore, Every: historydb.StepDay,
-			From: day(from), To: day(to), At: view})
+		s, err := historydb.ReadSeries(ctx, db, w.id(0),
+			historydb.SeriesFilter{Measure: historydb.MeasureScore, Every: historydb.StepDay,
+				From: day(from), To: day(to), At: view})
 		ok(t, err)
 		for _, p := range s.Points {
 			switch {
@@ -401,7 +419,8 @@ func TestSeriesOfScores(t *testing.T) {
 			case start.After(first):
 				want = -2
 			}
-			if fourth := worldStart.Add(108 * time.Hour).Truncate(24 * time.Hour); start.Equal(fourth) && !fourth.Equal(last) && c.view == latest {
+			if fourth := worldStart.Add(108 * time.Hour).Truncate(24 * time.Hour); start.Equal(fourth) &&
+				!fourth.Equal(last) && c.view == latest {
 				want = 4
 			}
 			if epoch != want {
@@ -430,14 +449,20 @@ func TestSeriesBounds(t *testing.T) {
 		f     historydb.SeriesFilter
 		field string
 	}{
-		"no measure":      {historydb.SeriesFilter{Measure: "mean", Every: historydb.StepDay}, "measure"},
-		"no step":         {historydb.SeriesFilter{Measure: historydb.MeasureScore, Every: "month"}, "every"},
-		"tag of a score":  {historydb.SeriesFilter{Measure: historydb.MeasureScore, Every: historydb.StepDay, Tag: &tag}, "tag"},
-		"too many":        {historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepHour, From: worldStart, To: year}, "from"},
-		"backwards":       {historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepDay, From: year, To: worldStart}, "from"},
-		"empty":           {historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepWeek, From: worldStart, To: worldStart}, "from"},
-		"after the chain": {historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepDay, From: year}, "from"},
-		"an unknown view": {historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepDay, At: at(5)}, "at"},
+		"no measure": {historydb.SeriesFilter{Measure: "mean", Every: historydb.StepDay}, "measure"},
+		"no step":    {historydb.SeriesFilter{Measure: historydb.MeasureScore, Every: "month"}, "every"},
+		"tag of a score": {historydb.SeriesFilter{Measure: historydb.MeasureScore, Every: historydb.StepDay,
+			Tag: &tag}, "tag"},
+		"too many": {historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepHour,
+			From: worldStart, To: year}, "from"},
+		"backwards": {historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepDay,
+			From: year, To: worldStart}, "from"},
+		"empty": {historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepWeek,
+			From: worldStart, To: worldStart}, "from"},
+		"after the chain": {historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepDay,
+			From: year}, "from"},
+		"an unknown view": {historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepDay,
+			At: at(5)}, "at"},
 	} {
 		if c.f.At == (repute.At{}) {
 			c.f.At = latest

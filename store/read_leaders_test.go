@@ -17,9 +17,11 @@ func TestLeaders(t *testing.T) {
 	t.Parallel()
 	db, worlds := twoWorlds(t, 87)
 	ctx := context.Background()
-	sqlExec(t, db, `insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
+	sqlExec(t, db,
+		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
 		select chain_id, 1, 1, cursor_block, cursor_block, cursor_hash, '', '', '', '', '', '', 0, 0 from chains`)
-	sqlExec(t, db, `insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, status, score, low, high, mean, confidence, tier, result)
+	sqlExec(t, db,
+		`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, status, score, low, high, mean, confidence, tier, result)
 		select chain_id, token_id, 1, c.cursor_block, c.cursor_hash, '', case when token_id % 4 = 0 then 'thin' else 'rated' end,
 			(token_id * 7919 % 5)::int * 1000, 0, 0, 0, 0, 1, '' from agents join chains c using (chain_id)`)
 	const period = 7 * 24 * time.Hour
@@ -39,7 +41,8 @@ func TestLeaders(t *testing.T) {
 				ok(t, err)
 				for _, l := range page.Items {
 					key := l.Agent.ID.Short()
-					if rank++; l.Rank != rank || l.Value > last || [3]int64{l.Value, l.NewRatings, l.Reviewers} != want[key] {
+					if rank++; l.Rank != rank || l.Value > last ||
+						[3]int64{l.Value, l.NewRatings, l.Reviewers} != want[key] {
 						t.Errorf("%s, %d: %s is %+v, want %v at %d", by, least, key, l, want[key], rank)
 					}
 					last = l.Value

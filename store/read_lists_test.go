@@ -97,7 +97,8 @@ func TestAgentPagesAreTheWholeList(t *testing.T) {
 			})
 			for _, limit := range []int{1, 2, 3, 7, len(all) - 1, len(all), store.MaxPage} {
 				got := collect(t, func(after string) (store.Page[repute.Agent], error) {
-					return pageOf(searchdb.Agents(ctx, db, searchdb.AgentFilter{Sort: name, Desc: desc, Limit: limit, After: after}))
+					return pageOf(searchdb.Agents(ctx, db,
+						searchdb.AgentFilter{Sort: name, Desc: desc, Limit: limit, After: after}))
 				})
 				if !reflect.DeepEqual(agentIDs(got), agentIDs(want)) {
 					t.Fatalf("%s desc=%v by %d:\n got %v\nwant %v", name, desc, limit, agentIDs(got), agentIDs(want))
@@ -274,7 +275,8 @@ func TestValidationsMatchRecords(t *testing.T) {
 	for token := range w.agents {
 		id := w.id(token)
 		for _, n := range []uint64{w.mintBlock(id.TokenID), (w.mintBlock(id.TokenID) + tip) / 2, tip} {
-			for _, f := range []query.ValidationFilter{{Limit: 2}, {Limit: 1, TrustedOnly: true}, {Limit: store.MaxPage}} {
+			for _, f := range []query.ValidationFilter{{Limit: 2}, {Limit: 1, TrustedOnly: true},
+				{Limit: store.MaxPage}} {
 				f.At = at(n)
 				got := collect(t, func(after string) (store.Page[repute.Validation], error) {
 					f.After = after
@@ -326,8 +328,9 @@ func (w *world) naiveValidations(id repute.AgentID, n uint64, trustedOnly bool) 
 			for i := range out {
 				if out[i].RequestHash == e.RequestHash {
 					out[i].Answers++
-					out[i].Answered = &repute.ValidationAnswer{Response: e.Response, URI: e.URI, Hash: e.ResponseHash, Tag: e.Tag,
-						At: pointOf(r)}
+					out[i].Answered = &repute.ValidationAnswer{Response: e.Response, URI: e.URI, Hash: e.ResponseHash,
+						Tag: e.Tag,
+						At:  pointOf(r)}
 				}
 			}
 		}
@@ -392,7 +395,8 @@ func TestCursorsAndLimitsAreChecked(t *testing.T) {
 	owner := person(1)
 	for name, call := range map[string]func() error{
 		"other sort": func() error {
-			_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1, After: page.Next, Sort: query.SortFeedback})
+			_, err := searchdb.Agents(ctx, db,
+				searchdb.AgentFilter{Limit: 1, After: page.Next, Sort: query.SortFeedback})
 			return err
 		},
 		"other order": func() error {

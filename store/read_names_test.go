@@ -18,7 +18,8 @@ func TestAddressAgents(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "https://x/0", "https://x/1", "https://x/2", "https://x/3") // owners 0 to 3
 	w.mine(
-		repute.MetadataSet{TokenID: tokenID(0), Key: "agentWallet", Value: person(20).Bytes()}, // another than the owner
+		repute.MetadataSet{TokenID: tokenID(0), Key: "agentWallet",
+			Value: person(20).Bytes()}, // another than the owner
 		repute.MetadataSet{TokenID: tokenID(1), Key: "agentWallet", Value: person(21).Bytes()},
 		repute.MetadataSet{TokenID: tokenID(2), Key: "agentWallet", Value: person(20).Bytes()},
 	)
@@ -36,7 +37,8 @@ func TestAddressAgents(t *testing.T) {
 	other.store(t, db, other.tip().Number)
 
 	name := func(role string, token int) string { return fmt.Sprintf("%s of agent %d:%d", role, w.chain.ID, token) }
-	all := []common.Address{person(0), person(1), person(2), person(3), person(5), person(20), person(21), {}, person(99)}
+	all := []common.Address{person(0), person(1), person(2), person(3), person(5), person(20), person(21), {},
+		person(99)}
 	for most, want := range map[int]map[common.Address][]string{
 		3: {
 			person(0):  {name("owner", 0), name("owner", 1), name("owner", 3)},

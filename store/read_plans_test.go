@@ -128,7 +128,9 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 		},
 		"feedback filtered": func() {
-			_, err := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: 20, At: at(15000), Tag1: &tag, Clients: []common.Address{owner}, Order: query.OldestFirst})
+			_, err := query.Feedback(ctx, db, id,
+				query.FeedbackFilter{Limit: 20, At: at(15000), Tag1: &tag, Clients: []common.Address{owner},
+					Order: query.OldestFirst})
 			must(err)
 		},
 		"validations": func() {
@@ -162,7 +164,8 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 			_, err = query.ValidationsByAgents(ctx, db, ids, 5)
 			must(err)
-			_, err = query.Reputations(ctx, db, ids, query.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
+			_, err = query.Reputations(ctx, db, ids,
+				query.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
 			must(err)
 		},
 		"documents": func() {
@@ -184,7 +187,8 @@ func TestReadsUseIndexes(t *testing.T) {
 			_, err := docdb.AddSharedChanges(ctx, db, 10)
 			must(err)
 			sqlExec(t, db, "update uris set overgrown = true where id = 7")
-			sqlExec(t, db, "insert into fetches select 7, now() - i * interval '1 minute', sha256(i::text::bytea), 'https', '' from generate_series(1, 220) i")
+			sqlExec(t, db,
+				"insert into fetches select 7, now() - i * interval '1 minute', sha256(i::text::bytea), 'https', '' from generate_series(1, 220) i")
 			_, err = docdb.PruneVersions(ctx, db)
 			must(err)
 			for range 7 { // it counts, then drops
@@ -201,7 +205,8 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 		},
 		"series": func() {
-			for _, m := range []historydb.Measure{historydb.MeasureScore, historydb.MeasureRatings, historydb.MeasureReviewers} {
+			for _, m := range []historydb.Measure{historydb.MeasureScore, historydb.MeasureRatings,
+				historydb.MeasureReviewers} {
 				f := historydb.SeriesFilter{Measure: m, Every: historydb.StepDay, At: latest, To: worldStart}
 				_, err := historydb.ReadSeries(ctx, db, plain, f)
 				must(err)
@@ -211,14 +216,16 @@ func TestReadsUseIndexes(t *testing.T) {
 		},
 		"client": func() {
 			var list []statsdb.ClientChain
-			_, err := query.FeedbackOf(ctx, db, owner, query.ParticipantFilter{Limit: 20}, statsdb.ClientInto(owner, &list))
+			_, err := query.FeedbackOf(ctx, db, owner, query.ParticipantFilter{Limit: 20},
+				statsdb.ClientInto(owner, &list))
 			must(err)
 			_, err = trustdb.ClientRatings(ctx, db, 1, owner, 1000)
 			must(err)
 		},
 		"validator": func() {
 			var list []statsdb.Validator
-			_, err := query.ValidationsOf(ctx, db, owner, query.ParticipantFilter{Limit: 20}, statsdb.ValidatorInto(owner, false, &list))
+			_, err := query.ValidationsOf(ctx, db, owner, query.ParticipantFilter{Limit: 20},
+				statsdb.ValidatorInto(owner, false, &list))
 			must(err)
 		},
 		"leaders by score": func() {
@@ -226,35 +233,45 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 		},
 		"leaders by reviewers": func() {
-			_, err := statsdb.Leaders(ctx, db, statsdb.LeaderFilter{By: statsdb.ByReviewers, MinReviewers: 3, Limit: 20})
+			_, err := statsdb.Leaders(ctx, db,
+				statsdb.LeaderFilter{By: statsdb.ByReviewers, MinReviewers: 3, Limit: 20})
 			must(err)
 		},
 		"payments": func() { _, _, err := paydb.DuePayments(ctx, db, 1, common.Address{}, 20); must(err) },
 		"penalties": func() {
-			_, err := scoredb.WorstPenalties(ctx, db, 1, []scoredb.Affiliation{{TokenID: tokenID(3), Identity: owner}, {TokenID: tokenID(5), Identity: common.Address{2}}}, true)
+			_, err := scoredb.WorstPenalties(ctx, db, 1,
+				[]scoredb.Affiliation{{TokenID: tokenID(3), Identity: owner},
+					{TokenID: tokenID(5), Identity: common.Address{2}}}, true)
 			must(err)
 		},
 		"penalties saved": func() {
-			bad := scoredb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: tokenID(4), Identity: owner, Holder: owner, Score: -60_000}}}
-			sqlExec(t, db, "insert into trust_stale (chain_id, token_id, cause, final) values (1, 4, 0, true) on conflict do nothing")
+			bad := scoredb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")},
+				Penalties: []repute.Penalty{{TokenID: tokenID(4), Identity: owner, Holder: owner, Score: -60_000}}}
+			sqlExec(t, db,
+				"insert into trust_stale (chain_id, token_id, cause, final) values (1, 4, 0, true) on conflict do nothing")
 			who := scoredb.Identities{Members: func(p common.Address) []common.Address { return []common.Address{p, {3}} }}
-			must(scoredb.SaveScores(ctx, db, 1, 1000, []scoredb.ScoredAgent{{StaleAgent: scoredb.StaleAgent{TokenID: tokenID(4), Final: true}, Current: &bad, Last: &bad}}, who))
+			must(scoredb.SaveScores(ctx, db, 1, 1000,
+				[]scoredb.ScoredAgent{{StaleAgent: scoredb.StaleAgent{TokenID: tokenID(4), Final: true}, Current: &bad,
+					Last: &bad}}, who))
 			_, err := scoredb.MarkRelated(ctx, db, 1, 100)
 			must(err)
 		},
 		"hosts": func() {
-			_, err := docdb.ClaimHosts(ctx, db, []docdb.Rank{docdb.RankNew, docdb.RankAgent, docdb.RankProof}, 10, "", "ipfs")
+			_, err := docdb.ClaimHosts(ctx, db, []docdb.Rank{docdb.RankNew, docdb.RankAgent, docdb.RankProof}, 10, "",
+				"ipfs")
 			must(err)
 			must(docdb.FinishHost(ctx, db, docdb.HostClaim{Host: "h7"}))
 		},
 		"queue": func() {
 			_, err := docdb.DueURIs(ctx, db, "h7", 10)
 			must(err)
-			must(docdb.SaveDocuments(ctx, db, docdb.FetchResult{URIID: 77, FetchedAt: fetched, Body: []byte("{}"), ParserVersion: 1}))
+			must(docdb.SaveDocuments(ctx, db,
+				docdb.FetchResult{URIID: 77, FetchedAt: fetched, Body: []byte("{}"), ParserVersion: 1}))
 		},
 	}
 	for _, sort := range []string{query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore} {
-		reads["agents by "+sort] = func() { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Sort: sort, Limit: 20}); must(err) }
+		reads["agents by "+
+			sort] = func() { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Sort: sort, Limit: 20}); must(err) }
 		reads["agents by "+sort+" down"] = func() {
 			_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Sort: sort, Desc: true, Limit: 20})
 			must(err)
@@ -262,16 +279,21 @@ func TestReadsUseIndexes(t *testing.T) {
 	}
 	least, tier := repute.Points(50_000), 3
 	reads["agents of a score"] = func() {
-		_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Score: searchdb.ScoreFilter{MinScore: &least, Tier: &tier}, Limit: 20})
+		_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Score: searchdb.ScoreFilter{MinScore: &least,
+			Tier: &tier}, Limit: 20})
 		must(err)
-		_, err = searchdb.Agents(ctx, db, searchdb.AgentFilter{Score: searchdb.ScoreFilter{Status: repute.Unrated}, Sort: query.SortScore, Limit: 20})
+		_, err = searchdb.Agents(ctx, db, searchdb.AgentFilter{Score: searchdb.ScoreFilter{Status: repute.Unrated},
+			Sort: query.SortScore, Limit: 20})
 		must(err)
 	}
 	reads["agents of everything"] = func() {
 		for _, f := range []searchdb.AgentFilter{
-			{Text: "8f14e45fc", Score: searchdb.ScoreFilter{MinScore: &least}, Registered: searchdb.Since{Time: worldStart}, Sort: query.SortScore, Limit: 20},
-			{Text: "https://h7.example/1", Limit: 20}, {Text: owner.Hex(), Limit: 20}, {Text: "8f14e45fc nothing nowhere", Limit: 20},
-			{Service: "s7", Score: searchdb.ScoreFilter{MaxScore: &least}, MinFeedback: 1, Sort: query.SortUpdated, Limit: 20},
+			{Text: "8f14e45fc", Score: searchdb.ScoreFilter{MinScore: &least},
+				Registered: searchdb.Since{Time: worldStart}, Sort: query.SortScore, Limit: 20},
+			{Text: "https://h7.example/1", Limit: 20}, {Text: owner.Hex(), Limit: 20},
+			{Text: "8f14e45fc nothing nowhere", Limit: 20},
+			{Service: "s7", Score: searchdb.ScoreFilter{MaxScore: &least}, MinFeedback: 1, Sort: query.SortUpdated,
+				Limit: 20},
 		} {
 			_, err := searchdb.Agents(ctx, db, f)
 			must(err)
@@ -282,15 +304,18 @@ func TestReadsUseIndexes(t *testing.T) {
 		must(err)
 	}
 	reads["agents of host"] = func() {
-		for _, f := range []searchdb.AgentFilter{{Host: "h7.example", Limit: 20}, {Text: "8f14e45fc", Host: "h7.example",
-			Operator: &owner, Score: searchdb.ScoreFilter{MinScore: &least, Tier: &tier}, Updated: searchdb.Since{Time: worldStart}, Limit: 20}} {
+		for _, f := range []searchdb.AgentFilter{{Host: "h7.example", Limit: 20},
+			{Text: "8f14e45fc", Host: "h7.example",
+				Operator: &owner, Score: searchdb.ScoreFilter{MinScore: &least, Tier: &tier},
+				Updated: searchdb.Since{Time: worldStart}, Limit: 20}} {
 			_, err := searchdb.Agents(ctx, db, f)
 			must(err)
 		}
 	}
 	reads["agents of a price"] = func() {
 		dollars := "7"
-		for _, f := range []searchdb.AgentFilter{{MaxPrice: &dollars, Limit: 20}, {Text: "8f14e45fc", MinPrice: &dollars, Limit: 20}} {
+		for _, f := range []searchdb.AgentFilter{{MaxPrice: &dollars, Limit: 20},
+			{Text: "8f14e45fc", MinPrice: &dollars, Limit: 20}} {
 			_, err := searchdb.Agents(ctx, db, f)
 			must(err)
 		}
@@ -301,7 +326,8 @@ func TestReadsUseIndexes(t *testing.T) {
 		must(err)
 	}
 	reads["comparison"] = func() {
-		_, _, err := batchdb.Compare(ctx, db, []repute.AgentRef{{ChainID: 1, TokenID: tokenID(9)}, {ChainID: 1, TokenID: tokenID(10)}}, 0)
+		_, _, err := batchdb.Compare(ctx, db,
+			[]repute.AgentRef{{ChainID: 1, TokenID: tokenID(9)}, {ChainID: 1, TokenID: tokenID(10)}}, 0)
 		must(err)
 	}
 	reads["agents of owner"] = func() { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Owner: &owner, Limit: 20}); must(err) }
@@ -309,25 +335,36 @@ func TestReadsUseIndexes(t *testing.T) {
 	// What each list is cut by.
 	index := map[string]string{
 		"agents by id": "Scan using agents_pkey", "agents by id down": "Scan Backward using agents_pkey",
-		"agents by feedback": "Scan using agents_feedback", "agents by feedback down": "Scan Backward using agents_feedback",
-		"agents by updated": "Scan using agents_updated", "agents by updated down": "Scan Backward using agents_updated",
-		"agents by score": "Scan using trust_scores_order", "agents by score down": "Scan Backward using trust_scores_order", "agents of a score": "trust_scores_pkey", "agents of everything": "searchable_vector",
-		"agents of operator": "operators_operator", "agents of host": "searchable_places", "agents of a price": "manifest_intents_price", "batch": "domains_domain", "comparison": "manifest_intents_price",
+		"agents by feedback":      "Scan using agents_feedback",
+		"agents by feedback down": "Scan Backward using agents_feedback",
+		"agents by updated":       "Scan using agents_updated",
+		"agents by updated down":  "Scan Backward using agents_updated",
+		"agents by score":         "Scan using trust_scores_order",
+		"agents by score down":    "Scan Backward using trust_scores_order", "agents of a score": "trust_scores_pkey",
+		"agents of everything": "searchable_vector",
+		"agents of operator":   "operators_operator", "agents of host": "searchable_places",
+		"agents of a price": "manifest_intents_price", "batch": "domains_domain",
+		"comparison":      "manifest_intents_price",
 		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
-		"feedback": "Scan Backward using feedback_newest", "independence": "feedback_client", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
+		"feedback": "Scan Backward using feedback_newest", "independence": "feedback_client",
+		"summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
 		"history": "Scan Backward using metadata_block", "series": "feedback_newest", "client": "feedback_client",
-		"validator": "Scan Backward using validation_requests_validator", "leaders by score": "Scan Backward using trust_scores_order",
+		"validator":            "Scan Backward using validation_requests_validator",
+		"leaders by score":     "Scan Backward using trust_scores_order",
 		"leaders by reviewers": "Scan Backward using agents_clients",
-		"agent then":           "Scan Backward using events_agent", "payments": "payments_client", "penalties": "Scan using trust_penalties_identity", "penalties saved": "agent_states_owner", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_due",
+		"agent then":           "Scan Backward using events_agent", "payments": "payments_client",
+		"penalties": "Scan using trust_penalties_identity", "penalties saved": "agent_states_owner",
+		"queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_due",
 	}
 	for name, read := range reads {
 		r.take()
 		read()
 		seen := r.take()
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-			// A search, and a read of a number of agents that the plan does not know, may read small tables whole. A search
-			// by price is always planned for its bounds.
-			if mode == "force_generic_plan" && (name == "agents of everything" || name == "loaders" || name == "agents of a price") {
+			// A search, and a read of a number of agents that the plan does not know, may read small tables whole. A
+			// search by price is always planned for its bounds.
+			if mode == "force_generic_plan" &&
+				(name == "agents of everything" || name == "loaders" || name == "agents of a price") {
 				continue
 			}
 			var plans strings.Builder
@@ -344,4 +381,5 @@ func TestReadsUseIndexes(t *testing.T) {
 }
 
 // small tables may well be read as a whole.
-var small = []string{"chains", "tags", "trust_roots", "fetches", "gaps", "block_proofs", "denied", "cursors", "trust_marks", "trust_related", "trust_stale"}
+var small = []string{"chains", "tags", "trust_roots", "fetches", "gaps", "block_proofs", "denied", "cursors",
+	"trust_marks", "trust_related", "trust_stale"}

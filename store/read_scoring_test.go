@@ -38,7 +38,8 @@ func TestScoringSaysWhoWaits(t *testing.T) {
 		t.Errorf("nobody scores: %+v", s)
 	}
 	ok(t, rootdb.AddRoots(t.Context(), db, 7, repute.DefaultRoots, []repute.TrustRoot{
-		{Address: common.Address{1}, Weight: 1, Reason: "lives"}, {Address: common.Address{2}, Weight: 1, Reason: "gone",
+		{Address: common.Address{1}, Weight: 1, Reason: "lives"},
+		{Address: common.Address{2}, Weight: 1, Reason: "gone",
 			Expires: w.tip().Time}}, false))
 	exec("update trust_roots set expires_at = now() - interval '1 day' where expires_at is not null")
 	ok(t, scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 7, Run: 1, Epoch: 4, Boundary: 110, Scorer: "test"}))

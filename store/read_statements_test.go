@@ -37,7 +37,8 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 		most int
 		call func(limit int) error
 	}{
-		{"agents", 5, func(n int) error { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: n}); return err }},
+		{"agents", 5,
+			func(n int) error { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: n}); return err }},
 		{"agent", 6, func(int) error { _, _, err := query.Agent(ctx, db, ids[0], latest); return err }},
 		{"feedback", 4, func(n int) error {
 			_, err := query.Feedback(ctx, db, ids[0], query.FeedbackFilter{Limit: n, At: latest})
@@ -56,8 +57,9 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 			return err
 		}},
 		{"series", 3, func(n int) error {
-			_, err := historydb.ReadSeries(ctx, db, ids[0], historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepHour,
-				From: worldStart, To: worldStart.Add(time.Duration(n) * time.Hour), At: latest})
+			_, err := historydb.ReadSeries(ctx, db, ids[0],
+				historydb.SeriesFilter{Measure: historydb.MeasureRatings, Every: historydb.StepHour,
+					From: worldStart, To: worldStart.Add(time.Duration(n) * time.Hour), At: latest})
 			return err
 		}},
 		{"histories", 1, func(n int) error {
@@ -66,7 +68,8 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 		}},
 		{"client", 5, func(n int) error {
 			var list []statsdb.ClientChain
-			_, err := query.FeedbackOf(ctx, db, person(1), query.ParticipantFilter{Limit: n}, statsdb.ClientInto(person(1), &list))
+			_, err := query.FeedbackOf(ctx, db, person(1), query.ParticipantFilter{Limit: n},
+				statsdb.ClientInto(person(1), &list))
 			return err
 		}},
 		{"validators", 2, func(n int) error {
@@ -78,9 +81,11 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 			_, err := statsdb.Leaders(ctx, db, statsdb.LeaderFilter{By: statsdb.ByGrowth, Period: time.Hour, Limit: n})
 			return err
 		}},
-		{"agents by id", 3, func(n int) error { _, err := query.AgentsByID(ctx, db, ids[:min(n, len(ids))]); return err }},
+		{"agents by id", 3,
+			func(n int) error { _, err := query.AgentsByID(ctx, db, ids[:min(n, len(ids))]); return err }},
 		{"feedback by agents", 2, func(n int) error { _, err := query.FeedbackByAgents(ctx, db, ids, n); return err }},
-		{"validations by agents", 1, func(n int) error { _, err := query.ValidationsByAgents(ctx, db, ids, n); return err }},
+		{"validations by agents", 1,
+			func(n int) error { _, err := query.ValidationsByAgents(ctx, db, ids, n); return err }},
 		{"batch", 11, func(n int) error {
 			_, err := batchdb.Read(ctx, db, batchItems(ids[:min(n, len(ids))]), 0)
 			return err
@@ -94,7 +99,8 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 			return err
 		}},
 		{"reputations", 5, func(n int) error {
-			_, err := query.Reputations(ctx, db, ids[:min(n, len(ids))], query.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
+			_, err := query.Reputations(ctx, db, ids[:min(n, len(ids))],
+				query.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
 			return err
 		}},
 	} {
@@ -129,7 +135,8 @@ func TestScoreListReadsOnePage(t *testing.T) {
 	sqlExec(t, db, "analyze trust_runs")
 	r.take()
 	for _, desc := range []bool{false, true} {
-		if _, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Sort: query.SortScore, Desc: desc, Limit: 20}); err != nil {
+		if _, err := searchdb.Agents(t.Context(), db,
+			searchdb.AgentFilter{Sort: query.SortScore, Desc: desc, Limit: 20}); err != nil {
 			t.Fatal(err)
 		}
 	}

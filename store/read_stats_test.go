@@ -45,7 +45,8 @@ func TestClients(t *testing.T) {
 	t.Parallel()
 	db, worlds := twoWorlds(t, 81)
 	ctx := context.Background()
-	sqlExec(t, db, "insert into trust_roots (chain_id, set_name, address, weight, class, reason) values (3, 'default', $1, 1, '', 't'), (9, 'default', $1, 1, 'B', 't'), (9, 'other', $2, 1, '', 't')",
+	sqlExec(t, db,
+		"insert into trust_roots (chain_id, set_name, address, weight, class, reason) values (3, 'default', $1, 1, '', 't'), (9, 'default', $1, 1, 'B', 't'), (9, 'other', $2, 1, '', 't')",
 		person(1).Bytes(), person(2).Bytes())
 	for n := range 8 {
 		client := person(n)
@@ -60,7 +61,8 @@ func TestClients(t *testing.T) {
 		}
 		for _, w := range worlds {
 			w.checkClient(t, client, got[w.chain.ID])
-			if root, writer := n == 1 && w.chain.ID == 3, n == 1 && w.chain.ID == 9; got[w.chain.ID].Root != root || got[w.chain.ID].Writer != writer {
+			if root, writer := n == 1 && w.chain.ID == 3, n == 1 && w.chain.ID == 9; got[w.chain.ID].Root != root ||
+				got[w.chain.ID].Writer != writer {
 				t.Errorf("%s on %d: %+v", client, w.chain.ID, got[w.chain.ID])
 			}
 		}
@@ -93,11 +95,13 @@ func (w *world) checkClient(t *testing.T, client common.Address, got statsdb.Cli
 		agents[r.TokenID.Dec()] = true
 	}
 	if got.Ratings != want.Ratings || got.Revoked != want.Revoked || got.Agents != int64(len(agents)) ||
-		got.First.Number != want.First.Number || !got.First.Time.Equal(want.First.Time) || got.Last.Number != want.Last.Number {
+		got.First.Number != want.First.Number || !got.First.Time.Equal(want.First.Time) ||
+		got.Last.Number != want.Last.Number {
 		t.Errorf("%s on %d: %+v, want %+v and %d agents", client, w.chain.ID, got, want, len(agents))
 	}
 	for _, r := range got.Related {
-		if r.Address == client || r.Role != statsdb.RoleOwner && r.Role != statsdb.RoleWallet || r.Agent.Registry != w.chain.Identity {
+		if r.Address == client || r.Role != statsdb.RoleOwner && r.Role != statsdb.RoleWallet ||
+			r.Agent.Registry != w.chain.Identity {
 			t.Errorf("%s on %d: %+v", client, w.chain.ID, r)
 		}
 	}
@@ -126,7 +130,8 @@ func checkClientPages(t *testing.T, db *store.DB, worlds []*world, client common
 			}
 			delete(want, key)
 			if before := r.Agent.ChainID == last.Agent.ChainID && (r.Given.Block > last.Given.Block ||
-				r.Given.Block == last.Given.Block && r.Given.LogIndex >= last.Given.LogIndex); before || r.Agent.ChainID < last.Agent.ChainID {
+				r.Given.Block == last.Given.Block && r.Given.LogIndex >= last.Given.LogIndex); before ||
+				r.Agent.ChainID < last.Agent.ChainID {
 				t.Errorf("%s: %+v after %+v", client, r.Given, last.Given)
 			}
 			last = r
@@ -159,11 +164,14 @@ func TestValidators(t *testing.T) {
 				}
 				last = &v
 				seen[fmt.Sprint(v.ChainID, v.Address)] = true
-				worlds[slices.IndexFunc(worlds, func(w *world) bool { return w.chain.ID == v.ChainID })].checkValidator(t, v, trusted)
-				alone, err := statsdb.Validators(ctx, db, statsdb.ValidatorFilter{Address: &v.Address, ChainIDs: []uint64{v.ChainID},
-					TrustedOnly: trusted, Limit: 5})
+				worlds[slices.IndexFunc(worlds,
+					func(w *world) bool { return w.chain.ID == v.ChainID })].checkValidator(t, v, trusted)
+				alone, err := statsdb.Validators(ctx, db,
+					statsdb.ValidatorFilter{Address: &v.Address, ChainIDs: []uint64{v.ChainID},
+						TrustedOnly: trusted, Limit: 5})
 				ok(t, err)
-				if len(alone.Items) != 1 || fmt.Sprint(alone.Items[0].Requests, alone.Items[0].Answered) != fmt.Sprint(v.Requests, v.Answered) {
+				if len(alone.Items) != 1 || fmt.Sprint(alone.Items[0].Requests,
+					alone.Items[0].Answered) != fmt.Sprint(v.Requests, v.Answered) {
 					t.Errorf("alone %+v, in the list %+v", alone.Items, v)
 				}
 			}
@@ -184,7 +192,8 @@ func TestValidators(t *testing.T) {
 		}
 	}
 	for _, w := range worlds {
-		page, err := query.ValidationsOf(ctx, db, w.asked[0].Validator, query.ParticipantFilter{ChainIDs: []uint64{w.chain.ID}, Limit: 200}, nil)
+		page, err := query.ValidationsOf(ctx, db, w.asked[0].Validator,
+			query.ParticipantFilter{ChainIDs: []uint64{w.chain.ID}, Limit: 200}, nil)
 		ok(t, err)
 		n := 0
 		for _, a := range w.asked {
@@ -251,7 +260,8 @@ func (w *world) checkValidator(t *testing.T, v statsdb.Validator, trusted bool) 
 	if median := blocks[(len(blocks)-1)/2]; v.MedianBlocks == nil || *v.MedianBlocks != median {
 		t.Errorf("%s: median %v of %v", v.Address, v.MedianBlocks, blocks)
 	}
-	if mean := float64(sum) / float64(n); v.MeanResponse == nil || *v.MeanResponse-mean > 1e-9 || mean-*v.MeanResponse > 1e-9 {
+	if mean := float64(sum) / float64(n); v.MeanResponse == nil || *v.MeanResponse-mean > 1e-9 ||
+		mean-*v.MeanResponse > 1e-9 {
 		t.Errorf("%s: mean %v, want %v", v.Address, v.MeanResponse, mean)
 	}
 	got := map[string]int64{}
@@ -299,7 +309,8 @@ func TestTags(t *testing.T) {
 				u.ratings++
 				u.agents[fmt.Sprint(w.chain.ID, r.TokenID.Dec())], u.raters[r.Client.Hex()] = true, true
 				x := repute.Amount{Value: r.Value, Decimals: r.Decimals}.Decimal()
-				if inside := !strings.HasPrefix(x, "-") && len(strings.Split(x, ".")[0]) <= 2; r.Tag1 == starred && inside {
+				if inside := !strings.HasPrefix(x, "-") && len(strings.Split(x, ".")[0]) <= 2; r.Tag1 == starred &&
+					inside {
 					u.scored++
 				}
 			}
@@ -312,7 +323,8 @@ func TestTags(t *testing.T) {
 			ok(t, err)
 			for _, tag := range page.Items {
 				u := want[string(tag.Bytes)]
-				if u == nil || tag.Ratings != u.ratings || tag.Agents != int64(len(u.agents)) || tag.Raters != int64(len(u.raters)) ||
+				if u == nil || tag.Ratings != u.ratings || tag.Agents != int64(len(u.agents)) ||
+					tag.Raters != int64(len(u.raters)) ||
 					tag.Scored != u.scored || tag.Ratings > last || tag.Hash != column.Keccak(string(tag.Bytes)) {
 					t.Errorf("%q: %+v, want %+v", tag.Bytes, tag, u)
 				}
@@ -353,11 +365,13 @@ func TestStatsCursors(t *testing.T) {
 			return p.Next, err
 		},
 		"reviewers": func(after string, limit int) (string, error) {
-			p, err := statsdb.Leaders(ctx, db, statsdb.LeaderFilter{By: statsdb.ByReviewers, After: after, Limit: limit})
+			p, err := statsdb.Leaders(ctx, db,
+				statsdb.LeaderFilter{By: statsdb.ByReviewers, After: after, Limit: limit})
 			return p.Next, err
 		},
 		"growth": func(after string, limit int) (string, error) {
-			p, err := statsdb.Leaders(ctx, db, statsdb.LeaderFilter{By: statsdb.ByGrowth, Period: time.Hour * 24 * 90, After: after, Limit: limit})
+			p, err := statsdb.Leaders(ctx, db,
+				statsdb.LeaderFilter{By: statsdb.ByGrowth, Period: time.Hour * 24 * 90, After: after, Limit: limit})
 			return p.Next, err
 		},
 	}
@@ -386,7 +400,8 @@ func TestStatsCursors(t *testing.T) {
 			}
 		}
 	}
-	for field, f := range map[string]statsdb.LeaderFilter{"by": {By: "age", Limit: 1}, "period": {By: statsdb.ByGrowth, Limit: 1},
+	for field, f := range map[string]statsdb.LeaderFilter{"by": {By: "age", Limit: 1},
+		"period":       {By: statsdb.ByGrowth, Limit: 1},
 		"minReviewers": {By: statsdb.ByScore, MinReviewers: -1, Limit: 1}} {
 		if _, err := statsdb.Leaders(ctx, db, f); wantField(err) != field {
 			t.Errorf("%s: %v", field, err)
@@ -400,7 +415,8 @@ func TestStatsAfterRewind(t *testing.T) {
 	db, w := open(t), newWorld(7, 100, 91)
 	w.mine(w.mint(person(0))...)
 	kept := w.mine(w.rate(tokenID(0), person(1), w.amount(), "kept", "")...)
-	w.mine(append(w.rate(tokenID(0), person(2), w.amount(), "gone", ""), repute.ValidationRequest{Validator: person(3), TokenID: tokenID(0)})...)
+	w.mine(append(w.rate(tokenID(0), person(2), w.amount(), "gone", ""),
+		repute.ValidationRequest{Validator: person(3), TokenID: tokenID(0)})...)
 	w.store(t, db, w.tip().Number)
 	ctx := context.Background()
 	ok(t, eventdb.Rewind(ctx, db, kept, eventdb.Batch{ChainID: 7, Parent: kept, To: kept}))

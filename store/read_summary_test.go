@@ -88,7 +88,8 @@ func TestRevocationsCountFromTheirBlockOn(t *testing.T) {
 			want := naiveSummary(ratings, nil, "", "")
 			if got.Summary.Count != want.Count || got.Summary.Value.Cmp(want.Value) != 0 ||
 				got.Counts.Feedback != int64(want.Count) ||
-				got.Counts.Revoked != int64(len(ratings))-int64(want.Count) || len(got.Tags) != len(naiveTags(ratings)) {
+				got.Counts.Revoked != int64(len(ratings))-int64(want.Count) ||
+				len(got.Tags) != len(naiveTags(ratings)) {
 				t.Errorf("agent %s at %d: %+v, want %+v of %d", e.TokenID.Dec(), n, got, want, len(ratings))
 			}
 		}

@@ -31,7 +31,9 @@ func TestWarmPreparesEveryReader(t *testing.T) {
 		t.Errorf("%d connections are open, want %d", open, readers)
 	}
 	prepared := func(c *pgxpool.Conn) (n int) {
-		ok(t, c.QueryRow(t.Context(), "select count(*) from pg_prepared_statements where statement like '%trust_scores%'").Scan(&n))
+		ok(t,
+			c.QueryRow(t.Context(),
+				"select count(*) from pg_prepared_statements where statement like '%trust_scores%'").Scan(&n))
 		return n
 	}
 	for range readers {

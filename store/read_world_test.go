@@ -210,7 +210,8 @@ func (w *world) respond(token repute.TokenID) (out []repute.Event) {
 	index := 1 + w.rng.Uint64N(last)
 	for range 1 + w.rng.IntN(7) {
 		out = append(out, repute.ResponseAppended{
-			TokenID: token, Client: client, Index: index, Responder: w.someone(), URI: w.uri(), ResponseHash: common.Hash{1},
+			TokenID: token, Client: client, Index: index, Responder: w.someone(), URI: w.uri(),
+			ResponseHash: common.Hash{1},
 		})
 	}
 	return out

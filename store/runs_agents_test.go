@@ -21,8 +21,8 @@ import (
 // runRegistries are registries of agents in tests of their runs.
 func runRegistries() []common.Address { return []common.Address{{0x80, 4}, {0x80, 5}} }
 
-// TestRunsOfAgents: an agent on the chain has the runs of all task agents that have its identity, the newest first and each
-// once, whatever the pages; others have none of them.
+// TestRunsOfAgents: an agent on the chain has the runs of all task agents that have its identity, the newest first and
+// each once, whatever the pages; others have none of them.
 func TestRunsOfAgents(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
@@ -63,15 +63,17 @@ func TestRunsOfAgents(t *testing.T) {
 		})
 		var refs []repute.AgentRef
 		for _, registry := range runRegistries() {
-			refs = append(refs, repute.AgentRef{ChainID: 7, Registry: &registry}, repute.AgentRef{ChainID: 7, Registry: &registry,
-				TokenID: repute.TokenID{1}})
+			refs = append(refs, repute.AgentRef{ChainID: 7, Registry: &registry},
+				repute.AgentRef{ChainID: 7, Registry: &registry,
+					TokenID: repute.TokenID{1}})
 		}
 		refs = append(refs, repute.AgentRef{ChainID: 7}, repute.AgentRef{ChainID: 8})
 		want := make([][]string, len(refs))
 		for i, ref := range refs {
 			for _, r := range all {
 				id, has := identity[r.slug]
-				if has && id.ChainID == ref.ChainID && id.TokenID == ref.TokenID && (ref.Registry == nil || *ref.Registry == id.Registry) {
+				if has && id.ChainID == ref.ChainID && id.TokenID == ref.TokenID &&
+					(ref.Registry == nil || *ref.Registry == id.Registry) {
 					want[i] = append(want[i], r.id)
 				}
 			}
@@ -106,8 +108,8 @@ func TestRunsOfAgents(t *testing.T) {
 	})
 }
 
-// TestReadDetailsRuns: what a run paid, called and was found to be worth is of that run and its present attempt alone, and
-// texts beside it that Postgres cannot hold do no harm.
+// TestReadDetailsRuns: what a run paid, called and was found to be worth is of that run and its present attempt alone,
+// and texts beside it that Postgres cannot hold do no harm.
 func TestReadDetailsRuns(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
@@ -120,19 +122,24 @@ func TestReadDetailsRuns(t *testing.T) {
 	now := time.Now()
 	trust := decision(1)
 	trust.Kind, trust.Effect = repute.DecisionTrust, "require_approval"
-	ok(t, rundb.SavePhase(ctx, db, lease, rundb.PhaseOutcome{Run: run.ID, Status: repute.RunRunning, Decisions: []rundb.Decision{trust, decision(2)},
-		RunPhase: repute.RunPhase{Attempt: 1, Phase: repute.PhaseVerify, Status: repute.PhaseOK, Started: now, Ended: now,
+	ok(t, rundb.SavePhase(ctx, db, lease, rundb.PhaseOutcome{Run: run.ID, Status: repute.RunRunning,
+		Decisions: []rundb.Decision{trust, decision(2)},
+		RunPhase: repute.RunPhase{Attempt: 1, Phase: repute.PhaseVerify, Status: repute.PhaseOK, Started: now,
+			Ended:  now,
 			Result: json.RawMessage(`{"checks":[{"name":"\u0000\"score\":1"}],"score":0.25}`)}}, nil))
 	for _, key := range []string{"1/a", "1/b"} {
-		_, _, err := rundb.BeginCall(ctx, db, lease, repute.Receipt{Run: run.ID, Step: "s", Key: key, Kind: repute.CallTool, Ref: key}, rundb.Charge{MostOfRun: 9})
+		_, _, err := rundb.BeginCall(ctx, db, lease,
+			repute.Receipt{Run: run.ID, Step: "s", Key: key, Kind: repute.CallTool, Ref: key},
+			rundb.Charge{MostOfRun: 9})
 		ok(t, err)
 	}
 	for id, p := range map[string]walletdb.Purchase{
 		"mine":    {Task: "t", Call: "r/s/1/a", Worth: 10_000},
 		"again":   {Task: "t", Call: "r/s/1/b", Worth: 20_000},
 		"refused": {Task: "t", Call: "r/s/1/c", Worth: 40_000, Refused: "too much"},
-		"other":   {Task: "t", Call: "r2/s/1/a", Worth: 80_000}, // of another run of the task, whose id begins with this one's
-		"nobody":  {Worth: 160_000},
+		"other": {Task: "t", Call: "r2/s/1/a",
+			Worth: 80_000}, // of another run of the task, whose id begins with this one's
+		"nobody": {Worth: 160_000},
 	} {
 		p.ID, p.By, p.ChainID, p.Host, p.Expires = id, "ann", 1, "shop.example", now
 		_, err := walletdb.AddPurchase(ctx, db, p, walletdb.Caps{Host: 1 << 40, Day: 1 << 40, Task: 1 << 40})
@@ -141,7 +148,8 @@ func TestReadDetailsRuns(t *testing.T) {
 	all, err := rundb.ReadDetails(ctx, db, []repute.Run{run})
 	ok(t, err)
 	d := all["r"]
-	if d.Trust != "require_approval" || d.Verified == nil || *d.Verified != 0.25 || d.Purchases != 30_000 || d.LastCall == nil ||
+	if d.Trust != "require_approval" || d.Verified == nil || *d.Verified != 0.25 || d.Purchases != 30_000 ||
+		d.LastCall == nil ||
 		d.LastCall.Ref != "1/b" || d.LastCall.Done {
 		t.Errorf("%+v, newest call %+v", d, d.LastCall)
 	}
@@ -191,7 +199,8 @@ func TestRunsOfAgentsUseIndexes(t *testing.T) {
 		t.Helper()
 		var refs []repute.AgentRef
 		for n := range agents {
-			refs = append(refs, repute.AgentRef{ChainID: 7, Registry: &runRegistries()[0], TokenID: repute.TokenID{uint64(n)}})
+			refs = append(refs, repute.AgentRef{ChainID: 7, Registry: &runRegistries()[0],
+				TokenID: repute.TokenID{uint64(n)}})
 		}
 		r.take()
 		pages, err := rundb.AgentRuns(ctx, db, refs, rundb.RunFilter{Before: time.Now(), BeforeID: "x"}, most)
@@ -223,7 +232,8 @@ func TestRunsOfAgentsUseIndexes(t *testing.T) {
 			checkPlan(t, "runs of agents, "+mode, plan, s.sql)
 			plans.WriteString(plan + "\n")
 		}
-		for _, index := range []string{"runs_agent", "modules_agent", "run_calls_run", "run_decisions_run", "acts_task"} {
+		for _, index := range []string{"runs_agent", "modules_agent", "run_calls_run", "run_decisions_run",
+			"acts_task"} {
 			if !strings.Contains(plans.String(), index) {
 				t.Errorf("%s: no %s in\n%s", mode, index, plans.String())
 			}

@@ -76,7 +76,8 @@ func TestDecisionsDoNotFork(t *testing.T) {
 				if i%2 == 0 {
 					err = rundb.AddDecision(ctx, db, lease, run.ID, d)
 				} else {
-					_, _, err = rundb.BeginCall(ctx, db, lease, repute.Receipt{Run: run.ID, Key: d.Subject, Kind: repute.CallTool},
+					_, _, err = rundb.BeginCall(ctx, db, lease,
+						repute.Receipt{Run: run.ID, Key: d.Subject, Kind: repute.CallTool},
 						rundb.Charge{MostOfRun: 1000}, d)
 				}
 				if err != nil {
@@ -124,7 +125,8 @@ func TestHeadIsSignedByTheWriterAlone(t *testing.T) {
 		ok(t, rundb.AddDecision(ctxOf(t), db, lease, run.ID, decision(i)))
 		head, err := rundb.DecisionsHead(ctxOf(t), db, run.ID)
 		ok(t, err)
-		if signed := len(head.Signature) > 0 && common.BytesToHash(head.Signature[:32]) == head.Hash; signed != (i == 0) ||
+		if signed := len(head.Signature) > 0 &&
+			common.BytesToHash(head.Signature[:32]) == head.Hash; signed != (i == 0) ||
 			(head.Signer != common.Address{}) != signed {
 			t.Errorf("decision %d: signed %v by %s", i+1, signed, head.Signer)
 		}

@@ -53,7 +53,8 @@ func CheckSchema(ctx context.Context, url string) error {
 func appliedMigrations(ctx context.Context, conn *pgx.Conn) (map[int64]bool, error) {
 	applied := map[int64]bool{}
 	var there bool
-	if err := conn.QueryRow(ctx, "select to_regclass('goose_db_version') is not null").Scan(&there); err != nil || !there {
+	if err := conn.QueryRow(ctx, "select to_regclass('goose_db_version') is not null").Scan(&there); err != nil ||
+		!there {
 		return applied, err
 	}
 	rows, err := conn.Query(ctx, "select version_id from goose_db_version where is_applied and version_id > 0")

@@ -32,7 +32,8 @@ func TestScoreCrossesABound(t *testing.T) {
 			t.Errorf("below %d: %v, want %v of %+v %+v", bound, got, want, s.Old, s.New)
 		}
 		back := changedata.Score{Old: s.New, New: s.Old}
-		if back.CrossesAbove(float64(bound)/1000) != s.CrossesAbove(float64(bound)/1000) || back.ChangesTier() != s.ChangesTier() {
+		if back.CrossesAbove(float64(bound)/1000) != s.CrossesAbove(float64(bound)/1000) ||
+			back.ChangesTier() != s.ChangesTier() {
 			t.Error("the way back is no crossing")
 		}
 	})

@@ -19,7 +19,8 @@ func TestSearchOfFrequentWords(t *testing.T) {
 	db := open(t)
 	catalogue(t, db, 7, []int{0}, agentDoc("plain", "bargain"))
 	const many = 21_000 // more than are put in order
-	sqlExec(t, db, `insert into documents (sha256, body, media_type, first_seen) select sha256(i::text::bytea), 'b', '', now() from generate_series(1, $1::int) i`, many)
+	sqlExec(t, db,
+		`insert into documents (sha256, body, media_type, first_seen) select sha256(i::text::bytea), 'b', '', now() from generate_series(1, $1::int) i`, many)
 	sqlExec(t, db, `
 		insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust)
 		select sha256, 9, 1, 0, '', 'bargain', 'bargain:1C', '{}', '{}', '{}', '{}' from documents where media_type = ''

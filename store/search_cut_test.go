@@ -11,7 +11,8 @@ import (
 // frequent stores documents of no agent with the words "cheap bargain".
 func frequent(t *testing.T, db *store.DB, many int) {
 	t.Helper()
-	sqlExec(t, db, `insert into documents (sha256, body, media_type, first_seen) select sha256(i::text::bytea), 'b', '', now() from generate_series(1, $1::int) i`, many)
+	sqlExec(t, db,
+		`insert into documents (sha256, body, media_type, first_seen) select sha256(i::text::bytea), 'b', '', now() from generate_series(1, $1::int) i`, many)
 	sqlExec(t, db, `
 		insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust)
 		select sha256(i::text::bytea), 9, 1, 0, '', 'cheap bargain', 'cheap:1C bargain:2C'::tsvector, '{}', '{}', '{}', '{}'

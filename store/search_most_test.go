@@ -15,7 +15,8 @@ func TestSearchNarrowsByRareWords(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	const many = 21_000 // more than are put in order
-	sqlExec(t, db, `insert into documents (sha256, body, media_type, first_seen) select sha256(i::text::bytea), 'b', '', now() from generate_series(1, 2 * $1::int) i`, many)
+	sqlExec(t, db,
+		`insert into documents (sha256, body, media_type, first_seen) select sha256(i::text::bytea), 'b', '', now() from generate_series(1, 2 * $1::int) i`, many)
 	sqlExec(t, db, `
 		insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust)
 		select sha256(i::text::bytea), 9, 1, 0, '', '', case when i > $1 then 'bargain:1C' else 'cheap:1C' end::tsvector,
@@ -30,8 +31,10 @@ func TestSearchNarrowsByRareWords(t *testing.T) {
 		ok(t, err)
 		got, _, _ = strings.Cut(got, " ")
 		// a slow count says less
-		if got != want || want != "" && (found.Match != searchdb.MatchMost || !found.Total.AtLeast || !facets.Total.AtLeast) {
-			t.Errorf("%s: found %q by %q, %+v and %+v, want %q", text, got, found.Match, found.Total, facets.Total, want)
+		if got != want || want != "" && (found.Match != searchdb.MatchMost || !found.Total.AtLeast ||
+			!facets.Total.AtLeast) {
+			t.Errorf("%s: found %q by %q, %+v and %+v, want %q", text, got, found.Match, found.Total,
+				facets.Total, want)
 		}
 	}
 	for try := 1; ; try++ { // a count that is slow on a busy machine says less

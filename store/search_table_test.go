@@ -45,24 +45,42 @@ func corpus(t *testing.T, planted []*repute.Registration) []*repute.Registration
 func plantedDocs() []*repute.Registration {
 	at := func(endpoint string) repute.Service { return repute.Service{Name: "A2A", Endpoint: endpoint} }
 	return []*repute.Registration{
-		agentDoc("Price Oracle", "feeds for tokens"),                                                                                            // 0
-		agentDoc("Oracle of every price there is", "price oracle, price oracle"),                                                                // 1
-		agentDoc("Lingua", "will translate contracts between languages"),                                                                        // 2
-		agentDoc("Translator Pro", "documents in forty languages"),                                                                              // 3
-		agentDoc("Zyfai", "yield for stablecoins", at("https://api.zyf.ai/a2a")),                                                                // 4
-		agentDoc("Yield Keeper", "of another house", at("https://www.zyf.ai/agents/keeper?x=1")),                                                // 5
-		agentDoc("Color Optimizer", "analyzes behavior of catalogs"),                                                                            // 6
-		agentDoc("Colour Organiser", "modelling for theatres and travellers"),                                                                   // 7
-		agentDoc("Gold Price Alerts", "sends a message when the market moves"),                                                                  // 8
-		agentDoc("Weather Oracle", "rain and wind"),                                                                                             // 9
-		agentDoc("Code Reviewer", "reads pull requests", repute.Service{Name: "OASF", Skills: []string{"software_engineering/code_review"}}),    // 10
-		agentDoc("Zürich Guide", "cafés and walks"),                                                                                             // 11
-		agentDoc("天气预报", "每日"),                                                                                                                  // 12
-		agentDoc("Escrow", "holds funds", repute.Service{Name: "agentWallet", Endpoint: "eip155:1:0x00000000000000000000000000000000000000Ee"}), // 13
-		agentDoc("PriceOracle", "in one word"),                                                                                                  // 14
-		agentDoc("Mailer", "sends letters", repute.Service{Name: "email", Endpoint: "mailto:post@letters.example"}),                             // 15
-		agentDoc("Defence Analyst", "threat reports"),                                                                                           // 16
-		agentDoc("Portfolio Rebalancer", "keeps the balance of a portfolio of tokens"),                                                          // 17
+		agentDoc("Price Oracle",
+			"feeds for tokens"), // 0
+		agentDoc("Oracle of every price there is",
+			"price oracle, price oracle"), // 1
+		agentDoc("Lingua",
+			"will translate contracts between languages"), // 2
+		agentDoc("Translator Pro",
+			"documents in forty languages"), // 3
+		agentDoc("Zyfai", "yield for stablecoins",
+			at("https://api.zyf.ai/a2a")), // 4
+		agentDoc("Yield Keeper", "of another house",
+			at("https://www.zyf.ai/agents/keeper?x=1")), // 5
+		agentDoc("Color Optimizer",
+			"analyzes behavior of catalogs"), // 6
+		agentDoc("Colour Organiser",
+			"modelling for theatres and travellers"), // 7
+		agentDoc("Gold Price Alerts",
+			"sends a message when the market moves"), // 8
+		agentDoc("Weather Oracle",
+			"rain and wind"), // 9
+		agentDoc("Code Reviewer", "reads pull requests",
+			repute.Service{Name: "OASF", Skills: []string{"software_engineering/code_review"}}), // 10
+		agentDoc("Zürich Guide",
+			"cafés and walks"), // 11
+		agentDoc("天气预报",
+			"每日"), // 12
+		agentDoc("Escrow", "holds funds", repute.Service{Name: "agentWallet",
+			Endpoint: "eip155:1:0x00000000000000000000000000000000000000Ee"}), // 13
+		agentDoc("PriceOracle",
+			"in one word"), // 14
+		agentDoc("Mailer", "sends letters", repute.Service{Name: "email",
+			Endpoint: "mailto:post@letters.example"}), // 15
+		agentDoc("Defence Analyst",
+			"threat reports"), // 16
+		agentDoc("Portfolio Rebalancer",
+			"keeps the balance of a portfolio of tokens"), // 17
 	}
 }
 
@@ -122,7 +140,8 @@ func TestSearchTable(t *testing.T) {
 			got = append(got, a.ID.TokenID.Dec())
 		}
 		want := strings.Fields(c.top)
-		if found.Match != c.match || len(got) < len(want) || !slices.Equal(got[:len(want)], want) || c.only && len(got) > len(want) {
+		if found.Match != c.match || len(got) < len(want) || !slices.Equal(got[:len(want)], want) ||
+			c.only && len(got) > len(want) {
 			t.Errorf("%s: %s %v, want %s %v", c.q, found.Match, got[:min(len(got), 8)], c.match, want)
 		}
 		checkPagesOf(t, db, f, found)
@@ -162,13 +181,16 @@ func TestSearchFolds(t *testing.T) {
 			name = "Trader of " + []string{"gold", "silver", "wheat"}[i%3] // differs in a word
 		}
 		uri := fmt.Sprintf("https://t.example/%d", i)
-		docs[uri] = agentDoc(name, fmt.Sprintf("trades tokens, number %d", i), repute.Service{Name: "MCP", Endpoint: uri})
-		mine = append(mine, repute.Transfer{To: owner, TokenID: tokenID(i)}, repute.Registered{TokenID: tokenID(i), URI: uri, Owner: owner})
+		docs[uri] = agentDoc(name, fmt.Sprintf("trades tokens, number %d", i),
+			repute.Service{Name: "MCP", Endpoint: uri})
+		mine = append(mine, repute.Transfer{To: owner, TokenID: tokenID(i)},
+			repute.Registered{TokenID: tokenID(i), URI: uri, Owner: owner})
 	}
 	w.mine(mine...)
 	w.store(t, db, w.tip().Number)
 	for uri, u := range claim(t, db, "") {
-		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: docs[uri]})
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched,
+			ParserVersion: 1, Registration: docs[uri]})
 	}
 	for _, sort := range []string{"", query.SortID, query.SortFeedback, query.SortUpdated} {
 		f := searchdb.AgentFilter{Text: "trader", Sort: sort, Limit: 2}
@@ -193,7 +215,8 @@ func TestSearchFolds(t *testing.T) {
 		}
 	}
 	owner := person(1)
-	found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Text: "trader", Owner: &owner, Unfolded: true, Limit: 50})
+	found, err := searchdb.Agents(t.Context(), db,
+		searchdb.AgentFilter{Text: "trader", Owner: &owner, Unfolded: true, Limit: 50})
 	ok(t, err)
 	if len(found.Items) != 20 || found.Total.Value != 20 || found.Similar != nil {
 		t.Errorf("unfolded: %d of %+v, similar %v", len(found.Items), found.Total, found.Similar)
@@ -208,19 +231,23 @@ func TestSearchFoldsAcrossChains(t *testing.T) {
 	doc := agentDoc("Trader 1", "trades tokens", repute.Service{Name: "MCP", Endpoint: "https://t.example/mcp"})
 	for chain, first := range map[uint64]uint64{7: 100, 8: 100_000} {
 		w := newWorld(chain, first, 1)
-		w.mine(repute.Transfer{To: person(0), TokenID: tokenID(0)}, repute.Registered{TokenID: tokenID(0), URI: "https://t.example/a", Owner: person(0)})
+		w.mine(repute.Transfer{To: person(0), TokenID: tokenID(0)},
+			repute.Registered{TokenID: tokenID(0), URI: "https://t.example/a", Owner: person(0)})
 		if chain == 7 {
 			for range 50 {
 				w.mine()
 			}
-			w.mine(repute.Transfer{To: person(1), TokenID: tokenID(1)}, repute.Registered{TokenID: tokenID(1), URI: "https://t.example/b", Owner: person(0)})
+			w.mine(repute.Transfer{To: person(1), TokenID: tokenID(1)},
+				repute.Registered{TokenID: tokenID(1), URI: "https://t.example/b", Owner: person(0)})
 		}
 		w.store(t, db, w.tip().Number)
 	}
 	for uri, u := range claim(t, db, "") {
-		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: doc})
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched,
+			ParserVersion: 1, Registration: doc})
 	}
-	_, err := db.Pool().Exec(t.Context(), "update blocks set time = to_timestamp(1700000000 + case chain_id when 7 then number else 0 end)")
+	_, err := db.Pool().Exec(t.Context(),
+		"update blocks set time = to_timestamp(1700000000 + case chain_id when 7 then number else 0 end)")
 	ok(t, err)
 	f := searchdb.AgentFilter{Text: "trader", Sort: query.SortUpdated, Desc: true, Unfolded: true, Limit: 10}
 	all, err := searchdb.Agents(t.Context(), db, f)
@@ -251,13 +278,17 @@ func TestSearchByPlace(t *testing.T) {
 	db := open(t)
 	w := newWorld(7, 100, 1)
 	const uri = "https://a.example/Agents/QmAbC.json"
-	w.mine(repute.Transfer{To: person(0), TokenID: tokenID(0)}, repute.Registered{TokenID: tokenID(0), URI: uri, Owner: person(0)})
+	w.mine(repute.Transfer{To: person(0), TokenID: tokenID(0)},
+		repute.Registered{TokenID: tokenID(0), URI: uri, Owner: person(0)})
 	w.store(t, db, w.tip().Number)
 	for _, u := range claim(t, db, "") {
-		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1,
-			Registration: agentDoc("Zed", "", repute.Service{Name: "A2A", Endpoint: "https://x.com/.well-known/agent-card.json"})})
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched,
+			ParserVersion: 1,
+			Registration: agentDoc("Zed", "",
+				repute.Service{Name: "A2A", Endpoint: "https://x.com/.well-known/agent-card.json"})})
 	}
-	for text, want := range map[string]int{uri: 1, strings.ToLower(uri): 0, "x.com": 1, "com": 0, "agent card": 0, "well known": 0} {
+	for text, want := range map[string]int{uri: 1, strings.ToLower(uri): 0, "x.com": 1, "com": 0, "agent card": 0,
+		"well known": 0} {
 		found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Text: text, Limit: 10})
 		ok(t, err)
 		if len(found.Items) != want {
@@ -273,15 +304,19 @@ func TestSearchDoesNotFoldOthers(t *testing.T) {
 	w := newWorld(7, 100, 1)
 	docs := map[string]*repute.Registration{}
 	var events []repute.Event
-	for i, d := range []struct{ name, host string }{{"GPT4 Trader", "a.example"}, {"Claude3 Trader", "a.example"}, {"GPT4 Trader", "b.example"}, {"GPT5 Trader", "a.example"}} {
+	for i, d := range []struct{ name, host string }{{"GPT4 Trader", "a.example"}, {"Claude3 Trader", "a.example"},
+		{"GPT4 Trader", "b.example"}, {"GPT5 Trader", "a.example"}} {
 		uri := fmt.Sprintf("https://t.example/%d", i)
-		docs[uri] = agentDoc(d.name, "trades tokens", repute.Service{Name: "MCP", Endpoint: "https://" + d.host + "/mcp"})
-		events = append(events, repute.Transfer{To: person(0), TokenID: tokenID(i)}, repute.Registered{TokenID: tokenID(i), URI: uri, Owner: person(0)})
+		docs[uri] = agentDoc(d.name, "trades tokens",
+			repute.Service{Name: "MCP", Endpoint: "https://" + d.host + "/mcp"})
+		events = append(events, repute.Transfer{To: person(0), TokenID: tokenID(i)},
+			repute.Registered{TokenID: tokenID(i), URI: uri, Owner: person(0)})
 	}
 	w.mine(events...)
 	w.store(t, db, w.tip().Number)
 	for uri, u := range claim(t, db, "") {
-		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: docs[uri]})
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched,
+			ParserVersion: 1, Registration: docs[uri]})
 	}
 	found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Text: "trader", Limit: 10})
 	ok(t, err)
@@ -296,12 +331,15 @@ func TestSearchKeepsItsWords(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	w := newWorld(7, 100, 1)
-	w.mine(repute.Transfer{To: person(0), TokenID: tokenID(0)}, repute.Registered{TokenID: tokenID(0), URI: "https://t.example/a", Owner: person(0)})
+	w.mine(repute.Transfer{To: person(0), TokenID: tokenID(0)},
+		repute.Registered{TokenID: tokenID(0), URI: "https://t.example/a", Owner: person(0)})
 	w.store(t, db, w.tip().Number)
 	for uri, u := range claim(t, db, "") {
-		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: agentDoc("robot words", "")})
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched,
+			ParserVersion: 1, Registration: agentDoc("robot words", "")})
 	}
-	found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Text: "robot words", Sort: query.SortScore, Limit: 10})
+	found, err := searchdb.Agents(t.Context(), db,
+		searchdb.AgentFilter{Text: "robot words", Sort: query.SortScore, Limit: 10})
 	if ok(t, err); len(found.Items) != 0 || found.Match != searchdb.MatchAll {
 		t.Errorf("%d agents by %s", len(found.Items), found.Match)
 	}

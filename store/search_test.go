@@ -30,7 +30,8 @@ func catalogue(t *testing.T, db *store.DB, chain uint64, ratings []int, docs ...
 	var events []repute.Event
 	for i := range docs {
 		events = append(events, repute.Transfer{To: person(i), TokenID: tokenID(i)},
-			repute.Registered{TokenID: tokenID(i), URI: fmt.Sprintf("https://a.example/%d/%d", chain, i), Owner: person(i)})
+			repute.Registered{TokenID: tokenID(i), URI: fmt.Sprintf("https://a.example/%d/%d", chain, i),
+				Owner: person(i)})
 		for n := range ratings[i%len(ratings)] {
 			events = append(events, repute.NewFeedback{TokenID: tokenID(i), Client: person(50 + n), Index: 1,
 				Value: big.NewInt(1), Tag1: "starred"})

@@ -32,7 +32,8 @@ func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.Trace
 func (r *recorder) add(sql string, args []any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if verb, _, _ := strings.Cut(strings.TrimSpace(sql), " "); verb != "begin" && verb != "commit" && verb != "rollback" && verb != "set" {
+	if verb, _, _ := strings.Cut(strings.TrimSpace(sql), " "); verb != "begin" && verb != "commit" &&
+		verb != "rollback" && verb != "set" {
 		r.seen = append(r.seen, statement{sql, args})
 	}
 }

@@ -31,7 +31,8 @@ func TestSubgraphPlacesOfBlocks(t *testing.T) {
 	e := s.Entity("Agent")
 	for _, from := range []int64{3_000_000, 3_000_300, 3_000_700} {
 		page := func(first, skip int) []subgraphdb.Row {
-			return readSubgraph(t, db, s, subgraphdb.Query{Entity: e, Columns: []*subgraphdb.Field{e.ID()}, First: first, Skip: skip,
+			return readSubgraph(t, db, s, subgraphdb.Query{Entity: e, Columns: []*subgraphdb.Field{e.ID()},
+				First: first, Skip: skip,
 				Where: subgraphdb.Filter{ChangedFrom: &from}, Order: subgraphdb.Order{Field: e.Field("createdAt")}})
 		}
 		var walked []subgraphdb.Row

@@ -12,8 +12,8 @@ import (
 	"repute/store/subgraphdb"
 )
 
-// TestSubgraphUsesIndexes explains pages of the large entities of the subgraph in the orders that SDKs send and in that of
-// ids, and expects the index that has the order, and no table to be read as a whole.
+// TestSubgraphUsesIndexes explains pages of the large entities of the subgraph in the orders that SDKs send and in that
+// of ids, and expects the index that has the order, and no table to be read as a whole.
 func TestSubgraphUsesIndexes(t *testing.T) {
 	t.Parallel()
 	db, r := crowd(t)
@@ -26,7 +26,8 @@ func TestSubgraphUsesIndexes(t *testing.T) {
 		value      any
 		index      string
 	}{
-		{"Agent", "id", false, "", "", nil, "agents_pkey"}, {"Agent", "id", true, "", "", nil, "Backward using agents_pkey"},
+		{"Agent", "id", false, "", "", nil, "agents_pkey"},
+		{"Agent", "id", true, "", "", nil, "Backward using agents_pkey"},
 		{"Agent", "id", false, "id", subgraphdb.Greater, "1:12", "agents_pkey"},
 		{"Agent", "chainId", false, "", "", nil, "agents_pkey"},
 		{"Agent", "createdAt", true, "", "", nil, "Backward using agents_registered"},
@@ -34,11 +35,13 @@ func TestSubgraphUsesIndexes(t *testing.T) {
 		{"Agent", "lastActivity", true, "", "", nil, "Backward using agents_updated"},
 		{"Agent", "lastActivity", false, "", "", nil, "using agents_registered"},
 		{"AgentStats", "lastActivity", true, "", "", nil, "Backward using agents_updated"},
-		{"Feedback", "id", false, "", "", nil, "feedback_pkey"}, {"Feedback", "id", false, "id", subgraphdb.Greater, "1:12:", "feedback_pkey"},
+		{"Feedback", "id", false, "", "", nil, "feedback_pkey"},
+		{"Feedback", "id", false, "id", subgraphdb.Greater, "1:12:", "feedback_pkey"},
 		{"Feedback", "createdAt", true, "isRevoked", subgraphdb.Equal, false, "Backward using feedback_block"},
 		{"Feedback", "createdAt", true, "agent", subgraphdb.In, "1:0", "Backward using feedback_newest"},
 		{"Feedback", "id", false, "agent", subgraphdb.Equal, "1:0", "feedback_pkey"},
-		{"FeedbackResponse", "id", false, "", "", nil, "responses_pkey"}, {"FeedbackFile", "id", false, "", "", nil, "feedback_pkey"},
+		{"FeedbackResponse", "id", false, "", "", nil, "responses_pkey"},
+		{"FeedbackFile", "id", false, "", "", nil, "feedback_pkey"},
 		{"FeedbackPoint", "id", true, "", "", nil, "Backward using feedback_block"},
 		{"AgentRegistrationPoint", "timestamp", true, "", "", nil, "Backward using agents_registered"},
 		{"AgentMetadata", "id", false, "", "", nil, "metadata_pkey"},
@@ -77,8 +80,8 @@ func TestSubgraphUsesIndexes(t *testing.T) {
 	}
 }
 
-// TestSubgraphLooksUpFilesOnce: a page of agents with a file that is near the first row looks up each document once, for
-// the columns and for the condition that there is one. Pages further on find their keys first.
+// TestSubgraphLooksUpFilesOnce: a page of agents with a file that is near the first row looks up each document once,
+// for the columns and for the condition that there is one. Pages further on find their keys first.
 func TestSubgraphLooksUpFilesOnce(t *testing.T) {
 	t.Parallel()
 	db, r := crowd(t)
@@ -110,12 +113,15 @@ func TestSubgraphSkips(t *testing.T) {
 	db, _ := crowd(t)
 	s := subgraphdb.Entities()
 	agent := s.Entity("Agent")
-	for _, skip := range []int{0, 50, 99, 100, 101, 9_999, 10_000, 10_001, 10_999, 11_000, 11_050, 12_003, 19_990, 20_001, 50_000} {
-		for by, column := range map[string]string{"updatedAt": "updated_block", "createdAt": "registered_block", "id": "1"} {
+	for _, skip := range []int{0, 50, 99, 100, 101, 9_999, 10_000, 10_001, 10_999, 11_000, 11_050, 12_003, 19_990,
+		20_001, 50_000} {
+		for by, column := range map[string]string{"updatedAt": "updated_block", "createdAt": "registered_block",
+			"id": "1"} {
 			for _, desc := range []bool{false, true} {
 				direction := map[bool]string{false: "asc", true: "desc"}[desc]
-				rows, err := db.Pool().Query(t.Context(), "select token_id::text from agents where chain_id = 1 order by "+column+"::bigint / 1 "+
-					direction+", token_id::text collate \"C\" "+direction+" limit 50 offset $1", skip)
+				rows, err := db.Pool().Query(t.Context(),
+					"select token_id::text from agents where chain_id = 1 order by "+column+"::bigint / 1 "+
+						direction+", token_id::text collate \"C\" "+direction+" limit 50 offset $1", skip)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -124,14 +130,16 @@ func TestSubgraphSkips(t *testing.T) {
 					t.Fatal(err)
 				}
 				var got []string
-				err = subgraphdb.View(t.Context(), db, s, 1, func(ctx context.Context, snapshot *subgraphdb.Snapshot) error {
-					page, err := snapshot.Read(ctx, subgraphdb.Query{Entity: agent, Columns: []*subgraphdb.Field{agent.Field("agentId")},
-						Order: subgraphdb.Order{Field: agent.Field(by), Desc: desc}, First: 50, Skip: skip})
-					for _, r := range page {
-						got = append(got, r.Cells[0].(string))
-					}
-					return err
-				})
+				err = subgraphdb.View(t.Context(), db, s, 1,
+					func(ctx context.Context, snapshot *subgraphdb.Snapshot) error {
+						page, err := snapshot.Read(ctx,
+							subgraphdb.Query{Entity: agent, Columns: []*subgraphdb.Field{agent.Field("agentId")},
+								Order: subgraphdb.Order{Field: agent.Field(by), Desc: desc}, First: 50, Skip: skip})
+						for _, r := range page {
+							got = append(got, r.Cells[0].(string))
+						}
+						return err
+					})
 				if err != nil || !slices.Equal(got, want) {
 					t.Errorf("%s %s behind %d: %v\n%v\n%v", by, direction, skip, err, got, want)
 				}
@@ -140,21 +148,26 @@ func TestSubgraphSkips(t *testing.T) {
 	}
 }
 
-// TestSubgraphActivity: the order of agents by their last activity is the same whether it is computed for some or for all.
+// TestSubgraphActivity: the order of agents by their last activity is the same whether it is computed for some or for
+// all.
 func TestSubgraphActivity(t *testing.T) {
 	t.Parallel()
 	db, _ := crowd(t)
-	sqlExec(t, db, "update agents set updated_block = 30000 + token_id where token_id < 60") // which have feedback and validations
+	sqlExec(t, db,
+		"update agents set updated_block = 30000 + token_id where token_id < 60") // which have feedback and validations
 	s := subgraphdb.Entities()
 	for _, entity := range []string{"Agent", "AgentStats"} {
 		e := s.Entity(entity)
 		for _, desc := range []bool{false, true} {
 			page := func(skip, first int) (out []subgraphdb.Row) {
-				err := subgraphdb.View(t.Context(), db, s, 1, func(ctx context.Context, snapshot *subgraphdb.Snapshot) (err error) {
-					out, err = snapshot.Read(ctx, subgraphdb.Query{Entity: e, Columns: []*subgraphdb.Field{e.ID(), e.Field("lastActivity")},
-						Order: subgraphdb.Order{Field: e.Field("lastActivity"), Desc: desc}, First: first, Skip: skip})
-					return err
-				})
+				err := subgraphdb.View(t.Context(), db, s, 1,
+					func(ctx context.Context, snapshot *subgraphdb.Snapshot) (err error) {
+						out, err = snapshot.Read(ctx,
+							subgraphdb.Query{Entity: e, Columns: []*subgraphdb.Field{e.ID(), e.Field("lastActivity")},
+								Order: subgraphdb.Order{Field: e.Field("lastActivity"), Desc: desc}, First: first,
+								Skip: skip})
+						return err
+					})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -17,13 +17,15 @@ func TestSubgraphManyTimes(t *testing.T) {
 	e := s.Entity("Agent")
 	where := func(seconds int, fields ...string) (out subgraphdb.Filter) {
 		for _, f := range fields {
-			out.And = append(out.And, subgraphdb.Filter{Field: e.Field(f), Op: subgraphdb.Greater, Values: []any{strconv.Itoa(seconds)}})
+			out.And = append(out.And, subgraphdb.Filter{Field: e.Field(f), Op: subgraphdb.Greater,
+				Values: []any{strconv.Itoa(seconds)}})
 		}
 		return out
 	}
 	read := func(f subgraphdb.Filter) ([]subgraphdb.Row, int) {
 		r.take()
-		rows := readSubgraph(t, db, s, subgraphdb.Query{Entity: e, Columns: []*subgraphdb.Field{e.ID()}, First: 10, Where: f,
+		rows := readSubgraph(t, db, s, subgraphdb.Query{Entity: e, Columns: []*subgraphdb.Field{e.ID()}, First: 10,
+			Where: f,
 			Order: subgraphdb.Order{Field: e.Field("createdAt")}})
 		return rows, len(r.take())
 	}
@@ -51,7 +53,8 @@ func TestSubgraphManyTimes(t *testing.T) {
 func TestSubgraphTimes(t *testing.T) {
 	t.Parallel()
 	db, _ := crowd(t)
-	sqlExec(t, db, "update blocks set time = null where number % 3 = 1 or number between 5000 and 9000") // that of block n is n
+	sqlExec(t, db,
+		"update blocks set time = null where number % 3 = 1 or number between 5000 and 9000") // that of block n is n
 	s := subgraphdb.Entities()
 	e := s.Entity("Agent")
 	for _, seconds := range []int{1, 99, 100, 101, 102, 4_999, 5_000, 9_000, 9_001, 20_099, 20_100, 20_101, 3_000_000} {

@@ -71,8 +71,8 @@ func (db *DB) InSnapshot(ctx context.Context, doing string, f func(pgx.Tx) error
 	return inTx(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, doing, f)
 }
 
-// InSnapshots runs f like InSnapshot on each connection that InSnapshot may use, on all at once, at most as many as readers
-// have by default. It opens those that are not open yet, and leaves out those that others use.
+// InSnapshots runs f like InSnapshot on each connection that InSnapshot may use, on all at once, at most as many as
+// readers have by default. It opens those that are not open yet, and leaves out those that others use.
 func (db *DB) InSnapshots(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
 	var running errgroup.Group
 	for range min(db.replica.Config().MaxConns, readerConns) {

@@ -44,7 +44,8 @@ func TestTreasuryAddedDuringABatch(t *testing.T) {
 	if to != last {
 		t.Errorf("the gap of the treasury ends at block %d, want %d, the last that was indexed without it", to, last)
 	}
-	err = db.InTx(ctx, pgx.TxOptions{}, "another batch", func(tx pgx.Tx) error { return store.HoldLease(ctx, tx, lease) })
+	err = db.InTx(ctx, pgx.TxOptions{}, "another batch",
+		func(tx pgx.Tx) error { return store.HoldLease(ctx, tx, lease) })
 	if !errors.Is(err, repute.ErrFenced) {
 		t.Errorf("another batch under the lease: %v", err)
 	}

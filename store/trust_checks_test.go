@@ -23,7 +23,8 @@ func TestTrustChecks(t *testing.T) {
 			ok(t, err)
 			agent, asOf, err := query.Agent(ctx, db, id, at(n))
 			ok(t, err)
-			if c.Agent.Owner != agent.Owner || c.Agent.Wallet != agent.Wallet || c.AsOf.Block != asOf.Block || !c.Validating ||
+			if c.Agent.Owner != agent.Owner || c.Agent.Wallet != agent.Wallet || c.AsOf.Block != asOf.Block ||
+				!c.Validating ||
 				c.File != nil {
 				t.Fatalf("agent %d at %d: %+v", i, n, c)
 			}
@@ -38,7 +39,8 @@ func TestTrustChecks(t *testing.T) {
 					want, newest = &v, p
 				}
 			}
-			if (want == nil) != (c.Answer == nil) || want != nil && (*want != c.Answer.Response || newest[0] != c.Answer.Block) {
+			if (want == nil) != (c.Answer == nil) ||
+				want != nil && (*want != c.Answer.Response || newest[0] != c.Answer.Block) {
 				t.Errorf("agent %d at %d: answer %+v, not %v in block %d", i, n, c.Answer, want, newest[0])
 			}
 			if want != nil {

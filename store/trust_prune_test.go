@@ -39,7 +39,8 @@ func TestPruneTrustInputs(t *testing.T) {
 		ok(t, scoredb.KeepInputs(t.Context(), db, []byte(body)))
 	}
 	// more than a page
-	sqlExec(t, db, `insert into trust_inputs (hash, body) select sha256(i::text::bytea), i::text::bytea from generate_series(1, 2000) i`)
+	sqlExec(t, db,
+		`insert into trust_inputs (hash, body) select sha256(i::text::bytea), i::text::bytea from generate_series(1, 2000) i`)
 	exec := func(sql string, args ...any) {
 		t.Helper()
 		_, err := db.Pool().Exec(t.Context(), sql, args...)
@@ -94,7 +95,8 @@ func TestSaverRacesThePruner(t *testing.T) {
 	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{MaxConns: 8})
 	ok(t, err)
 	t.Cleanup(db.Close)
-	sqlExec(t, db, `insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
+	sqlExec(t, db,
+		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
 		values (1, 1, 1, 1, 1, '', '', '', '', '', '', '', 0, 0)`)
 	const agents = 40
 	done := make(chan struct{})
@@ -107,7 +109,8 @@ func TestSaverRacesThePruner(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := db.Pool().Exec(t.Context(), "update cursors set due = now() where due > now()"); err != nil {
+				if _, err := db.Pool().Exec(t.Context(),
+					"update cursors set due = now() where due > now()"); err != nil {
 					t.Error(err)
 				}
 				if _, err := scoredb.PruneInputs(t.Context(), db); err != nil {
@@ -127,9 +130,11 @@ func TestSaverRacesThePruner(t *testing.T) {
 			_, err = db.Pool().Exec(t.Context(),
 				"insert into trust_stale (chain_id, token_id, cause, final) values (1, $1, 0, false) on conflict do nothing", i)
 			ok(t, err)
-			s := scoredb.AgentScore{Score: repute.Score{Status: repute.Unrated, Evidence: sha256.Sum256(body), Result: []byte("{}")}}
+			s := scoredb.AgentScore{Score: repute.Score{Status: repute.Unrated, Evidence: sha256.Sum256(body),
+				Result: []byte("{}")}}
 			err = scoredb.SaveScores(t.Context(), db, 1, 1,
-				[]scoredb.ScoredAgent{{StaleAgent: scoredb.StaleAgent{TokenID: tokenID(i)}, Current: &s}}, scoredb.Identities{})
+				[]scoredb.ScoredAgent{{StaleAgent: scoredb.StaleAgent{TokenID: tokenID(i)}, Current: &s}},
+				scoredb.Identities{})
 			if err == nil {
 				break
 			}

@@ -15,7 +15,8 @@ import (
 
 // said writes a row of evidence so that two can be compared.
 func said(r trustdb.Row) string {
-	return fmt.Sprintf("%d/%d %s %s %q %v", r.Block, r.LogIndex, r.Rater.Hex(), r.Amount.Decimal(), r.Tag1, r.Validation)
+	return fmt.Sprintf("%d/%d %s %s %q %v", r.Block, r.LogIndex, r.Rater.Hex(), r.Amount.Decimal(), r.Tag1,
+		r.Validation)
 }
 
 // The evidence of every agent is that of the model, and the graph of a chain is the
@@ -39,7 +40,8 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 			for _, r := range w.ratings(id.TokenID, n) {
 				if r.revoked == nil {
 					a := repute.Amount{Value: r.Value, Decimals: r.Decimals}
-					want = append(want, fmt.Sprintf("%d/%d %s %s %q false", r.point.Block, r.point.LogIndex, r.Client.Hex(),
+					want = append(want, fmt.Sprintf("%d/%d %s %s %q false", r.point.Block, r.point.LogIndex,
+						r.Client.Hex(),
 						a.Decimal(), r.Tag1))
 				}
 			}
@@ -54,7 +56,8 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 			}
 			sameSet(t, fmt.Sprintf("ratings of agent %d at %d", i, n), got, want)
 			sameSet(t, fmt.Sprintf("graph of agent %d at %d", i, n), graph[id.TokenID], all)
-			if state := owners[id.TokenID]; state.Owner != s.Owner || state.Wallet != s.Wallet || state.Approved != s.Approved {
+			if state := owners[id.TokenID]; state.Owner != s.Owner || state.Wallet != s.Wallet ||
+				state.Approved != s.Approved {
 				t.Fatalf("agent %d at %d: %+v in the snapshot, %+v by itself", i, n, state, s)
 			}
 		}

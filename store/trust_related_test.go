@@ -88,7 +88,8 @@ func TestFollowGuiltThatStays(t *testing.T) {
 		ok(t, err)
 		bad := &scoredb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")},
 			Penalties: []repute.Penalty{{TokenID: claimed[0].TokenID, Score: score, High: score}}}
-		ok(t, scoredb.SaveScores(ctx, db, 7, run, []scoredb.ScoredAgent{{StaleAgent: claimed[0], Current: bad, Last: bad}},
+		ok(t, scoredb.SaveScores(ctx, db, 7, run,
+			[]scoredb.ScoredAgent{{StaleAgent: claimed[0], Current: bad, Last: bad}},
 			who))
 		ok(t, db.Pool().QueryRow(ctx,
 			"select count(*), count(*) filter (where updated = -1) from trust_related").Scan(&rows, &changed))
@@ -107,7 +108,8 @@ func TestFollowGuiltThatStays(t *testing.T) {
 		rows, changed int
 	}{{-50_000, 2, 2}, {-50_000, 1, 0}, {-40_000, 2, 2}} {
 		if rows, changed := save(uint64(2+i), c.score); rows != c.rows || changed != c.changed {
-			t.Errorf("guilt %d: %d to follow, %d of them wholly, want %d and %d", c.score, rows, changed, c.rows, c.changed)
+			t.Errorf("guilt %d: %d to follow, %d of them wholly, want %d and %d", c.score, rows, changed, c.rows,
+				c.changed)
 		}
 	}
 }

@@ -76,7 +76,8 @@ func TestBadRoots(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "Mine", "a b", strings.Repeat("x", 41), "-x"} {
-		if err := rootdb.AddRoots(ctx, db, 7, name, []repute.TrustRoot{good}, false); !errors.Is(err, repute.ErrInvalid) {
+		if err := rootdb.AddRoots(ctx, db, 7, name, []repute.TrustRoot{good}, false); !errors.Is(err,
+			repute.ErrInvalid) {
 			t.Errorf("set %q: %v", name, err)
 		}
 	}
@@ -101,7 +102,8 @@ func TestLinksAreKept(t *testing.T) {
 	link.Reason = "one key"
 	ok(t, rootdb.AddLinks(ctx, db, 7, []repute.TrustLink{link}, false))
 	sameLinks(t, db, link)
-	for _, bad := range []repute.TrustLink{{A: low, B: low, Reason: "r", Source: "s"}, {A: low, Reason: "r", Source: "s"},
+	for _, bad := range []repute.TrustLink{{A: low, B: low, Reason: "r", Source: "s"},
+		{A: low, Reason: "r", Source: "s"},
 		{A: low, B: high, Source: "s"}, {A: low, B: high, Reason: "r"}} {
 		if err := rootdb.AddLinks(ctx, db, 7, []repute.TrustLink{bad}, true); !errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("%v: %v", bad, err)

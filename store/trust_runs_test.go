@@ -24,8 +24,10 @@ func TestRunNamesSources(t *testing.T) {
 	w.store(t, db, 119)
 	readings := `[{"source":"club","chain":7,"status":"incomplete","reason":"no route","block":110,"time":9,"complete":5,"kept":2,"implementations":{"a":"0x00000000000000000000000000000000000000aa"}}]`
 	run := scoredb.Run{ChainID: 7, Run: 1, Epoch: 11, Boundary: 110, Block: repute.Block{Number: 110}, Scorer: "test",
-		Params: common.Hash{1}, Tags: common.Hash{2}, Roots: common.Hash{3}, Links: common.Hash{4}, Validations: common.Hash{5},
-		Weights: common.Hash{6}, Sources: common.Hash{7}, Credentials: common.Hash{8}, Gateways: common.Hash{9}, Readings: readings, VerifiedTo: 112,
+		Params: common.Hash{1}, Tags: common.Hash{2}, Roots: common.Hash{3}, Links: common.Hash{4},
+		Validations: common.Hash{5},
+		Weights:     common.Hash{6}, Sources: common.Hash{7}, Credentials: common.Hash{8}, Gateways: common.Hash{9},
+		Readings: readings, VerifiedTo: 112,
 		Coverage: repute.Coverage{BySource: map[string]int64{"club": 3},
 			ToFifty: &repute.LiftPrice{Cents: 100, Units: 5000, Priced: []string{"club"}, Unpriced: []string{}}}}
 	ok(t, scoredb.AddRun(t.Context(), db, run))
@@ -34,11 +36,13 @@ func TestRunNamesSources(t *testing.T) {
 	ok(t, scoredb.AddRun(t.Context(), db, second))
 	got, err := scoredb.ReadRun(t.Context(), db, 7, 1)
 	ok(t, err)
-	if got.Sources != run.Sources || got.Gateways != run.Gateways || got.Credentials != run.Credentials || got.Readings != readings || got.VerifiedTo != 112 ||
+	if got.Sources != run.Sources || got.Gateways != run.Gateways || got.Credentials != run.Credentials ||
+		got.Readings != readings || got.VerifiedTo != 112 ||
 		!got.Verified() || !reflect.DeepEqual(got.Inputs(), run.Inputs()) {
 		t.Errorf("stored %+v, read %+v", run, got)
 	}
-	if got, err = scoredb.ReadRun(t.Context(), db, 7, 2); err != nil || got.Sources != (common.Hash{}) || got.Verified() ||
+	if got, err = scoredb.ReadRun(t.Context(), db, 7, 2); err != nil || got.Sources != (common.Hash{}) ||
+		got.Verified() ||
 		slices.Contains(got.Inputs(), common.Hash{}) {
 		t.Errorf("a run without sources, beyond what is verified: %+v, %v", got, err)
 	}
@@ -61,9 +65,11 @@ func TestReadPins(t *testing.T) {
 	w.store(t, db, 104)
 	for i, readings := range []string{
 		`[{"source":"a","chain":1,"implementations":{"x":"old"}},{"source":"a","chain":2,"implementations":{"x":"elsewhere"}}]`,
-		`[{"source":"a","chain":1,"implementations":{"x":"new"}},{"source":"b","chain":1}]`, "", `[{"source":"a","chain":1}]`,
+		`[{"source":"a","chain":1,"implementations":{"x":"new"}},{"source":"b","chain":1}]`, "",
+		`[{"source":"a","chain":1}]`,
 	} {
-		ok(t, scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 7, Run: uint64(i + 1), Scorer: "test", Readings: readings}))
+		ok(t, scoredb.AddRun(t.Context(), db,
+			scoredb.Run{ChainID: 7, Run: uint64(i + 1), Scorer: "test", Readings: readings}))
 	}
 	pins, err := trustdb.ReadPins(t.Context(), db, 7)
 	ok(t, err)

@@ -24,7 +24,8 @@ func TestScoreOfNobodyRated(t *testing.T) {
 		}
 	}
 	_, _, err := query.ScoreOf(t.Context(), db,
-		repute.AgentID{ChainID: 7, TokenID: *new(repute.TokenID).SetUint64(1 << 40)}, repute.At{Finality: repute.Latest})
+		repute.AgentID{ChainID: 7, TokenID: *new(repute.TokenID).SetUint64(1 << 40)},
+		repute.At{Finality: repute.Latest})
 	var missing *repute.MissingError
 	if !errors.As(err, &missing) {
 		t.Errorf("of no agent: %v", err)

@@ -64,11 +64,13 @@ func TestMarksAreResolved(t *testing.T) {
 	db, w := followed(t, 7)
 	add := func(chain uint64, m trustmark.Marks) {
 		t.Helper()
-		ok(t, pgx.BeginFunc(t.Context(), db.Pool(), func(tx pgx.Tx) error { return trustmark.Add(t.Context(), tx, chain, m) }))
+		ok(t, pgx.BeginFunc(t.Context(), db.Pool(),
+			func(tx pgx.Tx) error { return trustmark.Add(t.Context(), tx, chain, m) }))
 	}
 	query := func(sql string, args ...any) (tokens []string) {
 		t.Helper()
-		ok(t, db.Pool().QueryRow(t.Context(), "select coalesce(array_agg(token_id::text order by token_id), '{}') from ("+sql+") q",
+		ok(t, db.Pool().QueryRow(t.Context(),
+			"select coalesce(array_agg(token_id::text order by token_id), '{}') from ("+sql+") q",
 			args...).Scan(&tokens))
 		return tokens
 	}
@@ -174,7 +176,8 @@ func TestRewindMarksItsAgents(t *testing.T) {
 	}
 	clear(t, db)
 	var above uint64
-	ok(t, db.Pool().QueryRow(t.Context(), "select max(block) from events where block < $1", w.tip().Number-9).Scan(&above))
+	ok(t, db.Pool().QueryRow(t.Context(), "select max(block) from events where block < $1",
+		w.tip().Number-9).Scan(&above))
 	var want []string
 	ok(t, db.Pool().QueryRow(t.Context(), `select coalesce(array_agg(token_id::text order by token_id), '{}') from (
 		select distinct token_id from events where block > $1 and token_id is not null) e`, above).Scan(&want))

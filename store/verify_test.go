@@ -60,8 +60,8 @@ func wrongTotals(ctx context.Context, t failer, db *store.DB, chainID uint64) (a
 	}
 }
 
-// A total that was changed behind the index's back is named, and no other one is. That totals of a sound index are right
-// is part of TestIndexDoesNotDependOnHistory.
+// A total that was changed behind the index's back is named, and no other one is. That totals of a sound index are
+// right is part of TestIndexDoesNotDependOnHistory.
 func TestWrongTotalsAreNamed(t *testing.T) {
 	t.Parallel()
 	ctx, db := ctxOf(t), testDB(t)
@@ -71,7 +71,8 @@ func TestWrongTotalsAreNamed(t *testing.T) {
 	}
 	last := *uint256.NewInt(2099)
 	for n := range uint64(3) {
-		c.extend(txOf{repute.NewFeedback{TokenID: last, Client: person(int(n)), Index: 1, Value: big.NewInt(int64(n)), Tag1: "t"}})
+		c.extend(txOf{repute.NewFeedback{TokenID: last, Client: person(int(n)), Index: 1, Value: big.NewInt(int64(n)),
+			Tag1: "t"}})
 	}
 	c.extend(txOf{repute.FeedbackRevoked{TokenID: last, Client: person(0), Index: 1}})
 	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
@@ -80,12 +81,17 @@ func TestWrongTotalsAreNamed(t *testing.T) {
 		t.Fatalf("nothing is wrong: %+v", wrong)
 	}
 	for _, x := range []struct{ table, change, restore string }{
-		{"agents", "update agents set revoked = 2 where token_id = 2099", "update agents set revoked = 1 where token_id = 2099"},
-		{"agents", "update agents set clients = 0 where token_id = 2099", "update agents set clients = 2 where token_id = 2099"},
-		{"agents", "update agents set validations = 1 where token_id = 5", "update agents set validations = 0 where token_id = 5"},
+		{"agents", "update agents set revoked = 2 where token_id = 2099",
+			"update agents set revoked = 1 where token_id = 2099"},
+		{"agents", "update agents set clients = 0 where token_id = 2099",
+			"update agents set clients = 2 where token_id = 2099"},
+		{"agents", "update agents set validations = 1 where token_id = 5",
+			"update agents set validations = 0 where token_id = 5"},
 		{"agent_sums", "update agent_sums set sum = sum + 1", "update agent_sums set sum = sum - 1"},
-		{"hours", "update hours set net = net + 1 where (series, token_id) = (2, 2099)", "update hours set net = net - 1 where token_id = 2099"},
-		{"hours", "update hours set began = began + 1 where (series, token_id) = (2, 2099)", "update hours set began = began - 1 where token_id = 2099"},
+		{"hours", "update hours set net = net + 1 where (series, token_id) = (2, 2099)",
+			"update hours set net = net - 1 where token_id = 2099"},
+		{"hours", "update hours set began = began + 1 where (series, token_id) = (2, 2099)",
+			"update hours set began = began - 1 where token_id = 2099"},
 		{"agent_votes", "update agent_votes set n = 2 where value = 1", "update agent_votes set n = 1 where value = 1"},
 	} {
 		for _, sql := range []string{x.change, x.restore} {

@@ -196,7 +196,8 @@ func TestWalletValueOfAnotherLengthIsNoWallet(t *testing.T) {
 	set := func(value []byte) string {
 		parent := l.head()
 		ok(t, eventdb.Apply(ctx, db,
-			batchOf(1, parent, l.extend(txOf{repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: value}}))))
+			batchOf(1, parent, l.extend(txOf{repute.MetadataSet{TokenID: token(0), Key: "agentWallet",
+				Value: value}}))))
 		return rows(t, dump(t, ctx, db, 1), "agents")[0].str("wallet")
 	}
 	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
@@ -223,8 +224,10 @@ func TestHeadersAreForgottenBelowFinality(t *testing.T) {
 	l := smallChain()
 	l.extend(txOf{}, txOf{}, txOf{}, txOf{})
 	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
-	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{}, chaindb.Head{Head: 16, Safe: 16, Finalized: 15, SeenAt: time.Now()}))
-	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{}, chaindb.Head{Head: 14, Safe: 12, Finalized: 11, SeenAt: time.Now()}))
+	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{},
+		chaindb.Head{Head: 16, Safe: 16, Finalized: 15, SeenAt: time.Now()}))
+	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{},
+		chaindb.Head{Head: 14, Safe: 12, Finalized: 11, SeenAt: time.Now()}))
 	blocks, err := chaindb.RecentBlocks(ctx, db, 1, 100)
 	ok(t, err)
 	var numbers []uint64
@@ -277,7 +280,8 @@ func TestChainsShareTheDictionary(t *testing.T) {
 			for i := range 20 {
 				parent := l.head()
 				b := batchOf(id, parent,
-					l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(5), Index: uint64(i + 1),
+					l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(5),
+						Index: uint64(i + 1),
 						Value: values[1], Tag1: string(rune('a' + i)), URI: "https://" + string(rune('a'+i))}}))
 				if i == 0 {
 					b = batchOf(id, l.genesis, l.blocks)

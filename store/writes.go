@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/multitracer"
 )
 
-// Writes returns a counter that rises before a commit of this DB returns, and before a change of the feed is handed out for
-// the first time; it may rise without a write too. If it is the same before and after a read of the primary, the read has
-// every write and every change that this process has told its callers of. Writes of other processes count only when their
-// changes are read here.
+// Writes returns a counter that rises before a commit of this DB returns, and before a change of the feed is handed out
+// for the first time; it may rise without a write too. If it is the same before and after a read of the primary, the
+// read has every write and every change that this process has told its callers of. Writes of other processes count only
+// when their changes are read here.
 func (db *DB) Writes() uint64 { return db.writes.n.Load() }
 
 // writes counts the writes that a process knows of. As a tracer of the pool of writers it sees every commit. Its zero

@@ -16,8 +16,8 @@ type Account struct {
 	crowd   crowd
 	newest  int64  // time of the newest row, Unix seconds
 	block   uint64 // block of the newest row
-	// open says that rows were left out because their time is unknown or in the future, so that a later view may include
-	// them. Continues is then false.
+	// open says that rows were left out because their time is unknown or in the future, so that a later view may
+	// include them. Continues is then false.
 	open bool
 }
 
@@ -166,7 +166,8 @@ func (a *Account) note() {
 }
 
 // insert merges added, which is sorted, into the sorted statements before index old, and returns the lowest index that
-// changed, old when added is empty. A statement is inserted after equal ones. The slots from old on MUST be as many as added has.
+// changed, old when added is empty. A statement is inserted after equal ones. The slots from old on MUST be as many as
+// added has.
 func (l *accountBuilder) insert(old int, added []statement) (first int) {
 	first = old
 	to := len(l.statements)

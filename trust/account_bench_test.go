@@ -10,8 +10,8 @@ import (
 	"repute/trust/rating"
 )
 
-// BenchmarkEventOfALargeAccount is one more rating of an agent with 284,072 ratings, each by another rater in a block of
-// its own, when its account is in memory: of raters without weight, and of raters with some.
+// BenchmarkEventOfALargeAccount is one more rating of an agent with 284,072 ratings, each by another rater in a block
+// of its own, when its account is in memory: of raters without weight, and of raters with some.
 func BenchmarkEventOfALargeAccount(b *testing.B) {
 	for name, weighty := range map[string]bool{"strangers": false, "trusted": true} {
 		b.Run(name, func(b *testing.B) { benchmarkLargeAccount(b, weighty) })
@@ -36,10 +36,12 @@ func benchmarkLargeAccount(b *testing.B, weighty bool) {
 		}
 	}
 	w := builder.Build().Walk(roots, p.Walk)
-	e := Evidence{Block: repute.Block{Number: 1 << 40, Time: time.Unix(1_800_000_000, 0)}, Owner: address(1 << 20), Weights: w}
+	e := Evidence{Block: repute.Block{Number: 1 << 40, Time: time.Unix(1_800_000_000, 0)}, Owner: address(1 << 20),
+		Weights: w}
 	row := func(i int) rating.Row {
-		return rating.Row{Block: uint64(1 + i), Time: e.Block.Time.Unix() - int64(ratings-i), Index: 1, Rater: address(i),
-			Tag1: "starred", Amount: repute.Amount{Value: bigInt(int64(11 + i%89))}}
+		return rating.Row{Block: uint64(1 + i), Time: e.Block.Time.Unix() - int64(ratings-i), Index: 1,
+			Rater: address(i),
+			Tag1:  "starred", Amount: repute.Amount{Value: bigInt(int64(11 + i%89))}}
 	}
 	for i := range ratings {
 		if weighty || i%each > 0 || i < 500 {

@@ -15,7 +15,8 @@ import (
 )
 
 // An account to which ratings are added block by block, and from which some are removed, gives the same score as all of
-// them together, for raters of any weight, equal words in one block, praise before the owner and rows that do not count.
+// them together, for raters of any weight, equal words in one block, praise before the owner and rows that do not
+// count.
 func TestAccountGrows(t *testing.T) {
 	t.Parallel()
 	p, err := rating.DefaultParams()
@@ -29,10 +30,12 @@ func TestAccountGrows(t *testing.T) {
 	for i := 7; i < 14; i++ {
 		b.Rates(b.Add(address(i))) // without weight
 	}
-	walked := b.Build().Walk([]flow.Root{{Address: address(0), Weight: fixed.One}, {Address: address(2), Weight: fixed.One}}, p.Walk)
+	walked := b.Build().Walk([]flow.Root{{Address: address(0), Weight: fixed.One},
+		{Address: address(2), Weight: fixed.One}}, p.Walk)
 	credits := map[flow.Node][]flow.Credit{}
 	for i := 5; i < 10; i++ {
-		credits[walked.Graph().Node(address(i))] = []flow.Credit{{Source: i % 4, Weight: fixed.One / 2, Person: uint32(i / 8)}}
+		credits[walked.Graph().Node(address(i))] = []flow.Credit{{Source: i % 4, Weight: fixed.One / 2,
+			Person: uint32(i / 8)}}
 	}
 	credited := walked.WithCredits(testRules, credits)
 	crowds, removed := 0, 0
@@ -48,9 +51,11 @@ func TestAccountGrows(t *testing.T) {
 			var rows []rating.Row
 			for i := range rapid.IntRange(0, 5).Draw(t, "ratings") {
 				tag := rapid.SampledFrom([]string{"starred", "uptime", "nobody knows"}).Draw(t, "tag")
-				rows = append(rows, rating.Row{Block: block, LogIndex: uint32(9 - i), Time: at.Unix(), Index: block*10 + uint64(i),
+				rows = append(rows, rating.Row{Block: block, LogIndex: uint32(9 - i), Time: at.Unix(),
+					Index: block*10 + uint64(i),
 					Rater: address(rapid.IntRange(0, 20).Draw(t, "rater")), Tag1: tag,
-					Amount: repute.Amount{Value: bigInt(rapid.SampledFrom([]int64{0, 20, 60, 90, 100}).Draw(t, "value"))}})
+					Amount: repute.Amount{Value: bigInt(rapid.SampledFrom([]int64{0, 20, 60, 90, 100}).Draw(t,
+						"value"))}})
 			}
 			view := all
 			view.Block, view.Rows = repute.Block{Number: block, Time: at}, rows
@@ -91,7 +96,8 @@ func TestAccountGrows(t *testing.T) {
 		}
 	})
 	if crowds == 0 || removed == 0 {
-		t.Errorf("raters of %d crowds rated again, and %d ratings were removed: the test shows less than it should", crowds, removed)
+		t.Errorf("raters of %d crowds rated again, and %d ratings were removed: the test shows less than it should",
+			crowds, removed)
 	}
 }
 
@@ -103,7 +109,8 @@ func revocable(t *rapid.T, rows []rating.Row) int {
 	at := rapid.IntRange(0, len(rows)-1).Draw(t, "gone")
 	for i, r := range rows {
 		one := &rows[at]
-		if i != at && r.Block == one.Block && r.Tag1 == one.Tag1 && r.Content == one.Content && r.Amount.Value.Cmp(one.Amount.Value) == 0 {
+		if i != at && r.Block == one.Block && r.Tag1 == one.Tag1 && r.Content == one.Content &&
+			r.Amount.Value.Cmp(one.Amount.Value) == 0 {
 			return -1
 		}
 	}

@@ -89,7 +89,8 @@ func TestLosingARootNeverRaises(t *testing.T) {
 			r.LogIndex = uint32(len(in))
 			in = append(in, r)
 			for c := range rapid.IntRange(0, 2).Draw(t, "copies") {
-				in = append(in, copied(r, rapid.OneOf(rapid.IntRange(0, 19), rapid.IntRange(1000, 1005)).Draw(t, "by")+20*c))
+				in = append(in, copied(r, rapid.OneOf(rapid.IntRange(0, 19), rapid.IntRange(1000, 1005)).Draw(t, "by")+
+					20*c))
 			}
 		}
 		root := int(in[0].Rater.Big().Int64() - 1)

@@ -34,7 +34,8 @@ func TestCoverageListsUnreadTags(t *testing.T) {
 	}
 	got, _ := r.Coverage(r.Build().Walk([]flow.Root{}, p.Walk))
 	want := []repute.UnreadTag{{Tag: "miner-vouch", Reason: "other-channel", Records: 4},
-		{Tag: "ni\ufffdce\ufffd", Reason: "unknown-tag", Records: 3}, {Tag: repute.LongTag, Reason: "unknown-tag", Records: 2}}
+		{Tag: "ni\ufffdce\ufffd", Reason: "unknown-tag", Records: 3},
+		{Tag: repute.LongTag, Reason: "unknown-tag", Records: 2}}
 	for i := range 7 {
 		want = append(want, repute.UnreadTag{Tag: fmt.Sprintf("x%02d", i), Reason: "unknown-tag", Records: 1})
 	}

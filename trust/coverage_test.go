@@ -27,13 +27,17 @@ func TestKnownAgentsOfFormerOwners(t *testing.T) {
 	}
 	r := graph.NewReader(w.evidence().Block, roots, []graph.Link{{A: address(registrar), B: address(905)}}, w.params)
 	histories := [][]rating.Tenure{
-		{tenure(registrar, hours(100), hours(100)+rating.HandoverSeconds)},                          // at once
-		{tenure(registrar, hours(100), hours(100)+rating.HandoverSeconds+1)},                        // later
-		{tenure(registrar, hours(100), hours(99)), tenure(former, hours(99), hours(98))},            // passed on
-		{tenure(registrar, hours(100), hours(99)), tenure(former, hours(99), hours(1))},             // and rated meanwhile
-		{tenure(registrar, hours(100), hours(99)), tenure(905, hours(99), hours(98))},               // by a linked address
-		{tenure(former, hours(100), hours(50)), tenure(owner, hours(50), hours(1))},                 // another registrar
-		{tenure(registrar, hours(100), hours(99)+1), tenure(registrar, hours(99)+1, hours(99)+600)}, // its wallet changed
+		{tenure(registrar, hours(100), hours(100)+rating.HandoverSeconds)},               // at once
+		{tenure(registrar, hours(100), hours(100)+rating.HandoverSeconds+1)},             // later
+		{tenure(registrar, hours(100), hours(99)), tenure(former, hours(99), hours(98))}, // passed on
+		{tenure(registrar, hours(100), hours(99)),
+			tenure(former, hours(99), hours(1))}, // and rated meanwhile
+		{tenure(registrar, hours(100), hours(99)),
+			tenure(905, hours(99), hours(98))}, // by a linked address
+		{tenure(former, hours(100), hours(50)),
+			tenure(owner, hours(50), hours(1))}, // another registrar
+		{tenure(registrar, hours(100), hours(99)+1),
+			tenure(registrar, hours(99)+1, hours(99)+600)}, // its wallet changed
 	}
 	for agent, tenures := range histories {
 		r.Agent(repute.TokenID{uint64(agent)}, 2, address(owner), common.Address{})

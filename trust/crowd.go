@@ -27,8 +27,8 @@ type crowdGroup struct {
 	n int
 }
 
-// loneRating is the only rating of a rater. It is no part of the crowd any more when its Time is 0, which no record that
-// counts has.
+// loneRating is the only rating of a rater. It is no part of the crowd any more when its Time is 0, which no record
+// that counts has.
 type loneRating struct {
 	rating.Record
 	raterBurst
@@ -60,7 +60,8 @@ func (c *crowd) count(r rating.Record, n int) {
 
 // take removes the rating of a burst and returns it. found is false when none is in the crowd.
 func (c *crowd) take(burst uint32) (r loneRating, found bool) {
-	at, found := slices.BinarySearchFunc(c.lone, burst, func(l loneRating, b uint32) int { return cmp.Compare(l.burst, b) })
+	at, found := slices.BinarySearchFunc(c.lone, burst,
+		func(l loneRating, b uint32) int { return cmp.Compare(l.burst, b) })
 	if !found || c.lone[at].Time == 0 {
 		return r, false
 	}
@@ -71,8 +72,8 @@ func (c *crowd) take(burst uint32) (r loneRating, found bool) {
 }
 
 // gather moves the statements that belong to the crowd from a sorted list to c and returns the others, in the memory of
-// the list. Bursts up to last are older than the list: a crowd's rating in one of them is moved to the list, because its
-// rater rated again.
+// the list. Bursts up to last are older than the list: a crowd's rating in one of them is moved to the list, because
+// its rater rated again.
 func (l *accountBuilder) gather(c *crowd, list []statement, last uint32) (others []statement) {
 	var again []statement
 	others = list[:0]
@@ -89,7 +90,8 @@ func (l *accountBuilder) gather(c *crowd, list []statement, last uint32) (others
 		}
 		if s.burst <= last {
 			if was, found := c.take(s.burst); found {
-				again = append(again, statement{Record: was.Record, channel: l.p.ChannelOf(&was.Record), raterBurst: was.raterBurst})
+				again = append(again, statement{Record: was.Record, channel: l.p.ChannelOf(&was.Record),
+					raterBurst: was.raterBurst})
 			}
 		}
 		others = append(others, list[first:next]...)

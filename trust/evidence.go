@@ -33,8 +33,9 @@ type Evidence struct {
 	// Rows are all live ratings and the latest answer to each validation request of
 	// allow-listed contracts, in any order.
 	Rows []rating.Row
-	// Packed are the ratings in chain order where Packing is set; Rows is then empty. It is for evidence of which nothing
-	// needs single rows: see Scorer.NeedsRows. Packing MUST be judged by Scales and have the nodes of the graph of Weights.
+	// Packed are the ratings in chain order where Packing is set; Rows is then empty. It is for evidence of which
+	// nothing needs single rows: see Scorer.NeedsRows. Packing MUST be judged by Scales and have the nodes of the graph
+	// of Weights.
 	Packed  []rating.PackedRow
 	Packing *rating.Packing
 	// OwnerNumber saves looking up the owner: 1 more than its number among the raters of Packing, 0 when unknown.

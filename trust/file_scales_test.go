@@ -69,11 +69,13 @@ func TestFilesStateScales(t *testing.T) {
 			t.Errorf("scale of %d, wrote %v, %d: %s, want %s", c.top, c.wrote, c.value, got, c.want)
 		}
 	}
-	later := scalesWith(w.params, []rating.FileScale{{Rater: address(0), Tag: "starred", Top: 5}}, amountRow(0, "starred", 4000))
+	later := scalesWith(w.params, []rating.FileScale{{Rater: address(0), Tag: "starred", Top: 5}},
+		amountRow(0, "starred", 4000))
 	if got := readingOf(w, later, amountRow(0, "starred", 80_000)); got != "scale" {
 		t.Errorf("beyond the stated scale, after the epoch: %s", got)
 	}
-	other := scalesWith(w.params, []rating.FileScale{{Rater: address(0), Tag: "uptime", Top: 5}, {Rater: address(0), Tag: "nobody's", Top: 5}}, amountRow(0, "uptime", 4000))
+	other := scalesWith(w.params, []rating.FileScale{{Rater: address(0), Tag: "uptime", Top: 5},
+		{Rater: address(0), Tag: "nobody's", Top: 5}}, amountRow(0, "uptime", 4000))
 	if other.Size() != 0 {
 		t.Errorf("tags without several scales: %+v", other)
 	}
@@ -93,14 +95,17 @@ func TestFilesDoNotChangeOtherRaters(t *testing.T) {
 		var files []rating.FileScale
 		for _, tag := range []string{"starred", "successRate"} {
 			if rapid.Bool().Draw(t, "states "+tag) {
-				files = append(files, rating.FileScale{Rater: address(0), Tag: tag, Top: rapid.SampledFrom([]int{0, 1, 5, 10, 20, 100}).Draw(t, "top")})
+				files = append(files, rating.FileScale{Rater: address(0), Tag: tag,
+					Top: rapid.SampledFrom([]int{0, 1, 5, 10, 20, 100}).Draw(t, "top")})
 			}
 		}
 		before, after := scalesWith(w.params, nil, rows...), scalesWith(w.params, files, rows...)
 		for i, r := range rows {
 			was, is := readingOf(w, before, r), readingOf(w, after, r)
-			if was != is && !slices.ContainsFunc(files, func(f rating.FileScale) bool { return f.Rater == r.Rater && f.Tag == r.Tag1 }) {
-				t.Fatalf("rating %d of %v: %s, with files %v %s", i, fmt.Sprint(r.Rater, r.Tag1, r.Amount), was, files, is)
+			if was != is && !slices.ContainsFunc(files,
+				func(f rating.FileScale) bool { return f.Rater == r.Rater && f.Tag == r.Tag1 }) {
+				t.Fatalf("rating %d of %v: %s, with files %v %s", i, fmt.Sprint(r.Rater, r.Tag1, r.Amount), was,
+					files, is)
 			}
 		}
 	})

@@ -68,7 +68,8 @@ func TestOneRaterOfMany(t *testing.T) {
 	}
 	once, often := w.score(row(20, 100, 0)), w.score(many...)
 	if often.Rows != count || often.Mean != once.Mean || often.Evidence != once.Evidence || often.PathsFor != 1 {
-		t.Errorf("%d rows: %s by %s units, one row: %s by %s", often.Rows, often.Mean, often.Evidence.Decimal(3), once.Mean,
+		t.Errorf("%d rows: %s by %s units, one row: %s by %s", often.Rows, often.Mean, often.Evidence.Decimal(3),
+			once.Mean,
 			once.Evidence.Decimal(3))
 	}
 }
@@ -184,7 +185,8 @@ func FuzzParseParams(f *testing.F) {
 		}
 		w := newWorld()
 		w.params = p
-		if r := w.score(append(rows(20, 30, 100), rows(1000, 1010, 0)...)...); r.Score < -100_000 || r.Score > 100_000 ||
+		if r := w.score(append(rows(20, 30, 100), rows(1000, 1010, 0)...)...); r.Score < -100_000 ||
+			r.Score > 100_000 ||
 			r.Low > r.High {
 			t.Fatalf("%+v", r)
 		}

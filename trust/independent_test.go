@@ -62,7 +62,8 @@ func TestIndependentImplementation(t *testing.T) {
 		}
 	}
 	if rated < 50 || against < 20 || sourced < 50 {
-		t.Errorf("%d rated and %d bad agents, %d by sources: the test shows less than it should", rated, against, sourced)
+		t.Errorf("%d rated and %d bad agents, %d by sources: the test shows less than it should", rated, against,
+			sourced)
 	}
 }
 
@@ -193,7 +194,8 @@ func newOtherWorld(t *testing.T, seed uint64) *otherWorld {
 		for source := range w.Credits.Sources {
 			if seed%2 == 1 && rng.IntN(4) == 0 {
 				subject := common.BigToHash(big.NewInt(int64(source*1000 + i/(1+rng.IntN(3))))) // some are one person
-				w.Credits.Raters = append(w.Credits.Raters, otherCredit{party(i), source, subject, []float64{0.5, 0.25}[source/2]})
+				w.Credits.Raters = append(w.Credits.Raters,
+					otherCredit{party(i), source, subject, []float64{0.5, 0.25}[source/2]})
 			}
 		}
 	}

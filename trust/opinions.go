@@ -98,7 +98,8 @@ func (s *scoring) merged(v *opinion, at int) int {
 		v.vouched = max(v.vouched, weight.Mul(strength))
 		weighted.add(value, (weight + granted).Mul(strength))
 		v.pooled = max(v.pooled, unvouched.add(value, (fixed.One-weight-granted).Mul(strength)))
-		v.weight, v.strength, v.newest = max(v.weight, weight), max(v.strength, strength), max(v.newest, uint32(mean.Last))
+		v.weight, v.strength, v.newest = max(v.weight, weight), max(v.strength, strength), max(v.newest,
+			uint32(mean.Last))
 		if node != flow.NoNode {
 			s.members = append(s.members, node)
 		}

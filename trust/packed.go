@@ -54,8 +54,8 @@ func ownerOf(g *flow.Graph, e *Evidence) rater {
 	return raterOf(g, e.Owner)
 }
 
-// readRaters sets the nodes and weights of the raters of packed rows. Loops of their own let the processor overlap these
-// scattered reads.
+// readRaters sets the nodes and weights of the raters of packed rows. Loops of their own let the processor overlap
+// these scattered reads.
 func (l *accountBuilder) readRaters(e *Evidence) {
 	l.nodes, l.weights = l.nodes[:0], l.weights[:0]
 	for i := range e.Packed {

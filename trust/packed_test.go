@@ -51,7 +51,8 @@ func crowded(t *rapid.T, w *world) (single, packed Evidence) {
 	block := uint32(1)
 	for i := range rapid.IntRange(1, 60).Draw(t, "ratings") {
 		block += uint32(rapid.IntRange(0, 1).Draw(t, "step"))
-		one := rating.PackedRow{Writer: rapid.Uint32Range(0, uint32(len(p.Raters)-1)).Draw(t, "rater"), Block: block, Log: uint32(i),
+		one := rating.PackedRow{Writer: rapid.Uint32Range(0, uint32(len(p.Raters)-1)).Draw(t, "rater"), Block: block,
+			Log:     uint32(i),
 			Kind:    rapid.Uint32Range(0, uint32(len(p.Kinds)-1)).Draw(t, "kind"),
 			Content: rapid.Uint32Range(0, 1).Draw(t, "content"),
 			Time:    uint32(testTime - rapid.Int64Range(-1, 90).Draw(t, "days")*testDay)}
@@ -67,8 +68,8 @@ func crowded(t *rapid.T, w *world) (single, packed Evidence) {
 	return single, packed
 }
 
-// Packed ratings give the score, the penalties and the identities of the same ratings as single rows, also in memory that
-// earlier results leave.
+// Packed ratings give the score, the penalties and the identities of the same ratings as single rows, also in memory
+// that earlier results leave.
 func TestPackedRowsScoreAsSingleOnes(t *testing.T) {
 	w := newWorld()
 	scorer, alone := NewScorer(w.walk(), w.params), NewScorer(w.walk(), w.params)
@@ -105,7 +106,8 @@ func TestAccountOfPackedRowsGrows(t *testing.T) {
 	grown, removed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		single, packed := crowded(t, w)
-		if rapid.IntRange(0, 3).Draw(t, "undated") > 0 { // with ratings of the future or without a time no account is continued
+		if rapid.IntRange(0, 3).Draw(t,
+			"undated") > 0 { // with ratings of the future or without a time no account is continued
 			for i := range packed.Packed {
 				if at := int64(packed.Packed[i].Time); at == 0 || at > testTime {
 					packed.Packed[i].Time, single.Rows[i].Time = testTime-1, testTime-1
@@ -120,7 +122,8 @@ func TestAccountOfPackedRowsGrows(t *testing.T) {
 		first.Rows, later.Rows = single.Rows[:cut], single.Rows[cut:]
 		packed.Packed = packed.Packed[:cut]
 		want, account := scorer.NewAccount(&first), scorer.NewAccount(&packed)
-		if account.Len() != want.Len() || account.IsOpen() != want.IsOpen() || account.Continues(&later) != want.Continues(&later) {
+		if account.Len() != want.Len() || account.IsOpen() != want.IsOpen() ||
+			account.Continues(&later) != want.Continues(&later) {
 			t.Fatalf("%d rows, open %v, want %d, %v", account.Len(), account.IsOpen(), want.Len(), want.IsOpen())
 		}
 		if got, want := scorer.ScoreAccount(account, packed), scorer.Score(first); !reflect.DeepEqual(got, want) {
@@ -213,7 +216,8 @@ func TestPackedRowsMakeTheGraphOfSingleOnes(t *testing.T) {
 		}
 		want, _ := one.Coverage(first)
 		got, _ := two.Coverage(second)
-		if first.Sum() != second.Sum() || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(one.Scales(), two.Scales()) {
+		if first.Sum() != second.Sum() || !reflect.DeepEqual(got, want) ||
+			!reflect.DeepEqual(one.Scales(), two.Scales()) {
 			t.Fatalf("other weights or scales, or coverage %+v, want %+v", got, want)
 		}
 	})

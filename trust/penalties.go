@@ -63,8 +63,8 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 	return out
 }
 
-// isFirstOwners reports whether the agent has had one owner, who registered it and has no other wallet, and nobody acted
-// for it or paid for a rating: as most agents. The owner is then accountable for all ratings.
+// isFirstOwners reports whether the agent has had one owner, who registered it and has no other wallet, and nobody
+// acted for it or paid for a rating: as most agents. The owner is then accountable for all ratings.
 func (e *Evidence) isFirstOwners() bool {
 	return len(e.Tenures) == 1 && len(e.Actions) == 0 && e.Packing != nil && e.Owner != (common.Address{}) &&
 		e.Registrar == e.Owner && e.Tenures[0].Owner == e.Owner &&
@@ -145,7 +145,8 @@ func (g Penalties) Add(list ...repute.Penalty) {
 // Related returns the related agent whose penalty limits an agent most, as a list of one; nil when there is none. It
 // considers the penalties of the agent's owner, wallet and registrar, except those by the agent itself and those for
 // domains that do not prove the agent. known returns how many known agents an identity has: see graph.Reader.Coverage.
-func (g Penalties) Related(e *Evidence, p *rating.Params, known func(identity common.Address) int) (out []RelatedAgent) {
+func (g Penalties) Related(e *Evidence, p *rating.Params,
+	known func(identity common.Address) int) (out []RelatedAgent) {
 	for _, b := range e.affiliates() {
 		identity := e.Weights.Graph().Identity(b.address)
 		list := slices.DeleteFunc(slices.Clone(g[identity]),
@@ -154,7 +155,8 @@ func (g Penalties) Related(e *Evidence, p *rating.Params, known func(identity co
 			if x.TokenID == e.Agent.TokenID {
 				continue
 			}
-			k := RelatedAgent{Agent: e.Agent, Score: x.Score, High: x.High, Tier: x.Tier, Holder: x.Holder, Role: b.role,
+			k := RelatedAgent{Agent: e.Agent, Score: x.Score, High: x.High, Tier: x.Tier, Holder: x.Holder,
+				Role:  b.role,
 				Share: shareOfBad(&p.Guard, max(x.Bad, len(list)), known(identity))}
 			k.Agent.TokenID = x.TokenID
 			if len(out) == 0 || k.compare(&out[0]) < 0 {
@@ -168,11 +170,12 @@ func (g Penalties) Related(e *Evidence, p *rating.Params, known func(identity co
 // isIn reports whether a penalty for these domains applies to the agent. A penalty without domains applies to all
 // agents of its identity.
 func (e *Evidence) isIn(domains []string) bool {
-	return len(domains) == 0 || slices.ContainsFunc(domains, func(d string) bool { return slices.Contains(e.Domains, d) })
+	return len(domains) == 0 || slices.ContainsFunc(domains,
+		func(d string) bool { return slices.Contains(e.Domains, d) })
 }
 
-// shareOfBad returns how far the other agents of an identity are limited, 0 to 1, when bad of its known agents are surely
-// bad. Bad agents that the identity gave away count in both numbers.
+// shareOfBad returns how far the other agents of an identity are limited, 0 to 1, when bad of its known agents are
+// surely bad. Bad agents that the identity gave away count in both numbers.
 func shareOfBad(g *rating.GuardParams, bad, known int) fixed.Fixed {
 	return min(fixed.One, fixed.Ratio(int64(bad), int64(max(bad, known))).Div(g.FullShare))
 }

@@ -90,7 +90,8 @@ func TestPenaltiesOfWhoHadTheAgent(t *testing.T) {
 	}
 	wallets := []rating.Tenure{held(1, 20, 900), held(21, last, 900)}
 	wallets[0].Wallet, wallets[1].Wallet = address(902), address(903)
-	split := []rating.Tenure{held(10, 12, 900), held(13, 14, 901), held(15, 16, 902), held(17, 18, 903), held(19, last, 900)}
+	split := []rating.Tenure{held(10, 12, 900), held(13, 14, 901), held(15, 16, 902), held(17, 18, 903),
+		held(19, last, 900)}
 	soon := held(11, last, 901)
 	soon.Began = dayOf(9) + rating.HandoverSeconds
 	signed := []rating.Tenure{sold[0], sold[1], held(25, last, 901)}
@@ -126,19 +127,23 @@ func TestPenaltiesOfWhoHadTheAgent(t *testing.T) {
 			{From: 11, To: 20, Began: soon.Began, Ended: dayOf(20), Owner: address(901)}, held(21, last, 900)}, nil,
 			blame(28, 29, 30, 31, 32, 33), []int{900}},
 		"of a wallet as of an owner": {wallets, nil, blame(11, 12, 13, 14, 15, 16), []int{900, 902}},
-		"a gift before the words, and passed on": {[]rating.Tenure{sold[0], held(21, 22, 901), held(23, last, 902)}, nil,
+		"a gift before the words, and passed on": {[]rating.Tenure{sold[0], held(21, 22, 901),
+			held(23, last, 902)}, nil,
 			blame(21, 22, 22, 22, 23, 24), []int{900}},
 		"good": {sold, nil, praise(11), nil},
 		"handed on at once, of who was paid": {[]rating.Tenure{held(10, 10, 900), soon}, nil,
 			paidTo(blame(11, 12, 13, 14, 15, 16), 901, 11, 12), []int{901}},
-		"of who was paid by one": {[]rating.Tenure{held(10, 10, 900), soon}, nil, paidTo(blame(11, 12, 13, 14, 15, 16), 901, 11),
+		"of who was paid by one": {[]rating.Tenure{held(10, 10, 900), soon}, nil,
+			paidTo(blame(11, 12, 13, 14, 15, 16), 901, 11),
 			nil},
-		"of another payee": {[]rating.Tenure{held(10, 10, 900), soon}, nil, paidTo(blame(11, 12, 13, 14, 15, 16), 902, 11, 12),
+		"of another payee": {[]rating.Tenure{held(10, 10, 900), soon}, nil,
+			paidTo(blame(11, 12, 13, 14, 15, 16), 902, 11, 12),
 			nil},
 		"before the sale, of who was paid since": {sold, nil, paidTo(blame(11, 12, 13, 14, 15, 16, 27, 27), 901, 27),
 			[]int{900}},
-		"long after the sale, paid before": {sold, nil, paidAt(paidTo(blame(28, 29, 30, 31, 32, 33), 900, 28, 29, 30, 31, 32,
-			33), dayOf(15)), []int{900}},
+		"long after the sale, paid before": {sold, nil,
+			paidAt(paidTo(blame(28, 29, 30, 31, 32, 33), 900, 28, 29, 30, 31, 32,
+				33), dayOf(15)), []int{900}},
 	} {
 		w := newWorld()
 		e := w.evidence(c.rows...)
@@ -193,13 +198,14 @@ func TestPenaltiesAreShared(t *testing.T) {
 		r := Score(e, w.params)
 		loss := c.share * float64(free.Mean+40_000)
 		if got := float64(free.Mean - r.Score); got < loss-100 || got > loss+100 || (r.Tier == 0) != (c.share == 1) {
-			t.Errorf("%d of %d: %s of %s, tier %d, loss should be %.0f", c.bad, c.known, r.Score, free.Mean, r.Tier, loss)
+			t.Errorf("%d of %d: %s of %s, tier %d, loss should be %.0f", c.bad, c.known, r.Score, free.Mean,
+				r.Tier, loss)
 		}
 	}
 }
 
-// The other agents of an identity are limited as long as the bad one is surely bad, whatever their age, and a limit that takes
-// next to nothing is not told.
+// The other agents of an identity are limited as long as the bad one is surely bad, whatever their age, and a limit
+// that takes next to nothing is not told.
 func TestGuardKnowsNoAge(t *testing.T) {
 	w := newWorld()
 	var old []rating.Row

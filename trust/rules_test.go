@@ -12,9 +12,12 @@ import (
 // A writer's own rule replaces the general one for its ratings alone.
 func TestRulesOfWriters(t *testing.T) {
 	t.Parallel()
-	own := []rating.WriterRules{{Address: address(0), Tags: []rating.TagRule{{Tags: []string{"starred", "grade"}, Channel: "quality",
-		Unit: "school grade", Better: rating.LowerBetter, Range: []fixed.Fixed{fixed.One, fixed.Int(6)}, Weight: fixed.One,
-		Curve: []rating.Corner{{X: fixed.One, Y: fixed.One}, {X: fixed.Int(6), Y: -fixed.One}}, Reason: "a school"}}}}
+	own := []rating.WriterRules{{Address: address(0),
+		Tags: []rating.TagRule{{Tags: []string{"starred", "grade"}, Channel: "quality",
+			Unit: "school grade", Better: rating.LowerBetter, Range: []fixed.Fixed{fixed.One, fixed.Int(6)},
+			Weight: fixed.One,
+			Curve:  []rating.Corner{{X: fixed.One, Y: fixed.One}, {X: fixed.Int(6), Y: -fixed.One}},
+			Reason: "a school"}}}}
 	w := newWorld()
 	p, err := w.params.WithWriters(own)
 	if err != nil {

@@ -81,7 +81,8 @@ func TestScaleOfAWriter(t *testing.T) {
 	}
 	e := w.evidence(amountRow(0, "starred", 5000))
 	e.Scales = new(rating.Scales)
-	if got := NewScorer(e.Weights, w.params).Explain(e).Excluded[0].Readings; fmt.Sprint(got) != "[5 of 5 5 of 10 5 of 100]" {
+	if got := NewScorer(e.Weights,
+		w.params).Explain(e).Excluded[0].Readings; fmt.Sprint(got) != "[5 of 5 5 of 10 5 of 100]" {
 		t.Errorf("readings %q", got)
 	}
 }
@@ -101,7 +102,8 @@ func TestScaleChangesNothing(t *testing.T) {
 		}
 		at := rapid.IntRange(0, len(own)-1).Draw(r, "which")
 		a, b := w.evidence(own[at]), w.evidence(other[at])
-		a.Scales, b.Scales = scalesOf(w.params, append(own, amountRow(0, "starred", 100_000))...), scalesOf(w.params, other...)
+		a.Scales, b.Scales = scalesOf(w.params, append(own, amountRow(0, "starred", 100_000))...), scalesOf(w.params,
+			other...)
 		x, y := Score(a, w.params), Score(b, w.params)
 		if d := x.Mean - y.Mean; d < -1 || d > 1 {
 			r.Errorf("%s on the own scale, %s of %d", x.Mean, y.Mean, top)

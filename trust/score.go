@@ -175,8 +175,8 @@ func (s *scoring) evaluate(a account, at repute.Block, related []RelatedAgent) {
 	s.weighOpinions()
 }
 
-// weighOpinions reads the opinions of an account, bounds their evidence and averages them. An agent may have hundreds of
-// thousands of opinions, which take longer to be read from memory than to be computed with: each step is one loop.
+// weighOpinions reads the opinions of an account, bounds their evidence and averages them. An agent may have hundreds
+// of thousands of opinions, which take longer to be read from memory than to be computed with: each step is one loop.
 func (s *scoring) weighOpinions() {
 	s.readAccount()
 	s.boundSources()
@@ -186,7 +186,8 @@ func (s *scoring) weighOpinions() {
 
 // boundRater limits the evidence of a burst over all channels to that of its strongest opinion, so that saying the same
 // in three channels counts once. Vouched and unvouched evidence together are limited to the strongest opinion's at full
-// weight, so that a stranger who copies a trusted rater adds nothing. It adds what remains to praise, blame and unvouched.
+// weight, so that a stranger who copies a trusted rater adds nothing. It adds what remains to praise, blame and
+// unvouched.
 func (s *scoring) boundRater(opinions []opinion) {
 	if len(opinions) > 1 || opinions[0].last > opinions[0].first+1 { // a single rating has no more than that
 		boundRater(opinions)

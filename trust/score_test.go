@@ -264,7 +264,8 @@ func TestWalkIsExact(t *testing.T) {
 			for _, e := range edges {
 				b.Vouch(b.Add(address(e[0])), b.Add(address(e[1])), fixed.Ratio(int64(e[0]+1), 30))
 			}
-			w := b.Build().Walk([]flow.Root{{Address: address(0), Weight: fixed.One}, {Address: address(1), Weight: fixed.One},
+			w := b.Build().Walk([]flow.Root{{Address: address(0), Weight: fixed.One},
+				{Address: address(1), Weight: fixed.One},
 				{Address: address(50), Weight: fixed.One}}, params.Walk)
 			for i := range 21 {
 				_, weight := w.Rater(address(i))

@@ -82,9 +82,11 @@ func TestSourcesOpenNothing(t *testing.T) {
 		if (with.High < -10_000) != (without.High < -10_000) {
 			t.Fatalf("surely bad: up to %s with sources, %s without", with.High, without.High)
 		}
-		if s := with.Sourced; s != nil && (s.Low != without.Low || s.High != without.High || s.PathsFor != without.PathsFor ||
+		if s := with.Sourced; s != nil && (s.Low != without.Low || s.High != without.High ||
+			s.PathsFor != without.PathsFor ||
 			s.PathsAgainst != without.PathsAgainst) {
-			t.Fatalf("without sources %+v, want %s to %s by %d and %d paths", s, without.Low, without.High, without.PathsFor,
+			t.Fatalf("without sources %+v, want %s to %s by %d and %d paths", s, without.Low, without.High,
+				without.PathsFor,
 				without.PathsAgainst)
 		}
 	})
@@ -112,7 +114,8 @@ func TestSourcesDoNotHelpRoots(t *testing.T) {
 
 // All blame that sources allow takes no more than three raters may (T7), whatever else is said.
 func TestSourcedBlameIsBounded(t *testing.T) {
-	held := slices.Concat(credentials(1000, 1050, kyc), credentials(1050, 1100, passport), credentials(1100, 1150, paid))
+	held := slices.Concat(credentials(1000, 1050, kyc), credentials(1050, 1100, passport),
+		credentials(1100, 1150, paid))
 	drop := func(t interface{ Fatalf(string, ...any) }, in []rating.Row, paid fixed.Fixed) Points {
 		blame := rows(1000, 1150, 0)
 		for i := range blame {
@@ -213,8 +216,9 @@ func TestTwoRatersRate(t *testing.T) {
 		"a holder with two addresses": {nil, rows(1000, 1002, 100), onePerson(credentials(1000, 1002, kyc)), Thin},
 		"a root that holds something": {nil, rows(0, 1, 100), credentials(0, 1, kyc), Thin},
 		"two roots, one long ago":     {nil, []rating.Row{row(0, 100, 0), row(1, 100, 900*testDay)}, nil, Thin},
-		"two roots long ago":          {nil, []rating.Row{row(0, 100, 400*testDay), row(1, 100, 400*testDay)}, nil, Thin},
-		"nobody":                      {nil, rows(1000, 1100, 100), nil, Unrated},
+		"two roots long ago": {nil, []rating.Row{row(0, 100, 400*testDay), row(1, 100, 400*testDay)}, nil,
+			Thin},
+		"nobody": {nil, rows(1000, 1100, 100), nil, Unrated},
 	} {
 		if r := newWorld(c.edges...).credited(c.held...).score(c.rows...); r.Status != c.want {
 			t.Errorf("%s: %s by %s units, want %s", what, r.Status, r.Evidence.Decimal(3), c.want)

@@ -100,10 +100,12 @@ func TestSourcesAreBounded(t *testing.T) {
 		w := newWorld().credited(c.held...)
 		r := w.score(rows(1000, 1400, c.value)...)
 		factor := w.params.Negative.Factor(c.paths, w.params.Evidence.Base+fixed.Fixed(c.blamed*float64(fixed.One)))
-		if near(r.Positive, c.positive) && near(r.Negative, c.blamed*unfix(factor)) && max(r.PathsFor, r.PathsAgainst) == c.paths {
+		if near(r.Positive, c.positive) && near(r.Negative, c.blamed*unfix(factor)) &&
+			max(r.PathsFor, r.PathsAgainst) == c.paths {
 			continue
 		}
-		t.Errorf("%s: %s for in %d paths, %s against in %d, want %.2f, %.2f in %d", c.what, r.Positive.Decimal(3), r.PathsFor,
+		t.Errorf("%s: %s for in %d paths, %s against in %d, want %.2f, %.2f in %d", c.what, r.Positive.Decimal(3),
+			r.PathsFor,
 			r.Negative.Decimal(3), r.PathsAgainst, c.positive, c.blamed*unfix(factor), c.paths)
 	}
 }
@@ -125,7 +127,8 @@ func TestSourcesAloneOpenNothing(t *testing.T) {
 	if r.Status != Rated || r.Tier != 2 || r.Low >= 50_000 || r.passes("service") || r.passes("validator") {
 		t.Errorf("praise by all sources: %s %s, low %s, tier %d", r.Status, r.Score, r.Low, r.Tier)
 	}
-	if r.Sourced == nil || r.Sourced.Raters != 400 || fmt.Sprint(r.Sourced.Classes) != "[A B C]" || !near(r.Sourced.Praise, 7) {
+	if r.Sourced == nil || r.Sourced.Raters != 400 || fmt.Sprint(r.Sourced.Classes) != "[A B C]" ||
+		!near(r.Sourced.Praise, 7) {
 		t.Errorf("it rests on %+v", r.Sourced)
 	}
 	w := newWorld().credited(held...)
@@ -158,13 +161,15 @@ func TestPersonsShare(t *testing.T) {
 
 // A rater has the larger of what vouches for it and what sources give it, and passes on nothing of the latter.
 func TestCreditsVouchForNobody(t *testing.T) {
-	w := newWorld([2]int{1000, 1001}, [2]int{1001, 900}).credited(append(credentials(20, 21, kyc), credential(1000, kyc))...)
+	w := newWorld([2]int{1000, 1001}, [2]int{1001, 900}).credited(append(credentials(20, 21, kyc),
+		credential(1000, kyc))...)
 	n := func(i int) flow.Node { return w.weights.Graph().Node(address(i)) }
 	vouched := w.weights.Weight(n(20))
 	if vouched < fixed.Ratio(1, 2) || w.weights.Granted(n(20)) != 0 {
 		t.Errorf("a member of weight %s is granted %s", vouched.Decimal(3), w.weights.Granted(n(20)).Decimal(3))
 	}
-	if w.weights.Granted(n(1000)) != fixed.Ratio(1, 2) || w.weights.Counts(n(1001), 0) || w.weights.Vouching(n(900), 3) != 0 {
+	if w.weights.Granted(n(1000)) != fixed.Ratio(1, 2) || w.weights.Counts(n(1001), 0) ||
+		w.weights.Vouching(n(900), 3) != 0 {
 		t.Error("a credit gave somebody else weight")
 	}
 	plain := newWorld([2]int{1000, 1001}, [2]int{1001, 900}).walk()

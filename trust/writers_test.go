@@ -97,7 +97,8 @@ func TestReviewedWritersVouchForNobody(t *testing.T) {
 // Beside a policy of sources, writers share the bounds of its class B and leave the others as they are.
 func TestReviewedWritersBesideSources(t *testing.T) {
 	t.Parallel()
-	b := flow.SourceClass{ID: "B", Rater: fixed.One, SourceBounds: flow.SourceBounds{Praise: fixed.Int(2), Blame: fixed.One}}
+	b := flow.SourceClass{ID: "B", Rater: fixed.One,
+		SourceBounds: flow.SourceBounds{Praise: fixed.Int(2), Blame: fixed.One}}
 	policy := &graph.Credits{Rules: flow.SourceRules{Sources: []flow.Source{{ID: "pro", Class: 1}},
 		Classes: []flow.SourceClass{{ID: "A"}, b}, All: flow.SourceBounds{Praise: fixed.Int(5)}}, Agents: 20, Days: 90,
 		Raters: []graph.RaterCredit{{Rater: address(9)}}}
@@ -105,7 +106,8 @@ func TestReviewedWritersBesideSources(t *testing.T) {
 	if len(policy.Rules.Sources) != 1 || len(policy.Raters) != 1 {
 		t.Error("the policy was changed")
 	}
-	if len(got.Rules.Classes) != 2 || got.Rules.Classes[1] != b || got.Rules.All != policy.Rules.All || got.Agents != 20 ||
+	if len(got.Rules.Classes) != 2 || got.Rules.Classes[1] != b || got.Rules.All != policy.Rules.All ||
+		got.Agents != 20 ||
 		got.Rules.Sources[1].ID != graph.ReviewedWriters || got.Rules.Sources[1].Class != 1 {
 		t.Errorf("%+v", got.Rules)
 	}

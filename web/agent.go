@@ -75,7 +75,8 @@ type document struct {
 	}
 }
 
-// reputation is the score of an agent with its gates, the totals of its ratings by tag, and how independent its raters are.
+// reputation is the score of an agent with its gates, the totals of its ratings by tag, and how independent its raters
+// are.
 type reputation struct {
 	Scored struct {
 		Sentence   string
@@ -352,7 +353,8 @@ func (c changedAgent) MoreMetadata() bool { return c.MetadataCount > int64(len(c
 
 // agentHistory shows how an agent changed.
 func (s *site) agentHistory(ctx context.Context, p *page) (string, error) {
-	a, err := ofAgent[changedAgent](ctx, s, p, "agent_history", map[string]any{"first": agentRows, "after": p.Query.Get("after")})
+	a, err := ofAgent[changedAgent](ctx, s, p, "agent_history",
+		map[string]any{"first": agentRows, "after": p.Query.Get("after")})
 	p.named(a.agentHead)
 	p.Body = agentPage{Head: a.agentHead, Agent: a, Next: nextPage(p, a.History.PageInfo)}
 	return "agent_history", err
@@ -414,7 +416,8 @@ type terms struct {
 
 // agentWork shows validations, runs and offers of an agent.
 func (s *site) agentWork(ctx context.Context, p *page) (string, error) {
-	a, err := listed[validatedAgent](ctx, s, p, "agent_work", map[string]any{"first": agentRows, "after": p.Query.Get("after")})
+	a, err := listed[validatedAgent](ctx, s, p, "agent_work",
+		map[string]any{"first": agentRows, "after": p.Query.Get("after")})
 	if err != nil {
 		return "", err
 	}

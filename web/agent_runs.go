@@ -36,8 +36,8 @@ func (r agentRun) Over() bool { return runLine{Status: r.Status}.Over() }
 // Took returns how long the run has worked, in milliseconds; -1 where it has not begun or has not ended.
 func (r agentRun) Took() int64 { return took(r.Started, r.Ended) }
 
-// agentRuns returns the section with the runs of the agent of a page. A failed read is shown in the section and does not
-// change the status of the page.
+// agentRuns returns the section with the runs of the agent of a page. A failed read is shown in the section and does
+// not change the status of the page.
 func (s *site) agentRuns(ctx context.Context, p *page) guarded {
 	l, err := ask[struct {
 		AgentsByID []*struct {
@@ -46,7 +46,8 @@ func (s *site) agentRuns(ctx context.Context, p *page) guarded {
 				PageInfo cursor
 			}
 		}
-	}](ctx, s, p, "agent_runs", query.Given(map[string]any{"id": p.ID, "first": agentRunRows, "after": p.Query.Get("runs")}))
+	}](ctx, s, p, "agent_runs", query.Given(map[string]any{"id": p.ID, "first": agentRunRows,
+		"after": p.Query.Get("runs")}))
 	if err == nil && (len(l.AgentsByID) != 1 || l.AgentsByID[0] == nil) {
 		err = fmt.Errorf("agent %s: %w", p.ID, failure.ErrNowhere)
 	}

@@ -74,7 +74,8 @@ func (f checkedFile) Whole() (list []fileProblem) {
 
 // fileKinds are the kinds of files that can be checked.
 func fileKinds() []option {
-	return []option{{"auto", "what the content shows"}, {"registration", "registration file"}, {"agentJson", "agent.json"},
+	return []option{{"auto", "what the content shows"}, {"registration", "registration file"},
+		{"agentJson", "agent.json"},
 		{"oaf", "AGENTS.md (Open Agent Format)"}, {"card", "A2A agent card"}, {"feedback", "feedback file"}}
 }
 
@@ -83,15 +84,16 @@ func fileKinds() []option {
 func formOf(c echo.Context) (form url.Values, err error) {
 	if r := c.Request(); r.Method == http.MethodPost {
 		if err := r.ParseMultipartForm(maxFormMemory); err != nil {
-			return nil, repute.Invalid("form", "cannot be read: "+err.Error(), "a whole body of the type multipart/form-data")
+			return nil, repute.Invalid("form", "cannot be read: "+err.Error(),
+				"a whole body of the type multipart/form-data")
 		}
 		form = r.MultipartForm.Value
 	}
 	return form, nil
 }
 
-// pasted returns the content of a posted file with the line ends of files: a browser sends each as CR LF, so that size and
-// hash would not be those of the file.
+// pasted returns the content of a posted file with the line ends of files: a browser sends each as CR LF, so that size
+// and hash would not be those of the file.
 func pasted(form url.Values) string {
 	return strings.ReplaceAll(form.Get("content"), "\r\n", "\n")
 }

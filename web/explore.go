@@ -53,14 +53,16 @@ type option struct{ Value, Text string }
 
 // sorts are the orders of the search.
 func sorts() []option {
-	return []option{{"", "best match"}, {"score", "score"}, {"feedback", "number of ratings"}, {"updated", "last change"},
+	return []option{{"", "best match"}, {"score", "score"}, {"feedback", "number of ratings"},
+		{"updated", "last change"},
 		{"id", "chain and token"}}
 }
 
 // filterOf makes the filter of the search from the parameters of the URL, which are its whole state.
 func filterOf(q url.Values) (map[string]any, error) {
 	filter := map[string]any{}
-	for _, name := range []string{"owner", "wallet", "host", "service", "skill", "domain", "supportedTrust", "tag", "status",
+	for _, name := range []string{"owner", "wallet", "host", "service", "skill", "domain", "supportedTrust", "tag",
+		"status",
 		"rating", "registeredSince", "minPrice", "maxPrice"} {
 		if v := strings.TrimSpace(q.Get(name)); v != "" {
 			filter[name] = v
@@ -101,8 +103,9 @@ func (s *site) explore(ctx context.Context, p *page) (string, error) {
 	if sort == "" && words == "" {
 		sort = "feedback"
 	}
-	e, err := ask[explored](ctx, s, p, "explore", query.Given(map[string]any{"query": words, "filter": filter, "sort": sort,
-		"order": p.Query.Get("order"), "first": exploreRows, "after": p.Query.Get("after")}))
+	e, err := ask[explored](ctx, s, p, "explore",
+		query.Given(map[string]any{"query": words, "filter": filter, "sort": sort,
+			"order": p.Query.Get("order"), "first": exploreRows, "after": p.Query.Get("after")}))
 	if err != nil {
 		return "", err
 	}
@@ -156,7 +159,8 @@ func offer(p *page, name string, values []facet, most int) []choice {
 // chosen are the filters of the page, each with the URL of the page without it.
 func chosen(p *page) []choice {
 	var out []choice
-	for _, name := range []string{"chain", "service", "status", "supportedTrust", "skill", "domain", "x402", "active", "owner",
+	for _, name := range []string{"chain", "service", "status", "supportedTrust", "skill", "domain", "x402", "active",
+		"owner",
 		"wallet", "host", "tag", "rating", "tier", "minScore", "minPrice", "maxPrice", "registeredSince"} {
 		if v := p.Query.Get(name); v != "" {
 			out = append(out, choice{facet: facet{Value: name + ": " + v}, URL: p.With(name, "")})

@@ -6,9 +6,9 @@ import (
 	"repute/web/failure"
 )
 
-// guarded is the body of a page that may need a token. A browser asks for such a page without one, because a script keeps
-// the token until its tab is closed; the script then asks for the same page again with the token in a header, and replaces
-// the part of the page that may need it.
+// guarded is the body of a page that may need a token. A browser asks for such a page without one, because a script
+// keeps the token until its tab is closed; the script then asks for the same page again with the token in a header, and
+// replaces the part of the page that may need it.
 type guarded struct {
 	// Why says why the page shows nothing; nil where it shows what it is about.
 	Why *failure.Text

@@ -50,7 +50,8 @@ type comparison struct {
 // compare shows two to five agents side by side. Without ids it asks for them.
 func (s *site) compare(ctx context.Context, p *page) (string, error) {
 	p.Title = "Compare"
-	ids := strings.FieldsFunc(strings.Join(p.Query["id"], " "), func(r rune) bool { return r == ' ' || r == ',' || r == '+' })
+	ids := strings.FieldsFunc(strings.Join(p.Query["id"], " "),
+		func(r rune) bool { return r == ' ' || r == ',' || r == '+' })
 	body := struct {
 		comparison
 		IDs string

@@ -57,8 +57,8 @@ func (n *neighborhood) add(a neighborAgent, relation, value, tag string) {
 	n.Graph.Join(n.Graph.Nodes[0], to, relation, value, tag)
 }
 
-// finish adds the owners of agents, then their raters, and places all nodes. It MUST be called once, after all agents were
-// added: a graph that is full leaves out raters first.
+// finish adds the owners of agents, then their raters, and places all nodes. It MUST be called once, after all agents
+// were added: a graph that is full leaves out raters first.
 func (n *neighborhood) finish(agents []neighborAgent, owners bool) {
 	seen := map[string]bool{}
 	var distinct []neighborAgent
@@ -86,7 +86,8 @@ func (n *neighborhood) finish(agents []neighborAgent, owners bool) {
 
 // addressNode returns the node of an address, nil where the graph is full.
 func (n *neighborhood) addressNode(address string, kind graph.Kind) *graph.Node {
-	return n.Graph.Add(graph.Node{ID: address, Label: format.Shorten(address), Kind: kind, URL: prefix + "/reviewer/" + address})
+	return n.Graph.Add(graph.Node{ID: address, Label: format.Shorten(address), Kind: kind,
+		URL: prefix + "/reviewer/" + address})
 }
 
 // render makes the page of a neighborhood and returns the name of its template.
@@ -108,7 +109,8 @@ type reviewerNeighbors struct {
 	}
 }
 
-// aroundReviewer returns the graph of a reviewer, the agents that it rated, and the other clients that rated these agents.
+// aroundReviewer returns the graph of a reviewer, the agents that it rated, and the other clients that rated these
+// agents.
 func aroundReviewer(r reviewerNeighbors) *neighborhood {
 	n := newNeighborhood("reviewer", r.Address, format.Shorten(r.Address))
 	n.HasMore = r.Feedback.PageInfo.HasNextPage
@@ -175,8 +177,8 @@ func (s *site) validatorGraph(ctx context.Context, p *page) (string, error) {
 	return aroundValidator(a.Validator).render(p), nil
 }
 
-// domainNeighbors are the agents whose documents have an endpoint on a domain or below it, and the domain as the index of
-// manifests knows it.
+// domainNeighbors are the agents whose documents have an endpoint on a domain or below it, and the domain as the index
+// of manifests knows it.
 type domainNeighbors struct {
 	Manifests struct{ Nodes []struct{ Domain string } }
 	Agents    struct {

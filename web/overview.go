@@ -72,7 +72,8 @@ func (c chain) Trouble() string {
 	case len(c.Endpoints) > 0 && c.Working() == 0:
 		return "No endpoint answers. What is stored is still shown; it is stale until one does."
 	case c.AsOf.Completeness.OpenGaps > 0:
-		return format.Plural(c.AsOf.Completeness.OpenGaps, "event") + " missing: they are searched for, and no score of this chain is verified until they are found."
+		return format.Plural(c.AsOf.Completeness.OpenGaps, "event") +
+			" missing: they are searched for, and no score of this chain is verified until they are found."
 	case c.Scores.Roots == 0:
 		return "No roots: nobody is trusted without further evidence, so that scores say little. An operator adds some with repute roots add."
 	case c.Scores.Late:
@@ -129,7 +130,8 @@ func (s *site) latest(c echo.Context) error {
 	l, err := ask[latest](c.Request().Context(), s, p, "latest", map[string]any{"first": latestRows})
 	if err != nil {
 		f := failure.Of(err)
-		return s.send(c, f.Status, []byte(`<tr><td colspan="9">The newest changes cannot be read now. They are asked for again with the next one.</td></tr>`))
+		return s.send(c, f.Status,
+			[]byte(`<tr><td colspan="9">The newest changes cannot be read now. They are asked for again with the next one.</td></tr>`))
 	}
 	var out bytes.Buffer
 	if err := s.templates["overview"].ExecuteTemplate(&out, "latest", l.Agents.Nodes); err != nil {

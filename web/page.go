@@ -25,7 +25,8 @@ type page struct {
 	// Path and Query are those of the request. Query is what a page reads its state from.
 	Path  string
 	Query url.Values
-	// Form are the fields of a posted form; nil where nothing was posted. FormErr says why a posted form cannot be read.
+	// Form are the fields of a posted form; nil where nothing was posted. FormErr says why a posted form cannot be
+	// read.
 	Form    url.Values
 	FormErr error
 	// ID is the parameter of the path.
@@ -38,8 +39,8 @@ type page struct {
 	Body any
 	// Private keeps the page out of caches: what it shows depends on the caller's token.
 	Private bool
-	// Status is the status of the answer; 0 for 200. Retry is after how many seconds the caller may ask again; empty for
-	// none.
+	// Status is the status of the answer; 0 for 200. Retry is after how many seconds the caller may ask again; empty
+	// for none.
 	Status int
 	Retry  string
 
@@ -61,7 +62,8 @@ func nowhere(context.Context, *page) (string, error) { return "", failure.ErrNow
 // newPage returns the page of a request without content.
 func (s *site) newPage(c echo.Context) *page {
 	form, err := formOf(c)
-	return &page{Path: c.Request().URL.Path, Query: c.Request().URL.Query(), Form: form, FormErr: err, ID: c.Param("id")}
+	return &page{Path: c.Request().URL.Path, Query: c.Request().URL.Query(), Form: form, FormErr: err,
+		ID: c.Param("id")}
 }
 
 // Tip returns how a number is made, and has the page explain it at its end.

@@ -55,7 +55,8 @@ func (s *site) roots(ctx context.Context, p *page) (string, error) {
 				Nodes    []rootRow
 				PageInfo cursor
 			}
-		}](ctx, s, p, "roots", query.Given(map[string]any{"chain": body.Chain, "set": body.Name, "first": 50, "after": p.Query.Get("after")}))
+		}](ctx, s, p, "roots", query.Given(map[string]any{"chain": body.Chain, "set": body.Name, "first": 50,
+			"after": p.Query.Get("after")}))
 		if err != nil {
 			return "", err
 		}
@@ -71,7 +72,8 @@ type value struct{ Path, Text string }
 // maxValues bounds the parameters that a page shows.
 const maxValues = 400
 
-// valuesOf returns the values of a JSON file by their paths, in the order of the file. An error says that it is no JSON.
+// valuesOf returns the values of a JSON file by their paths, in the order of the file. An error says that it is no
+// JSON.
 func valuesOf(text string) ([]value, error) {
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.UseNumber()
@@ -170,7 +172,8 @@ func (s *site) attacks(ctx context.Context, p *page) (string, error) {
 		Rows               []attackRow
 		All, Kept          int64
 		Words              string
-	}{Params: a.Attacks.Params, ParamsHash: a.Attacks.ParamsHash, All: int64(len(a.Attacks.Targets)), Words: strings.TrimSpace(p.Query.Get("q"))}
+	}{Params: a.Attacks.Params, ParamsHash: a.Attacks.ParamsHash, All: int64(len(a.Attacks.Targets)),
+		Words: strings.TrimSpace(p.Query.Get("q"))}
 	for _, row := range a.Attacks.Targets {
 		if row.Ok {
 			body.Kept++

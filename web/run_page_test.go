@@ -28,7 +28,8 @@ func render(t *testing.T, name string, body any) (elements []*html.Node) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := templates[name].ExecuteTemplate(&out, "layout", &page{Path: prefix + "/" + name, Body: body}); err != nil {
+	if err := templates[name].ExecuteTemplate(&out, "layout",
+		&page{Path: prefix + "/" + name, Body: body}); err != nil {
 		t.Fatal(err)
 	}
 	root, err := html.Parse(&out)
@@ -74,7 +75,8 @@ func waitingRun(t *testing.T, subjects ...string) []*html.Node {
 	return render(t, "run", guarded{Live: true, Shown: r})
 }
 
-// TestEnterDecidesNothing: no button of a decision submits its form, so that the Enter key in the reason cannot approve.
+// TestEnterDecidesNothing: no button of a decision submits its form, so that the Enter key in the reason cannot
+// approve.
 func TestEnterDecidesNothing(t *testing.T) {
 	t.Parallel()
 	buttons := 0
@@ -91,7 +93,8 @@ func TestEnterDecidesNothing(t *testing.T) {
 	}
 }
 
-// TestPageOffersSafeCommands: the commands of a decision quote its whole subject, and are left out where that is unsafe.
+// TestPageOffersSafeCommands: the commands of a decision quote its whole subject, and are left out where that is
+// unsafe.
 func TestPageOffersSafeCommands(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("step ", 400)
@@ -144,7 +147,8 @@ func TestDecisionsKeepTheirIDs(t *testing.T) {
 // TestExpensivePagesAreAskedForRarely: each page says after how many seconds its script asks for it again.
 func TestExpensivePagesAreAskedForRarely(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"tasks": "3", "runs": "3", "run": "3", "treasury": "15", "operations": "30", "runtime": "30"} {
+	for name, want := range map[string]string{"tasks": "3", "runs": "3", "run": "3", "treasury": "15",
+		"operations": "30", "runtime": "30"} {
 		got := ""
 		var body any = guarded{Live: true, Why: &failure.Text{}}
 		if name == "runtime" {

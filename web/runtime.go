@@ -68,7 +68,8 @@ func (s *site) runtime(ctx context.Context, p *page) (string, error) {
 		remote.Asked = strings.TrimSpace(p.Form.Get("ask"))
 	}
 	if p.Form != nil && remote.Asked != "" {
-		h, err := ask[struct{ RuntimeHealth *remoteRuntime }](ctx, s, p, "runtime_health", map[string]any{"agent": remote.Asked})
+		h, err := ask[struct{ RuntimeHealth *remoteRuntime }](ctx, s, p, "runtime_health",
+			map[string]any{"agent": remote.Asked})
 		if remote.Remote = h.RuntimeHealth; err != nil {
 			why := failure.Of(err)
 			remote.Away, p.Status, p.Retry = &why, why.Status, why.Retry

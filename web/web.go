@@ -1,8 +1,9 @@
-// Package web serves the dashboard: one page per question, made on the server from our own GraphQL alone. Each page runs
-// named documents of the folder queries, shows them, and links to a page where they can be changed. Pages load nothing
-// from elsewhere, have no inline script or style, and work without JavaScript, charts, live rows and actions excepted: a
-// script sends actions to the routes of the orchestrator, with a token that the browser keeps until the tab is closed. What comes from the chain
-// and from documents is hostile text: it is escaped, bounded, and its control characters are shown.
+// Package web serves the dashboard: one page per question, made on the server from our own GraphQL alone. Each page
+// runs named documents of the folder queries, shows them, and links to a page where they can be changed. Pages load
+// nothing from elsewhere, have no inline script or style, and work without JavaScript, charts, live rows and actions
+// excepted: a script sends actions to the routes of the orchestrator, with a token that the browser keeps until the tab
+// is closed. What comes from the chain and from documents is hostile text: it is escaped, bounded, and its control
+// characters are shown.
 package web
 
 import (

@@ -46,8 +46,8 @@ func TestDocumentsAreNamed(t *testing.T) {
 	}
 }
 
-// TestHeadingsOfRowsHaveTexts: what others wrote may be empty, so a row is never headed by it alone: the template "named"
-// says that it is.
+// TestHeadingsOfRowsHaveTexts: what others wrote may be empty, so a row is never headed by it alone: the template
+// "named" says that it is.
 func TestHeadingsOfRowsHaveTexts(t *testing.T) {
 	t.Parallel()
 	alone := regexp.MustCompile(`<th scope="row"[^>]*>(<a [^>]*>)?(<bdi>|\{\{template "say")`)
@@ -71,13 +71,15 @@ func TestHeadingsOfRowsHaveTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pages["agent"].ExecuteTemplate(&out, "named", ""); err != nil || out.String() != `<span class="soft">empty</span>` {
+	if err := pages["agent"].ExecuteTemplate(&out, "named", ""); err != nil ||
+		out.String() != `<span class="soft">empty</span>` {
 		t.Errorf("an empty text is %q: %v", out.String(), err)
 	}
 }
 
-// TestNeighborhoodsAreBounded: however much there is around a reviewer, a validator or a domain, a graph has no more than
-// three hundred nodes, edges between nodes that it has alone, each pair and relation once, and says whether any is left out.
+// TestNeighborhoodsAreBounded: however much there is around a reviewer, a validator or a domain, a graph has no more
+// than three hundred nodes, edges between nodes that it has alone, each pair and relation once, and says whether any is
+// left out.
 func TestNeighborhoodsAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,7 +90,8 @@ func TestNeighborhoodsAreBounded(t *testing.T) {
 			a.ID, a.Owner = "agent"+hex.Draw(t, "agent"), hex.Draw(t, "owner")
 			a.Feedback.PageInfo.HasNextPage = rapid.Bool().Draw(t, "more")
 			for range rapid.IntRange(0, 15).Draw(t, "others") {
-				a.Feedback.Nodes = append(a.Feedback.Nodes, struct{ Client, Decimal, Tag1 string }{hex.Draw(t, "client"), "1", ""})
+				a.Feedback.Nodes = append(a.Feedback.Nodes,
+					struct{ Client, Decimal, Tag1 string }{hex.Draw(t, "client"), "1", ""})
 			}
 		}
 		self := hex.Draw(t, "self")
@@ -147,7 +150,8 @@ func checkNeighborhood(t *rapid.T, n *neighborhood, agents []neighborAgent, owne
 			missing++
 		}
 	}
-	if (missing > 0) != g.Full || missing > 0 && len(g.Nodes) != graph.MaxNodes || missing == 0 && len(g.Nodes) != len(wanted) {
+	if (missing > 0) != g.Full || missing > 0 && len(g.Nodes) != graph.MaxNodes ||
+		missing == 0 && len(g.Nodes) != len(wanted) {
 		t.Fatalf("%d of %d nodes are missing; the graph says %v", missing, len(wanted), g.Full)
 	}
 	more := int64(0)
@@ -190,8 +194,8 @@ func checkDrawn(t *rapid.T, g *graph.Graph) {
 	}
 }
 
-// TestDomainsConfirm: a domain confirms an agent by its own file; a file of a host below it names that host, which may be
-// somebody else's.
+// TestDomainsConfirm: a domain confirms an agent by its own file; a file of a host below it names that host, which may
+// be somebody else's.
 func TestDomainsConfirm(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ domain, verdict, want string }{{"shop.example", "proven", "confirmed"},

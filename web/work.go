@@ -209,7 +209,8 @@ func (r run) Waits() (list []runLine) {
 
 // workFilter reads the variables of a list of tasks or runs from the parameters of the page.
 func workFilter(p *page) map[string]any {
-	variables := query.Given(map[string]any{"status": p.Query.Get("status"), "agent": strings.TrimSpace(p.Query.Get("agent")),
+	variables := query.Given(map[string]any{"status": p.Query.Get("status"),
+		"agent": strings.TrimSpace(p.Query.Get("agent")),
 		"first": exploreRows, "after": p.Query.Get("after")})
 	if p.Is("awaiting", "true") {
 		variables["awaiting"] = true

@@ -43,11 +43,13 @@ func TestParametersByPath(t *testing.T) {
 	}
 }
 
-// TestProblemsAtLines: each problem is listed with its line, those of the file as a whole are apart, and gaps are marked.
+// TestProblemsAtLines: each problem is listed with its line, those of the file as a whole are apart, and gaps are
+// marked.
 func TestProblemsAtLines(t *testing.T) {
 	t.Parallel()
 	at := func(n int64) *int64 { return &n }
-	f := checkedFile{Problems: []fileProblem{{Code: "whole"}, {Code: "a", Line: at(3)}, {Code: "b", Line: at(3)}, {Code: "c", Line: at(9)}}}
+	f := checkedFile{Problems: []fileProblem{{Code: "whole"}, {Code: "a", Line: at(3)}, {Code: "b", Line: at(3)},
+		{Code: "c", Line: at(9)}}}
 	for _, n := range []int64{2, 3, 4, 9} {
 		f.Lines = append(f.Lines, struct {
 			Number int64
@@ -93,7 +95,8 @@ func TestGuardedPages(t *testing.T) {
 		p := &page{}
 		p.Body = guard(p, "shown", true, try.err)
 		g, isGuarded := p.Body.(guarded)
-		if !isGuarded || g.Why == nil || g.Shown != nil || g.Wanted != try.wanted || g.Live != try.live || p.Status != try.status ||
+		if !isGuarded || g.Why == nil || g.Shown != nil || g.Wanted != try.wanted || g.Live != try.live ||
+			p.Status != try.status ||
 			g.Why.Title != try.title || !p.Private {
 			t.Errorf("%v: %+v %+v", try.err, g, p)
 		}

@@ -39,7 +39,8 @@ func (c *Confirmed) Verify(ctx context.Context, p Payment, r Requirements) (Veri
 	case err != nil:
 		return Verification{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case spent:
-		return Verification{InvalidReason: ReasonNonceUsed, InvalidText: "the authorization is used", Payer: PayerOf(&p)}, nil
+		return Verification{InvalidReason: ReasonNonceUsed, InvalidText: "the authorization is used",
+			Payer: PayerOf(&p)}, nil
 	}
 	return v, nil
 }
@@ -95,11 +96,13 @@ func (c *Confirmed) lost(ctx context.Context, t *Transfer, s Settlement, failed 
 	case err != nil:
 		return Settlement{Network: Network(t.ChainID)}, errors.Join(ErrUnknownEnd, failed, err)
 	case e.paid():
-		return Settlement{Success: true, Transaction: e.Transaction.Hex(), Network: Network(t.ChainID), Payer: t.From.Hex(),
+		return Settlement{Success: true, Transaction: e.Transaction.Hex(), Network: Network(t.ChainID),
+			Payer:  t.From.Hex(),
 			Amount: &t.Amount}, nil
 	case e.Dead:
-		return Settlement{Network: Network(t.ChainID), Payer: t.From.Hex(), ErrorReason: cmp.Or(s.ErrorReason, ReasonNonceUsed),
-			ErrorText: "the authorization moved nothing and no longer can", Dead: true}, nil
+		return Settlement{Network: Network(t.ChainID), Payer: t.From.Hex(),
+			ErrorReason: cmp.Or(s.ErrorReason, ReasonNonceUsed),
+			ErrorText:   "the authorization moved nothing and no longer can", Dead: true}, nil
 	case e.Spent:
 		return Settlement{Network: Network(t.ChainID)}, errors.Join(ErrUnknownEnd,
 			errors.New("the authorization is used, and its transaction is not found"), failed)

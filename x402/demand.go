@@ -24,7 +24,8 @@ func (d *PaymentRequired) check() error {
 	case d.X402Version != V2:
 		return Refuse(ReasonInvalidVersion, "x402Version %d: 2 is allowed in this header", d.X402Version)
 	case len(d.Accepts) == 0 || len(d.Accepts) > maxAccepts:
-		return Refuse(ReasonInvalidRequirements, "accepts has %d items: 1 to %d are allowed", len(d.Accepts), maxAccepts)
+		return Refuse(ReasonInvalidRequirements, "accepts has %d items: 1 to %d are allowed", len(d.Accepts),
+			maxAccepts)
 	}
 	return nil
 }
@@ -143,7 +144,8 @@ func (d *Demand) Match(p *Payment) (Requirements, error) {
 			continue
 		}
 		signed := p.Payload.Authorization
-		fits := p.Version == V1 && (len(d.Accepts) == 1 || signed != nil && signed.To == own.PayTo && signed.Value == own.Amount)
+		fits := p.Version == V1 && (len(d.Accepts) == 1 ||
+			signed != nil && signed.To == own.PayTo && signed.Value == own.Amount)
 		if fits || p.Version == V2 && own.SamePrice(&p.Accepted) {
 			return own, nil
 		}

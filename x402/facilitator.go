@@ -159,10 +159,12 @@ func (l *Local) byOthers(ctx context.Context, p *Payment, r *Requirements, t *Tr
 	case err != nil:
 		return own, false, fmt.Errorf("%w: %w", ErrUnknownEnd, err)
 	case e.paid():
-		return Outcome{Known: true, Paid: true, Transaction: e.Transaction, Amount: t.Amount, Payee: t.To, Token: t.Token},
+		return Outcome{Known: true, Paid: true, Transaction: e.Transaction, Amount: t.Amount, Payee: t.To,
+				Token: t.Token},
 			false, nil
 	case e.Spent && !e.Dead && (e.By == common.Hash{} || e.By != own.Transaction):
-		return own, false, fmt.Errorf("%w: the authorization is used, and the chain does not show yet what for", ErrUnknownEnd)
+		return own, false, fmt.Errorf("%w: the authorization is used, and the chain does not show yet what for",
+			ErrUnknownEnd)
 	}
 	return own, e.Dead, failed
 }

@@ -18,7 +18,8 @@ type History interface {
 	// Logs are those of the newest blocks of the window that have any, the oldest first, or of the block that the
 	// query names by its hash. ToBlock, where it is there, is the newest block that is looked at. whole reports
 	// that there are none, and that all blocks of the window were looked at. PastLogs does it.
-	Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery, w Window) (logs []types.Log, whole bool, err error)
+	Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery,
+		w Window) (logs []types.Log, whole bool, err error)
 	// Transaction returns which contract a mined transaction called, and with what.
 	Transaction(ctx context.Context, chainID uint64, hash common.Hash) (to common.Address, data []byte, err error)
 	// Finalized returns number and time, in seconds since 1970, of the newest block that cannot be replaced.
@@ -137,7 +138,8 @@ func (t *Transfer) findPermit(ctx context.Context, h History) (found common.Hash
 
 // among returns the transaction of moves that used the transfer's permit, zero for none. others reports that each of
 // them is by another permit, which its transaction itself names.
-func (t *Transfer) among(ctx context.Context, h History, moves []types.Log) (found common.Hash, others bool, err error) {
+func (t *Transfer) among(ctx context.Context, h History,
+	moves []types.Log) (found common.Hash, others bool, err error) {
 	others = true
 	seen := map[common.Hash]bool{}
 	for _, move := range slices.Backward(moves) {

@@ -47,6 +47,7 @@ func ChainOf(network string) (uint64, error) {
 			return s.chainID, nil
 		}
 	}
-	return 0, Refuse(ReasonInvalidNetwork, "%.60q is no network: a name of version 1, or eip155: and the chain's number",
+	return 0, Refuse(ReasonInvalidNetwork,
+		"%.60q is no network: a name of version 1, or eip155: and the chain's number",
 		network)
 }

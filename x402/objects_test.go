@@ -91,8 +91,10 @@ func TestPaymentRoundTrip(t *testing.T) {
 func TestOneDemandForAllClients(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		d := x402.Demand{Resource: x402.Resource{URL: "https://a.example/x"}, Accepts: []x402.Requirements{drawRequirements(t)},
-			Runtime: &x402.RuntimeDemand{Address: "0x1", Amount: "0.001", Currency: "USDC", Chain: "base", TaskHash: "0x2"}}
+		d := x402.Demand{Resource: x402.Resource{URL: "https://a.example/x"},
+			Accepts: []x402.Requirements{drawRequirements(t)},
+			Runtime: &x402.RuntimeDemand{Address: "0x1", Amount: "0.001", Currency: "USDC", Chain: "base",
+				TaskHash: "0x2"}}
 		w := httptest.NewRecorder()
 		if err := d.Write(w); err != nil || w.Code != http.StatusPaymentRequired {
 			t.Fatal(err, w.Code)
@@ -102,7 +104,8 @@ func TestOneDemandForAllClients(t *testing.T) {
 			t.Fatalf("version %d: %v", version, err)
 		}
 		var body struct{ Error, Message string }
-		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body.Error != "payment_required" || body.Message == "" {
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body.Error != "payment_required" ||
+			body.Message == "" {
 			t.Fatalf("body %s: %v", w.Body, err)
 		}
 		if w.Header().Get("X-Payment-Amount") != "0.001" {
@@ -163,20 +166,24 @@ func TestHeaders(t *testing.T) {
 		text   string
 		reason x402.Reason
 	}{
-		"empty":            {b64(""), x402.ReasonInvalidPayload},
-		"no base64":        {"{}", x402.ReasonInvalidPayload},
-		"URL base64":       {"-_-_", x402.ReasonInvalidPayload},
-		"no object":        {b64("[]"), x402.ReasonInvalidPayload},
-		"two objects":      {b64("{}{}"), x402.ReasonInvalidPayload},
-		"no version":       {b64("{}"), x402.ReasonInvalidVersion},
-		"version 3":        {b64(`{"x402Version":3}`), x402.ReasonInvalidVersion},
-		"more than 64 KB":  {b64(`{"x402Version":2,"a":"` + strings.Repeat("a", 64<<10) + `"}`), x402.ReasonInvalidPayload},
-		"unknown network":  {b64(`{"x402Version":1,"scheme":"exact","network":"moon",` + strings.Replace(payload, "%", "1", 1)), x402.ReasonInvalidNetwork},
-		"no payload":       {b64(`{"x402Version":1,"scheme":"exact","network":"base"}`), x402.ReasonInvalidPayload},
-		"exponent":         {v1("1e3"), x402.ReasonInvalidPayload},
-		"negative":         {v1("-1"), x402.ReasonInvalidPayload},
-		"2^256":            {v1("115792089237316195423570985008687907853269984665640564039457584007913129639936"), x402.ReasonInvalidPayload},
-		"deep":             {b64(strings.Repeat(`{"a":`, 7000) + "1" + strings.Repeat("}", 7000)), x402.ReasonInvalidVersion},
+		"empty":       {b64(""), x402.ReasonInvalidPayload},
+		"no base64":   {"{}", x402.ReasonInvalidPayload},
+		"URL base64":  {"-_-_", x402.ReasonInvalidPayload},
+		"no object":   {b64("[]"), x402.ReasonInvalidPayload},
+		"two objects": {b64("{}{}"), x402.ReasonInvalidPayload},
+		"no version":  {b64("{}"), x402.ReasonInvalidVersion},
+		"version 3":   {b64(`{"x402Version":3}`), x402.ReasonInvalidVersion},
+		"more than 64 KB": {b64(`{"x402Version":2,"a":"` + strings.Repeat("a", 64<<10) + `"}`),
+			x402.ReasonInvalidPayload},
+		"unknown network": {b64(`{"x402Version":1,"scheme":"exact","network":"moon",` +
+			strings.Replace(payload, "%", "1", 1)), x402.ReasonInvalidNetwork},
+		"no payload": {b64(`{"x402Version":1,"scheme":"exact","network":"base"}`), x402.ReasonInvalidPayload},
+		"exponent":   {v1("1e3"), x402.ReasonInvalidPayload},
+		"negative":   {v1("-1"), x402.ReasonInvalidPayload},
+		"2^256": {v1("115792089237316195423570985008687907853269984665640564039457584007913129639936"),
+			x402.ReasonInvalidPayload},
+		"deep": {b64(strings.Repeat(`{"a":`, 7000) + "1" + strings.Repeat("}", 7000)),
+			x402.ReasonInvalidVersion},
 		"deeper than JSON": {b64(`{"a":` + strings.Repeat("[", 20000)), x402.ReasonInvalidPayload},
 	} {
 		if _, err := x402.DecodePayment(x.text); !refusedWith(err, x.reason) {
@@ -189,7 +196,8 @@ func TestHeaders(t *testing.T) {
 	if _, err := x402.PaymentOf(http.Header{}); !errors.Is(err, x402.ErrNoPayment) {
 		t.Error(err)
 	}
-	if _, err := x402.PaymentOf(http.Header{"X-Payment": {v1("1"), v1("1")}}); !refusedWith(err, x402.ReasonInvalidPayload) {
+	if _, err := x402.PaymentOf(http.Header{"X-Payment": {v1("1"), v1("1")}}); !refusedWith(err,
+		x402.ReasonInvalidPayload) {
 		t.Errorf("two headers: %v", err)
 	}
 }

@@ -40,7 +40,8 @@ const (
 )
 
 // PastLogs implements Logs of History for a query without BlockHash.
-func PastLogs(ctx context.Context, b Blocks, q ethereum.FilterQuery, w Window) (out []types.Log, whole bool, err error) {
+func PastLogs(ctx context.Context, b Blocks, q ethereum.FilterQuery,
+	w Window) (out []types.Log, whole bool, err error) {
 	newest, err := b.Newest(ctx)
 	if err != nil {
 		return nil, false, err

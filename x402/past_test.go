@@ -75,7 +75,8 @@ func TestPastLogs(t *testing.T) {
 			t.Errorf("the log of block %d in the window is not found", newest)
 		}
 		for i, l := range out {
-			if i > 0 && l.BlockNumber < out[i-1].BlockNumber || w.Until > 0 && l.BlockNumber > 0 && p.times[l.BlockNumber-1] >= w.Until {
+			if i > 0 && l.BlockNumber < out[i-1].BlockNumber ||
+				w.Until > 0 && l.BlockNumber > 0 && p.times[l.BlockNumber-1] >= w.Until {
 				t.Errorf("log of block %d after the window, or out of order", l.BlockNumber)
 			}
 		}
@@ -101,7 +102,8 @@ func TestPastLogsLongAgo(t *testing.T) {
 	}
 	for since, whole := range map[uint64]bool{51_010: true, 0: false, 20: false} {
 		delete(p.logs, 50_000)
-		if out, got, err := x402.PastLogs(t.Context(), p, ethereum.FilterQuery{}, x402.Window{Since: since, Until: 51_060}); err != nil ||
+		if out, got, err := x402.PastLogs(t.Context(), p, ethereum.FilterQuery{},
+			x402.Window{Since: since, Until: 51_060}); err != nil ||
 			len(out) != 0 || got != whole {
 			t.Errorf("since %d: %v %v %v", since, out, got, err)
 		}

@@ -168,7 +168,8 @@ func (p *Payment) UnmarshalJSON(raw []byte) error {
 		if err != nil {
 			return err
 		}
-		*p = Payment{Version: V1, Payload: old.Payload, Accepted: Requirements{Scheme: old.Scheme, Network: Network(id)}}
+		*p = Payment{Version: V1, Payload: old.Payload,
+			Accepted: Requirements{Scheme: old.Scheme, Network: Network(id)}}
 	case V2:
 		var now paymentV2
 		if err := json.Unmarshal(raw, &now); err != nil {

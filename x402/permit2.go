@@ -26,7 +26,8 @@ func (v *Verifier) permitTerms(p *Permit, t *Transfer) error {
 	case t.Scheme == SchemeExact && over:
 		return Refuse(ReasonValue, "the permit is for %s units, the price is %s", p.Permitted.Amount, t.Amount)
 	case over:
-		return Refuse(ReasonExceedsAmount, "%s units are to be charged, the permit is for %s", t.Amount, p.Permitted.Amount)
+		return Refuse(ReasonExceedsAmount, "%s units are to be charged, the permit is for %s", t.Amount,
+			p.Permitted.Amount)
 	case t.Scheme == SchemeExact && p.Witness.Facilitator != nil:
 		return Refuse(ReasonInvalidPayload, "the permit names a facilitator: only those of the scheme upto do")
 	case t.Scheme == SchemeUpto && (p.Witness.Facilitator == nil || v.Accounts == nil ||

@@ -60,8 +60,9 @@ func (o *Offer) data() apitypes.TypedData {
 
 // data is what is signed of a receipt. Its chain is 1 on every network.
 func (r *Receipt) data() apitypes.TypedData {
-	return statement("x402 receipt", "Receipt", fields("uint256", "version", "string", "network", "string", "resourceUrl",
-		"string", "payer", "uint256", "issuedAt", "string", "transaction"),
+	return statement("x402 receipt", "Receipt",
+		fields("uint256", "version", "string", "network", "string", "resourceUrl",
+			"string", "payer", "uint256", "issuedAt", "string", "transaction"),
 		apitypes.TypedDataMessage{"version": NewAmount(r.Version).String(), "network": r.Network,
 			"resourceUrl": r.ResourceURL, "payer": r.Payer, "issuedAt": NewAmount(r.IssuedAt).String(),
 			"transaction": r.Transaction})

@@ -130,7 +130,8 @@ func (r *Requirements) V1(of Resource) RequirementsV1 {
 	if id, err := ChainOf(network); err == nil && Slug(id) != "" {
 		network = Slug(id)
 	}
-	return RequirementsV1{Scheme: r.Scheme, Network: network, MaxAmountRequired: r.Amount, Asset: r.Asset, PayTo: r.PayTo,
+	return RequirementsV1{Scheme: r.Scheme, Network: network, MaxAmountRequired: r.Amount, Asset: r.Asset,
+		PayTo:    r.PayTo,
 		Resource: of.URL, Description: of.Description, MimeType: of.MimeType, MaxTimeoutSeconds: r.MaxTimeoutSeconds,
 		Extra: r.Extra}
 }

@@ -27,9 +27,12 @@ func TestDigests(t *testing.T) {
 		got  func() (common.Hash, error)
 		want string
 	}{
-		"EIP-3009": {func() (common.Hash, error) { return digest(AuthorizationData(a, 8453, usdc, "USD Coin", "2")) }, "0x8e7e4b0b15226d57370989df7da2961a9b5ec9edf27598d8e93d191f9284ddfc"},
-		"exact":    {func() (common.Hash, error) { return digest(PermitData(p, 8453)) }, "0x94b109230077dce73d8f9aa17e9ff0f4e8c241f1e840b2c681d7b04b10bb57bf"},
-		"upto":     {func() (common.Hash, error) { return digest(PermitData(upto, 8453)) }, "0xcbc84ddd5f6d6b64b9ab9cc3ffecd3c0175db985ff0ac5250c062a591557cb5d"},
+		"EIP-3009": {func() (common.Hash, error) { return digest(AuthorizationData(a, 8453, usdc, "USD Coin", "2")) },
+			"0x8e7e4b0b15226d57370989df7da2961a9b5ec9edf27598d8e93d191f9284ddfc"},
+		"exact": {func() (common.Hash, error) { return digest(PermitData(p, 8453)) },
+			"0x94b109230077dce73d8f9aa17e9ff0f4e8c241f1e840b2c681d7b04b10bb57bf"},
+		"upto": {func() (common.Hash, error) { return digest(PermitData(upto, 8453)) },
+			"0xcbc84ddd5f6d6b64b9ab9cc3ffecd3c0175db985ff0ac5250c062a591557cb5d"},
 	} {
 		if got, err := x.got(); err != nil || got != common.HexToHash(x.want) {
 			t.Errorf("%s: %s, want %s: %v", name, got, x.want, err)
@@ -117,12 +120,14 @@ func TestSettlesBy(t *testing.T) {
 		to   common.Address
 		data []byte
 	}{
-		"another function":              {token, approve},
-		"nothing":                       {token, nil},
-		"a token's call of the proxy":   {ExactProxy, good},
-		"another function behind":       {Multicall3, packCalls(subcall{token, true, nil}, subcall{token, false, approve})},
-		"one call":                      {Multicall3, packCalls(subcall{token, false, good})},
-		"three calls":                   {Multicall3, packCalls(subcall{token, true, nil}, subcall{token, false, good}, subcall{token, false, approve})},
+		"another function":            {token, approve},
+		"nothing":                     {token, nil},
+		"a token's call of the proxy": {ExactProxy, good},
+		"another function behind": {Multicall3,
+			packCalls(subcall{token, true, nil}, subcall{token, false, approve})},
+		"one call": {Multicall3, packCalls(subcall{token, false, good})},
+		"three calls": {Multicall3,
+			packCalls(subcall{token, true, nil}, subcall{token, false, good}, subcall{token, false, approve})},
 		"more bytes":                    {Multicall3, append(bytes.Clone(transfer.Data), 0)},
 		"a call of Multicall3 itself":   {Multicall3, good},
 		"an upto call of the exact one": {ExactProxy, append(selector(sigUptoSettle), good...)},

@@ -47,7 +47,8 @@ func PermitData(p Permit, chainID uint64) apitypes.TypedData {
 	return apitypes.TypedData{
 		Types: apitypes.Types{
 			"EIP712Domain": fields("string", "name", "uint256", "chainId", "address", "verifyingContract"),
-			"PermitWitnessTransferFrom": fields("TokenPermissions", "permitted", "address", "spender", "uint256", "nonce",
+			"PermitWitnessTransferFrom": fields("TokenPermissions", "permitted", "address", "spender", "uint256",
+				"nonce",
 				"uint256", "deadline", "Witness", "witness"),
 			"TokenPermissions": fields("address", "token", "uint256", "amount"),
 			"Witness":          witness,
@@ -78,5 +79,6 @@ func digest(data apitypes.TypedData) (common.Hash, error) {
 // separator is the hash of a token's EIP-712 domain.
 func separator(name, version string, chainID uint64, token common.Address) common.Hash {
 	h := func(text string) common.Hash { return crypto.Keccak256Hash([]byte(text)) }
-	return crypto.Keccak256Hash(word(h(domainType)), word(h(name)), word(h(version)), word(NewAmount(chainID)), word(token))
+	return crypto.Keccak256Hash(word(h(domainType)), word(h(name)), word(h(version)), word(NewAmount(chainID)),
+		word(token))
 }

@@ -233,7 +233,8 @@ func input(m *a2a.Message) (json.RawMessage, error) {
 const maxHistory = 64 << 10
 
 func history(first *a2a.Message) []*a2a.Message {
-	kept := &a2a.Message{ID: first.ID, Role: first.Role, Parts: first.Parts, TaskID: first.TaskID, ContextID: first.ContextID}
+	kept := &a2a.Message{ID: first.ID, Role: first.Role, Parts: first.Parts, TaskID: first.TaskID,
+		ContextID: first.ContextID}
 	if skill, ok := first.Metadata[MetaSkill]; ok {
 		kept.Metadata = map[string]any{MetaSkill: skill}
 	}
@@ -257,7 +258,8 @@ func (x *exchange) finish(a *envelope.Answer) {
 	state := outcome(x, a, meta)
 	var message *a2a.Message
 	if a.Problem == nil {
-		x.task.Artifacts = []*a2a.Artifact{{ID: a2a.NewArtifactID(), Name: x.request.Capability, Parts: a2a.ContentParts{body},
+		x.task.Artifacts = []*a2a.Artifact{{ID: a2a.NewArtifactID(), Name: x.request.Capability,
+			Parts:    a2a.ContentParts{body},
 			Metadata: map[string]any{MetaSignature: a.Signature}}}
 		message = a2a.NewMessageForTask(a2a.MessageRoleAgent, x.task, a2a.NewTextPart("done"))
 	} else {

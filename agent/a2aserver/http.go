@@ -38,7 +38,8 @@ func (s *Server) Handler() http.Handler {
 		body, err := io.ReadAll(io.LimitReader(r.Body, s.o.MaxBody+1))
 		switch {
 		case err != nil:
-			httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request", "the request body cannot be read").Write(w)
+			httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request",
+				"the request body cannot be read").Write(w)
 			return
 		case int64(len(body)) > s.o.MaxBody:
 			httpapi.NewError(http.StatusRequestEntityTooLarge, "too_large", "Request too large",
@@ -72,13 +73,16 @@ func (s *Server) Card(ctx context.Context, base string) (json.RawMessage, error)
 			InputModes: []string{media}, OutputModes: []string{media}}
 		if price := envelope.Pricing(one); price != nil {
 			paid, skill.Tags = true, append(skill.Tags, "x402")
-			skill.Description = strings.TrimSpace(d.Description + " Costs " + one.Price.Amount + " " + one.Price.Currency + ".")
+			skill.Description = strings.TrimSpace(d.Description + " Costs " + one.Price.Amount + " " +
+				one.Price.Currency + ".")
 		}
 		skills = append(skills, skill)
 	}
-	card := &a2a.AgentCard{Name: s.o.Name, Description: s.o.Description, Version: s.router.Version(), IconURL: s.o.Image,
-		Skills: skills, DefaultInputModes: []string{media}, DefaultOutputModes: []string{media},
-		SupportedInterfaces: []*a2a.AgentInterface{a2a.NewAgentInterface(trimmed(base)+Path, a2a.TransportProtocolJSONRPC),
+	card := &a2a.AgentCard{Name: s.o.Name, Description: s.o.Description, Version: s.router.Version(),
+		IconURL: s.o.Image,
+		Skills:  skills, DefaultInputModes: []string{media}, DefaultOutputModes: []string{media},
+		SupportedInterfaces: []*a2a.AgentInterface{a2a.NewAgentInterface(trimmed(base)+Path,
+			a2a.TransportProtocolJSONRPC),
 			{URL: trimmed(base) + Path, ProtocolBinding: a2a.TransportProtocolJSONRPC, ProtocolVersion: a2av0.Version}}}
 	card.Capabilities.Streaming = true
 	if paid {

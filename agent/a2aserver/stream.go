@@ -84,7 +84,8 @@ func (s *Server) SubscribeToTask(ctx context.Context, q *a2a.SubscribeToTaskRequ
 // ending sends the last events of a task.
 func ending(t *a2a.Task, yield func(a2a.Event, error) bool) {
 	for _, artifact := range t.Artifacts {
-		if !yield(&a2a.TaskArtifactUpdateEvent{TaskID: t.ID, ContextID: t.ContextID, Artifact: artifact, LastChunk: true}, nil) {
+		if !yield(&a2a.TaskArtifactUpdateEvent{TaskID: t.ID, ContextID: t.ContextID, Artifact: artifact,
+			LastChunk: true}, nil) {
 			return
 		}
 	}

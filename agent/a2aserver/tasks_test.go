@@ -20,7 +20,8 @@ func TestTasks(t *testing.T) {
 		last := map[a2a.TaskID]a2a.TaskState{}
 		for range rapid.IntRange(1, 30).Draw(t, "changes") {
 			id := a2a.TaskID(fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "id")))
-			state := rapid.SampledFrom([]a2a.TaskState{a2a.TaskStateInputRequired, a2a.TaskStateCompleted}).Draw(t, "state")
+			state := rapid.SampledFrom([]a2a.TaskState{a2a.TaskStateInputRequired, a2a.TaskStateCompleted}).Draw(t,
+				"state")
 			size := rapid.SampledFrom([]int{1, 300, 1000}).Draw(t, "size")
 			text := a2a.NewTextPart(strings.Repeat("x", size))
 			_, err := store.get(id)

@@ -248,7 +248,8 @@ func TestExplosiveValidationEnds(t *testing.T) {
 					t.Errorf("got %.200v", err)
 				}
 			}
-			if err := c.CheckInput(t.Context(), json.RawMessage(`{"b":1,"c":1}`)); name == "alternatives" && err != nil {
+			if err := c.CheckInput(t.Context(), json.RawMessage(`{"b":1,"c":1}`)); name == "alternatives" &&
+				err != nil {
 				t.Errorf("a document that matches: %v", err)
 			}
 		})
@@ -287,8 +288,9 @@ func TestCallOnTheWire(t *testing.T) {
 	t.Parallel()
 	c := capability.Call{AgentID: "42", Capability: "code-review", Version: "1.0.0", RequestID: "r",
 		Client: common.HexToAddress("0x00000000000000000000000000000000000000aa"), Time: time.Unix(0, 0),
-		Payment: &capability.Payment{Payer: common.HexToAddress("0xbb"), Amount: "1000", Asset: "0xcc", Network: "eip155:1"},
-		Input:   json.RawMessage(`{"a":1}`)}
+		Payment: &capability.Payment{Payer: common.HexToAddress("0xbb"), Amount: "1000", Asset: "0xcc",
+			Network: "eip155:1"},
+		Input: json.RawMessage(`{"a":1}`)}
 	raw, err := json.Marshal(c)
 	const want = `{"agentId":"42","capability":"code-review","version":"1.0.0","requestId":"r",` +
 		`"clientAddress":"0x00000000000000000000000000000000000000AA",` +
@@ -303,7 +305,8 @@ func BenchmarkCheckInput(b *testing.B) {
 	c := withInput(b,
 		`{"type":"object","required":["files"],"properties":{"files":{"type":"array","items":{"type":"object",
 		"required":["path","text"],"properties":{"path":{"type":"string","pattern":"^[a-z/.]+$"},"text":{"type":"string"}}}}}}`)
-	doc := json.RawMessage(`{"files":[` + strings.Repeat(`{"path":"a/b.go","text":"`+strings.Repeat("x", 1000)+`"},`, 99) +
+	doc := json.RawMessage(`{"files":[` + strings.Repeat(`{"path":"a/b.go","text":"`+strings.Repeat("x", 1000)+
+		`"},`, 99) +
 		`{"path":"a","text":""}]}`)
 	b.SetBytes(int64(len(doc)))
 	for b.Loop() {

@@ -56,7 +56,8 @@ func (l *ledger) Settle(_ context.Context, p x402.Payment, r x402.Requirements) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.settled[id] = true
-	return x402.Settlement{Success: true, Transaction: id.Hex(), Network: r.Network, Payer: p.Payload.Payer().Hex()}, nil
+	return x402.Settlement{Success: true, Transaction: id.Hex(), Network: r.Network,
+		Payer: p.Payload.Payer().Hex()}, nil
 }
 
 // Supported implements x402.Facilitator.

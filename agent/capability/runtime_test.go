@@ -96,7 +96,8 @@ func signer(t *testing.T, h http.Header, body []byte) common.Address {
 		Domain: apitypes.TypedDataDomain{Name: "TrustlessAgentFramework", Version: "1",
 			ChainId: (*math.HexOrDecimal256)(big.NewInt(84532)), VerifyingContract: registry},
 		Message: apitypes.TypedDataMessage{"agentId": h.Get("X-Agent-ID"), "taskHash": h.Get("X-Agent-Task-Hash"),
-			"resultHash": result.Hex(), "timestamp": h.Get("X-Agent-Timestamp"), "metadata": h.Get("X-Agent-Metadata")}})
+			"resultHash": result.Hex(), "timestamp": h.Get("X-Agent-Timestamp"),
+			"metadata": h.Get("X-Agent-Metadata")}})
 	if err != nil {
 		t.Fatal(err)
 	}

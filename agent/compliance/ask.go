@@ -203,7 +203,8 @@ func (s *suite) candidates() (out []request) {
 
 // plain reports whether a name can be part of a path.
 func plain(name string) bool {
-	return name != "" && len(name) <= 100 && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+	return name != "" && len(name) <= 100 && strings.Trim(strings.ToLower(name),
+		"abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
 }
 
 // other returns an input of the same form with another text, where the input has a text.

@@ -157,7 +157,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 func newSuite(o Options) (*suite, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, repute.Invalid("url", fmt.Sprintf("%.80q is no URL of a runtime", o.URL), "http://HOST:PORT or https://HOST")
+		return nil, repute.Invalid("url", fmt.Sprintf("%.80q is no URL of a runtime", o.URL),
+			"http://HOST:PORT or https://HOST")
 	}
 	o.URL = strings.TrimRight(o.URL, "/")
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
@@ -165,7 +166,8 @@ func newSuite(o Options) (*suite, error) {
 	o.MaxPay = cmp.Or(o.MaxPay, DefaultMaxPay)
 	o.Mode = cmp.Or(o.Mode, Normal)
 	if o.Mode != Normal && o.Mode != Degraded && o.Mode != Shutdown {
-		return nil, repute.Invalid("expect-mode", fmt.Sprintf("%.40q is no mode", string(o.Mode)), "normal, degraded or shutdown")
+		return nil, repute.Invalid("expect-mode", fmt.Sprintf("%.40q is no mode", string(o.Mode)),
+			"normal, degraded or shutdown")
 	}
 	if len(o.Input) > 0 && !json.Valid(o.Input) {
 		return nil, repute.Invalid("input", "is no JSON", "an input of the capability")

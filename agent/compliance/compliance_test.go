@@ -15,7 +15,8 @@ import (
 // FuzzRun: whatever a server answers, all checks end, none passes for an unsigned answer, and details are
 // one line that a terminal can show.
 func FuzzRun(f *testing.F) {
-	f.Add(200, `{"status":"healthy","agentId":"1","version":"1","uptime":1,"capabilities":["a"],"acceptingRequests":true}`, "")
+	f.Add(200,
+		`{"status":"healthy","agentId":"1","version":"1","uptime":1,"capabilities":["a"],"acceptingRequests":true}`, "")
 	f.Add(402, `{"error":"payment_required","message":"x","x402Version":1,"accepts":[{}]}`, "e30=")
 	f.Add(500, "goroutine 1 [running]\x1b[2J", "\x00")
 	f.Fuzz(func(t *testing.T, status int, body, header string) {

@@ -54,7 +54,8 @@ func (s *suite) checkSignatures(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("no answer has a signature")
 	}
 	if r, err := s.chain(ctx); err == nil && signer != r.Owner && signer != r.Wallet {
-		return "", fmt.Errorf("answers are signed by %s, the chain names owner %s and wallet %s", signer, r.Owner, r.Wallet)
+		return "", fmt.Errorf("answers are signed by %s, the chain names owner %s and wallet %s", signer, r.Owner,
+			r.Wallet)
 	}
 	return fmt.Sprintf("%d answers signed by %s", n, signer), nil
 }

@@ -53,7 +53,8 @@ func (s *suite) checkPaymentHeaders(context.Context) (string, error) {
 			return "", fmt.Errorf("%s of the 402 answer is %.80q", name, h.Get(name))
 		}
 	}
-	return fmt.Sprintf("%s %s on %s", h.Get("X-Payment-Amount"), h.Get("X-Payment-Currency"), h.Get("X-Payment-Chain")), nil
+	return fmt.Sprintf("%s %s on %s", h.Get("X-Payment-Amount"), h.Get("X-Payment-Currency"),
+		h.Get("X-Payment-Chain")), nil
 }
 
 func (s *suite) checkPaymentBody(context.Context) (string, error) {
@@ -229,14 +230,17 @@ func (s *suite) checkUnsignedReceipt(ctx context.Context) (string, error) {
 	}
 	h := s.demand.header
 	raw := fmt.Appendf(nil, `{"from":"0x00000000000000000000000000000000000000aa","to":%q,"amount":"%s","currency":%q,`+
-		`"taskHash":%q,"timestamp":%d,"signature":"0x%s"}`, h.Get("X-Payment-Address"), new(big.Int).Lsh(big.NewInt(1), 100),
+		`"taskHash":%q,"timestamp":%d,"signature":"0x%s"}`, h.Get("X-Payment-Address"),
+		new(big.Int).Lsh(big.NewInt(1), 100),
 		h.Get("X-Payment-Currency"), h.Get("X-Payment-TaskHash"), time.Now().Unix(), strings.Repeat("00", 65))
-	a := s.call(ctx, s.paid, http.Header{http.CanonicalHeaderKey(signed.HeaderReceipt): {base64.StdEncoding.EncodeToString(raw)}})
+	a := s.call(ctx, s.paid,
+		http.Header{http.CanonicalHeaderKey(signed.HeaderReceipt): {base64.StdEncoding.EncodeToString(raw)}})
 	return a.refusal(http.StatusBadRequest, http.StatusUnauthorized, http.StatusPaymentRequired)
 }
 
 // refused sends a payment that is changed after or before its signature.
-func (s *suite) refused(ctx context.Context, before func(*x402.Requirements), after func(*x402.Payment, x402.Requirements)) (string,
+func (s *suite) refused(ctx context.Context, before func(*x402.Requirements), after func(*x402.Payment,
+	x402.Requirements)) (string,
 	error) {
 	d, r, err := s.payable()
 	if err != nil {
@@ -261,7 +265,8 @@ func (s *suite) refused(ctx context.Context, before func(*x402.Requirements), af
 }
 
 func (s *suite) checkForged(ctx context.Context) (string, error) {
-	return s.refused(ctx, func(*x402.Requirements) {}, func(p *x402.Payment, _ x402.Requirements) { p.Payload.Signature[4] ^= 1 })
+	return s.refused(ctx, func(*x402.Requirements) {},
+		func(p *x402.Payment, _ x402.Requirements) { p.Payload.Signature[4] ^= 1 })
 }
 
 // checkOtherPrice echoes the requirement with another price, and signs less than the price.

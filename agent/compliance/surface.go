@@ -47,7 +47,8 @@ func (s *suite) checkHealth(context.Context) (string, error) {
 	}
 	id := s.health.header.Get("X-Agent-ID")
 	switch {
-	case body.Status == "" || body.Version == "" || body.Uptime == nil || body.Capabilities == nil || body.AcceptingRequests == nil:
+	case body.Status == "" || body.Version == "" || body.Uptime == nil || body.Capabilities == nil ||
+		body.AcceptingRequests == nil:
 		return "", fmt.Errorf("GET /health: status, version, uptime, capabilities or acceptingRequests is missing: %.200s",
 			s.health.body)
 	case body.AgentID == "" || id != "" && id != body.AgentID:
@@ -157,7 +158,8 @@ func (s *suite) checkMCP(ctx context.Context) (string, error) {
 	const begin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
 		`"clientInfo":{"name":"repute","version":"1"}}}`
 	a := &answer{what: "POST /mcp"}
-	a.err = s.send(ctx, a, http.MethodPost, "/mcp", []byte(begin), http.Header{"Accept": {"application/json, text/event-stream"}})
+	a.err = s.send(ctx, a, http.MethodPost, "/mcp", []byte(begin),
+		http.Header{"Accept": {"application/json, text/event-stream"}})
 	if a.err == nil && (a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed) {
 		return "", skip("MCP is not offered at /mcp; it may be offered over stdio")
 	}

@@ -30,9 +30,11 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Agent.ID != "42" || c.Agent.RPC[0] != "https://a.example/rpc" || c.Listen != "127.0.0.1:3000" || c.Limits.Concurrency != 10 ||
+	if c.Agent.ID != "42" || c.Agent.RPC[0] != "https://a.example/rpc" || c.Listen != "127.0.0.1:3000" ||
+		c.Limits.Concurrency != 10 ||
 		c.Limits.MaxBody != 10<<20 || c.Limits.Drain != 30 || c.Receipts.Days != 90 || !c.Capabilities[0].Repeatable ||
-		c.Capabilities[0].Pricing[0].Amount != "0.001" || c.Capabilities[0].Handler.Exec[0] != "/bin/cat" || len(c.Notes) != 0 {
+		c.Capabilities[0].Pricing[0].Amount != "0.001" || c.Capabilities[0].Handler.Exec[0] != "/bin/cat" ||
+		len(c.Notes) != 0 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -40,15 +42,19 @@ func TestParse(t *testing.T) {
 // TestEnvironment: each variable of the specification wins over the file, and says so.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	c, err := config.Parse([]byte(file+"log_level: warn\npolicy: {uri: p}\npayments: {address: x}\nlisten: 0.0.0.0:1\n"), env(map[string]string{
+	c, err := config.Parse([]byte(file+
+		"log_level: warn\npolicy: {uri: p}\npayments: {address: x}\nlisten: 0.0.0.0:1\n"), env(map[string]string{
 		"AGENT_ID": "7", "AGENT_PRIVATE_KEY": "0xsecret", "AGENT_METADATA_URI": "m", "AGENT_REGISTRY_CONTRACT": "r",
-		"RPC_URL": "https://b.example,https://c.example", "INDEXER_URL": "https://i.example", "AGENT_PORT": "4000", "AGENT_LOG_LEVEL": "debug",
+		"RPC_URL": "https://b.example,https://c.example", "INDEXER_URL": "https://i.example", "AGENT_PORT": "4000",
+		"AGENT_LOG_LEVEL":       "debug",
 		"AGENT_PAYMENT_ADDRESS": "a", "AGENT_POLICY_URI": "q"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Agent.ID != "7" || c.Agent.Key != "env:AGENT_PRIVATE_KEY" || c.Agent.MetadataURI != "m" || c.Agent.Registry != "r" ||
-		len(c.Agent.RPC) != 2 || c.Agent.Indexer != "https://i.example" || c.Listen != "0.0.0.0:4000" || c.LogLevel != "debug" ||
+	if c.Agent.ID != "7" || c.Agent.Key != "env:AGENT_PRIVATE_KEY" || c.Agent.MetadataURI != "m" ||
+		c.Agent.Registry != "r" ||
+		len(c.Agent.RPC) != 2 || c.Agent.Indexer != "https://i.example" || c.Listen != "0.0.0.0:4000" ||
+		c.LogLevel != "debug" ||
 		c.Payments.Address != "a" || c.Policy.URI != "q" {
 		t.Errorf("%+v", c)
 	}
@@ -85,7 +91,8 @@ func TestWrong(t *testing.T) {
 			}
 		}
 	}
-	if _, err := config.Parse([]byte(file), env(map[string]string{"AGENT_PORT": "x"})); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := config.Parse([]byte(file), env(map[string]string{"AGENT_PORT": "x"})); !errors.Is(err,
+		repute.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
 }

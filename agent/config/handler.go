@@ -109,7 +109,8 @@ func (o *OAF) Budget(field string) (b llm.Budget, err error) {
 func (t *Task) check(field string) error {
 	wrong := []error{checkURL(field+".url", t.URL)}
 	if t.TokenEnv == "" {
-		wrong = append(wrong, repute.Invalid(field+".token_env", "is missing", "the name of a variable of the environment"))
+		wrong = append(wrong, repute.Invalid(field+".token_env", "is missing",
+			"the name of a variable of the environment"))
 	}
 	if err := t.Budget.Check(); err != nil {
 		wrong = append(wrong, fmt.Errorf("%s.budget: %w", field, err))

@@ -35,7 +35,8 @@ func TestHandlers(t *testing.T) {
 	if h := read(`{exec: [/bin/cat], memory: 64, cpu: 1.5, env: {A: b}, dir: /tmp}`); h.Memory != 64 || h.CPU != 1.5 {
 		t.Errorf("%+v", h)
 	}
-	if h := read(`{mcp: {url: "http://127.0.0.1:1/mcp", tool: echo, token_env: T}}`); h.MCP.Tool != "echo" || h.Memory != 0 {
+	if h := read(`{mcp: {url: "http://127.0.0.1:1/mcp", tool: echo, token_env: T}}`); h.MCP.Tool != "echo" ||
+		h.Memory != 0 {
 		t.Errorf("%+v", h.MCP)
 	}
 	if h := read(`{mcp: {command: [/bin/server, --stdio], tool: echo}, env: {A: b}}`); len(h.MCP.Command) != 2 {
@@ -46,7 +47,8 @@ func TestHandlers(t *testing.T) {
 		t.Errorf("%+v", h.Task)
 	}
 	h = read(`{oaf: {dir: ./a, programs: true, env: TOKEN, max_tokens: 100, max_cost_usd: 0.5}}`)
-	if b, err := h.OAF.Budget("x"); err != nil || b.Tokens != 100 || b.Cost != 500_000 || !h.OAF.Programs || h.OAF.Env[0] != "TOKEN" {
+	if b, err := h.OAF.Budget("x"); err != nil || b.Tokens != 100 || b.Cost != 500_000 || !h.OAF.Programs ||
+		h.OAF.Env[0] != "TOKEN" {
 		t.Errorf("%+v, %+v, %v", h.OAF, b, err)
 	}
 }
@@ -64,8 +66,10 @@ capabilities:
 `
 	const capability = "  - {name: c%d, version: 1.0.0, inputSchema: {}, outputSchema: {}, handler: %s, validates: %[2]s}\n"
 	file1 := text
-	handlers := []string{"{exec: [./work, ./arg], dir: sub}", "{exec: [/bin/work]}", "{mcp: {command: [bin/server], tool: t}}",
-		"{mcp: {command: [npx, server], tool: t}, dir: /srv}", "{oaf: {dir: ../b}}", "{oaf: {dir: .}}", "{http: \"http://a\"}"}
+	handlers := []string{"{exec: [./work, ./arg], dir: sub}", "{exec: [/bin/work]}",
+		"{mcp: {command: [bin/server], tool: t}}",
+		"{mcp: {command: [npx, server], tool: t}, dir: /srv}", "{oaf: {dir: ../b}}", "{oaf: {dir: .}}",
+		"{http: \"http://a\"}"}
 	for i, h := range handlers {
 		file1 += fmt.Sprintf(capability, i, h)
 	}
@@ -95,7 +99,8 @@ capabilities:
 	}
 	want := []string{"file:" + dir + "/key", "p.json", "file:" + dir + "/secrets/m", "env:K", dir + "/sub|" + dir +
 		"/work ./arg",
-		dir + "|/bin/work", dir + "|" + dir + "/bin/server", "/srv|npx server", "|" + filepath.Join(dir, "../b"), "|" + dir, "|"}
+		dir + "|/bin/work", dir + "|" + dir + "/bin/server", "/srv|npx server", "|" + filepath.Join(dir, "../b"),
+		"|" + dir, "|"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
@@ -110,7 +115,8 @@ func TestModels(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	_, err = config.Parse([]byte(strings.Replace(table, "env:K", "sk-secret", 1)+file), env(nil))
-	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "models.table.m.key") || strings.Contains(err.Error(), "sk-secret") {
+	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "models.table.m.key") ||
+		strings.Contains(err.Error(), "sk-secret") {
 		t.Error(err)
 	}
 }

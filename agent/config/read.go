@@ -256,7 +256,8 @@ func (c *Config) check() error {
 	need(c.Limits.MaxBody > 0, "limits.max_body", "is out of range", "1 or more")
 	for _, u := range slices.Concat(c.Agent.RPC, c.Payments.Facilitators, List{c.Agent.Indexer, c.Profile.URL}) {
 		at, err := url.Parse(u)
-		need(u == "" || err == nil && at.Host != "", "agent", fmt.Sprintf("%.80q is no URL", safeURL(u)), "https://host/path")
+		need(u == "" || err == nil && at.Host != "", "agent", fmt.Sprintf("%.80q is no URL", safeURL(u)),
+			"https://host/path")
 	}
 	need(len(c.Manifest.Commitments) == 0 || c.Manifest.KeyEnv != "", "manifest.commitments", "nobody signs them",
 		"manifest.key_env, or no commitments")
@@ -282,7 +283,8 @@ func (c *Config) checkAnswers() error {
 			"both, or none"))
 	}
 	if c.Validation.Daily < 1 {
-		wrong = append(wrong, repute.Invalid("validation.daily", fmt.Sprintf("%d is out of range", c.Validation.Daily), "1 or more"))
+		wrong = append(wrong, repute.Invalid("validation.daily", fmt.Sprintf("%d is out of range", c.Validation.Daily),
+			"1 or more"))
 	}
 	return errors.Join(wrong...)
 }
@@ -292,7 +294,8 @@ func (l *Limits) Prefixes() (out []netip.Prefix, err error) {
 	for _, text := range l.Proxies {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, repute.Invalid("limits.trusted_proxies", fmt.Sprintf("%.60q is no network", text), "such as 10.0.0.0/8")
+			return nil, repute.Invalid("limits.trusted_proxies", fmt.Sprintf("%.60q is no network", text),
+				"such as 10.0.0.0/8")
 		}
 		out = append(out, p)
 	}

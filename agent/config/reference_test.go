@@ -42,7 +42,8 @@ func TestReference(t *testing.T) {
 	for _, row := range [][3]string{{"handler", "object", "what does the work: see below"},
 		{"chargeFrom", "text", "scheme upto: JSON Pointer into the output, to the amount that is charged"},
 		{"repeatable", "true or false", "the handler may be called again for a payment after a crash"},
-		{"validates", "object", "a handler that judges results of this capability of other agents, for validation.answerer"}} {
+		{"validates", "object",
+			"a handler that judges results of this capability of other agents, for validation.answerer"}} {
 		fmt.Fprintf(&b, "| `%s` | %s | | %s |\n", row[0], row[1], row[2])
 	}
 	rows(t, &b, "### manifest.commitments", reflect.TypeFor[config.Commitment]())
@@ -78,10 +79,11 @@ func definition() map[string][2]string {
 		"requiresValidation": {"a validator must confirm results", ""},
 		"trustTier":          {"0 to 4: what the capability asks for", "0"},
 		"sideEffects":        {"a run changes something outside: its payment is settled before", ""},
-		"settle":             {"`before` or `after` the run; for a failure after it nothing is charged", "after, before where sideEffects"},
-		"maxRequestBytes":    {"bytes of an input", "10485760"},
-		"maxAnswerBytes":     {"bytes of an answer", "10485760"},
-		"timeoutSeconds":     {"how long a run may take, 300 at most", "30"},
+		"settle": {"`before` or `after` the run; for a failure after it nothing is charged",
+			"after, before where sideEffects"},
+		"maxRequestBytes": {"bytes of an input", "10485760"},
+		"maxAnswerBytes":  {"bytes of an answer", "10485760"},
+		"timeoutSeconds":  {"how long a run may take, 300 at most", "30"},
 	}
 }
 

@@ -230,7 +230,8 @@ func ReadOrder(r *agent.Router, raw json.RawMessage, names ...string) (o Order, 
 		for _, s := range services {
 			known = append(known, s.Definition().Name)
 		}
-		return o, repute.Invalid("capability", "is not named", "{capability, input} with one of "+strings.Join(known, ", "))
+		return o, repute.Invalid("capability", "is not named",
+			"{capability, input} with one of "+strings.Join(known, ", "))
 	}
 	return o, nil
 }

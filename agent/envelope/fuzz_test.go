@@ -62,7 +62,8 @@ func TestReadOrder(t *testing.T) {
 // FuzzReadOrder checks for arbitrary bytes that an error has a kind with a status, and that the input is a
 // part of the message.
 func FuzzReadOrder(f *testing.F) {
-	for _, seed := range []string{`{"input":1}`, `{"capability":"a","input":{},"payment":{"x402Version":2}}`, `[`, `null`,
+	for _, seed := range []string{`{"input":1}`, `{"capability":"a","input":{},"payment":{"x402Version":2}}`, `[`,
+		`null`,
 		`{"input":null,"payment":null}`} {
 		f.Add(seed)
 	}

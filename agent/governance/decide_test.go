@@ -46,7 +46,8 @@ func TestDecide(t *testing.T) {
 		codes       string
 	}{
 		{"no rules", ``, governance.Request{}, governance.Allow, ""},
-		{"unrated client, minimum 0", `"reputation":{"minClientReputation":0}`, governance.Request{}, governance.Allow, ""},
+		{"unrated client, minimum 0", `"reputation":{"minClientReputation":0}`, governance.Request{},
+			governance.Allow, ""},
 		{"unrated client, minimum 1", `"reputation":{"minClientReputation":1}`, governance.Request{}, governance.Deny,
 			"reputation_too_low"},
 		{"unrated client with bounds", `"reputation":{"minClientReputation":0,"rejectBelowScore":-10}`,
@@ -55,9 +56,11 @@ func TestDecide(t *testing.T) {
 		{"the lower bound admits", `"reputation":{"minClientReputation":10}`,
 			governance.Request{Client: governance.Client{Score: bounds(10, 90)}}, governance.Allow, ""},
 		{"the lower bound does not admit", `"reputation":{"minClientReputation":10}`,
-			governance.Request{Client: governance.Client{Score: bounds(9.9, 90)}}, governance.Deny, "reputation_too_low"},
+			governance.Request{Client: governance.Client{Score: bounds(9.9, 90)}}, governance.Deny,
+			"reputation_too_low"},
 		{"the upper bound refuses", `"reputation":{"rejectBelowScore":-10}`,
-			governance.Request{Client: governance.Client{Score: bounds(-90, -10.1)}}, governance.Deny, "reputation_too_low"},
+			governance.Request{Client: governance.Client{Score: bounds(-90, -10.1)}}, governance.Deny,
+			"reputation_too_low"},
 		{"the upper bound does not refuse", `"reputation":{"rejectBelowScore":-10}`,
 			governance.Request{Client: governance.Client{Score: bounds(-90, -10)}}, governance.Allow, ""},
 		{"the stricter of both counts", `"reputation":{"minClientReputation":-50,"rejectBelowScore":-10}`,
@@ -68,7 +71,8 @@ func TestDecide(t *testing.T) {
 			"reputation_too_low reputation_too_low"},
 		{"payment for all, unpaid", `"payment":{"requirePaymentForAll":true}`, governance.Request{},
 			governance.RequirePayment, "payment_required"},
-		{"payment for all, paid", `"payment":{"requirePaymentForAll":true}`, governance.Request{Paid: true, Price: usdc},
+		{"payment for all, paid", `"payment":{"requirePaymentForAll":true}`,
+			governance.Request{Paid: true, Price: usdc},
 			governance.Allow, ""},
 		{"a refusal is stronger than payment",
 			`"payment":{"requirePaymentForAll":true},"reputation":{"minClientReputation":1}`,
@@ -79,7 +83,8 @@ func TestDecide(t *testing.T) {
 		{"below in its own currency", thresholds, governance.Request{Price: usdc}, governance.Allow, ""},
 		{"another currency", `"validation":{"requireValidationAbove":"1 ETH"}`, governance.Request{Price: usdc},
 			governance.RequireValidation, "validation_required"},
-		{"no amount", thresholds, governance.Request{Price: eth("0x1")}, governance.RequireValidation, "validation_required"},
+		{"no amount", thresholds, governance.Request{Price: eth("0x1")}, governance.RequireValidation,
+			"validation_required"},
 		{"a free request", thresholds, governance.Request{}, governance.Allow, ""},
 		{"the capability asks", ``, governance.Request{RequiresValidation: true}, governance.RequireValidation,
 			"validation_required"},
@@ -95,8 +100,9 @@ func TestDecide(t *testing.T) {
 
 func TestReasonsTellWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	d := parse(t, sample).Decide(t.Context(), &governance.Request{Price: &governance.Price{Amount: "1.5", Currency: "ETH"},
-		Client: governance.Client{Score: known(-10.5, noon)}}, governance.State{}, noon)
+	d := parse(t, sample).Decide(t.Context(),
+		&governance.Request{Price: &governance.Price{Amount: "1.5", Currency: "ETH"},
+			Client: governance.Client{Score: known(-10.5, noon)}}, governance.State{}, noon)
 	got := [][3]string{}
 	for _, r := range d.Reasons {
 		got = append(got, [3]string{r.Rule, r.Have, r.Need})
@@ -207,7 +213,8 @@ func TestFreeTier(t *testing.T) {
 	}
 	none := withRules(t, `"payment":{"freeTierRateLimit":0}`)
 	c.err = nil
-	if d, err := none.TakeFree(t.Context(), c, &governance.Request{}, noon); err != nil || d.Effect != governance.Deny ||
+	if d, err := none.TakeFree(t.Context(), c, &governance.Request{}, noon); err != nil ||
+		d.Effect != governance.Deny ||
 		!d.Reasons[0].Until.IsZero() {
 		t.Errorf("no free tier: %+v, %v", d, err)
 	}
@@ -235,8 +242,9 @@ func TestMode(t *testing.T) {
 			"own_reputation_low"},
 		{"unrated is 0", restart, governance.Own{Score: governance.Score{At: noon}}, governance.Degraded,
 			"own_reputation_low"},
-		{"unrated is 0 whatever its bounds", restart, governance.Own{Score: governance.Score{Value: 50, Low: 50, High: 50,
-			At: noon}},
+		{"unrated is 0 whatever its bounds", restart,
+			governance.Own{Score: governance.Score{Value: 50, Low: 50, High: 50,
+				At: noon}},
 			governance.Degraded, "own_reputation_low"},
 		{"the upper bound stops", restart, governance.Own{Score: bounds(-100, -50.1)}, governance.Stopped,
 			"shutdown_low_reputation"},
@@ -300,7 +308,8 @@ func TestMaintenance(t *testing.T) {
 	}
 	uninterrupted := withRules(t, `"upgrade":{"autoUpgrade":true,"maintenanceWindow":"0 2 * * *"}`)
 	at := day.Add(2*time.Hour + time.Minute)
-	if s := uninterrupted.Mode(governance.Own{}, at); s.Mode != governance.Normal || !uninterrupted.UpgradeAllowed(at) ||
+	if s := uninterrupted.Mode(governance.Own{}, at); s.Mode != governance.Normal ||
+		!uninterrupted.UpgradeAllowed(at) ||
 		uninterrupted.UpgradeAllowed(day.Add(3*time.Hour+time.Second)) {
 		t.Errorf("a window without a length: %s", s.Mode)
 	}
@@ -321,8 +330,10 @@ func TestModeIsMonotonic(t *testing.T) {
 			`"shutdownThreshold":%d,"autoRestartWhenFixed":%t},"upgrade":{"maintenanceWindow":"0 %d * * *","maintenanceMinutes":60}`
 		p := draw(t, rules, score.Draw(t, "degrade"), rapid.Bool().Draw(t, "auto"), score.Draw(t, "stop"),
 			rapid.Bool().Draw(t, "restart"), rapid.IntRange(0, 23).Draw(t, "hour"))
-		low, width, up := score.Draw(t, "low"), rapid.IntRange(0, 50).Draw(t, "width"), rapid.IntRange(0, 100).Draw(t, "up")
-		before := rapid.SampledFrom([]governance.Mode{"", governance.Normal, governance.Degraded, governance.Stopped}).Draw(t,
+		low, width, up := score.Draw(t, "low"), rapid.IntRange(0, 50).Draw(t,
+			"width"), rapid.IntRange(0, 100).Draw(t, "up")
+		before := rapid.SampledFrom([]governance.Mode{"", governance.Normal, governance.Degraded,
+			governance.Stopped}).Draw(t,
 			"before")
 		mode := func(low, high int) int {
 			s := bounds(float64(low), float64(high))

@@ -147,7 +147,8 @@ func (f *File) check() error {
 		}
 	}
 	need(f.Version == "1.0", "version", fmt.Sprintf("%.40q is not known", f.Version), `"1.0"`)
-	need(f.IssuedAt == nil || f.IssuedAt.Unix() > 0, "issuedAt", "is no time of a signature", "such as 2026-11-24T12:00:00Z")
+	need(f.IssuedAt == nil || f.IssuedAt.Unix() > 0, "issuedAt", "is no time of a signature",
+		"such as 2026-11-24T12:00:00Z")
 	need(f.AgentID != "", "agentId", "missing", "the agent's id: 42")
 	r := &f.Rules
 	for field, threshold := range map[string]*float64{

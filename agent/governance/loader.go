@@ -196,7 +196,8 @@ func (l *Loader) inOrder(ctx context.Context, p *Policy) error {
 	case !last.At.IsZero() && at.IsZero():
 		return repute.Invalid(field, "is missing, and a policy that was in force has one", hint)
 	case !last.At.IsZero() && !at.After(last.At):
-		return repute.Invalid(field, "is not after "+last.At.UTC().Format(time.RFC3339)+", of a policy that was in force", hint)
+		return repute.Invalid(field, "is not after "+last.At.UTC().Format(time.RFC3339)+
+			", of a policy that was in force", hint)
 	}
 	return l.history.AddPolicy(ctx, Issue{At: at, Hash: p.hash})
 }

@@ -80,7 +80,8 @@ func TestLoaderKeepsTheLastGoodPolicy(t *testing.T) {
 		source = text(tt.text)
 		changed, err := l.Load(t.Context())
 		got := l.Current()
-		if changed || err == nil || !strings.Contains(err.Error(), tt.want) || !errors.Is(got.Problem, repute.ErrInvalid) {
+		if changed || err == nil || !strings.Contains(err.Error(), tt.want) ||
+			!errors.Is(got.Problem, repute.ErrInvalid) {
 			t.Errorf("%s: %t, %v", tt.name, changed, err)
 		}
 		if got.Policy.Hash() != good.Hash() || !got.Since.Equal(noon) {
@@ -209,7 +210,8 @@ func TestLoaderRefusesOldPolicies(t *testing.T) {
 		}
 		source = text(tt.text)
 		_, err := l.Load(t.Context())
-		if (err == nil) != (tt.want == "") || err != nil && (!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want)) {
+		if (err == nil) != (tt.want == "") ||
+			err != nil && (!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%d: %v, want %q", i, err, tt.want)
 		}
 	}

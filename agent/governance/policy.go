@@ -108,7 +108,8 @@ func (p *Policy) readSignature() (err error) {
 		return nil
 	}
 	digits, ok := strings.CutPrefix(text, "0x")
-	if p.signature, err = hex.DecodeString(digits); !ok || err != nil || len(digits) == 0 || len(digits) > 2*maxSignature {
+	if p.signature, err = hex.DecodeString(digits); !ok || err != nil || len(digits) == 0 ||
+		len(digits) > 2*maxSignature {
 		return repute.Invalid("signature", "is no signature", "0x and hex digits, as the owner's wallet gives them")
 	}
 	return nil

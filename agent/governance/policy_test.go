@@ -121,7 +121,8 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		{`"upgrade"`, `"custom":[{"id":"a","when":"1","effect":"deny","reason":"r"}],"upgrade"`, "a condition: bool"},
 		{`"upgrade"`, `"custom":[{"id":"a","when":"true","effect":"refuse","reason":"r"}],"upgrade"`,
 			`rules.custom[0].effect: "refuse" is no effect`},
-		{`"upgrade"`, `"custom":[{"id":"a","when":"true","effect":"deny","reason":""}],"upgrade"`, "rules.custom[0].reason:"},
+		{`"upgrade"`, `"custom":[{"id":"a","when":"true","effect":"deny","reason":""}],"upgrade"`,
+			"rules.custom[0].reason:"},
 		{`"upgrade"`,
 			`"custom":[{"id":"a","when":"true","effect":"deny","reason":"r"},{"id":"a","when":"true","effect":"deny","reason":"r"}],"upgrade"`,
 			"rules.custom[1].id:"},
@@ -158,12 +159,15 @@ func TestHashIgnoresLayout(t *testing.T) {
 			`"payment":{"freeTierRateLimit":7,"refundPolicy":"onFailure"}`}
 		members := []string{`"version":"1.0"`, `"agentId":"7"`}
 		if rapid.Bool().Draw(t, "signed") {
-			members = append(members, `"signature":"0x`+rapid.StringMatching(`([0-9a-f]{2}){1,65}`).Draw(t, "signature")+`"`)
+			members = append(members, `"signature":"0x`+
+				rapid.StringMatching(`([0-9a-f]{2}){1,65}`).Draw(t, "signature")+`"`)
 		}
 		write := func(least string) string {
-			shuffled := strings.Join(rapid.Permutation(groups).Draw(t, "groups"), space.Draw(t, "a")+","+space.Draw(t, "b"))
+			shuffled := strings.Join(rapid.Permutation(groups).Draw(t, "groups"),
+				space.Draw(t, "a")+","+space.Draw(t, "b"))
 			all := append([]string{`"rules":{` + strings.Replace(shuffled, "5.0", least, 1) + `}`}, members...)
-			return space.Draw(t, "c") + "{" + strings.Join(rapid.Permutation(all).Draw(t, "members"), ","+space.Draw(t, "d")) +
+			return space.Draw(t, "c") + "{" +
+				strings.Join(rapid.Permutation(all).Draw(t, "members"), ","+space.Draw(t, "d")) +
 				space.Draw(t, "e") + "}" + space.Draw(t, "f")
 		}
 		hash := func(text string) string {

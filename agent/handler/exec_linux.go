@@ -37,7 +37,8 @@ func childless(do func()) {
 		defer close(done)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT|unix.WALL|unix.WNOTHREAD,
+		err := unix.Waitid(unix.P_ALL, 0, nil,
+			unix.WEXITED|unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT|unix.WALL|unix.WNOTHREAD,
 			nil)
 		if errors.Is(err, unix.ECHILD) {
 			do()

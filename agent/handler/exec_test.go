@@ -276,8 +276,9 @@ threading.Thread(target=lambda: os.execvp("echo", ["echo", "[20]"])).start()
 	if err := os.WriteFile(script, []byte(threads), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err = shell(`exec python3 `+script, func(e *handler.Exec) { e.Memory = 8 << 30 }). // stacks and arenas of threads
-												Run(t.Context(), call(`{}`))
+	out, err = shell(`exec python3 `+script,
+		func(e *handler.Exec) { e.Memory = 8 << 30 }). // stacks and arenas of threads
+		Run(t.Context(), call(`{}`))
 	if err != nil || string(out) != `[20]` {
 		t.Errorf("got %s, %v", out, err)
 	}

@@ -49,7 +49,8 @@ func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, e
 	session, done, err := m.Server.Session(ctx)
 	if err != nil {
 		logger(m.Log).WarnContext(ctx, "MCP server not reached", "tool", m.Tool, "error", err)
-		return nil, handlerError(ctx, fmt.Errorf("%w: the handler's MCP server cannot be reached", repute.ErrUnavailable))
+		return nil, handlerError(ctx, fmt.Errorf("%w: the handler's MCP server cannot be reached",
+			repute.ErrUnavailable))
 	}
 	defer done()
 	result, err := CallTool(ctx, m.Server, session, &sdk.CallToolParams{Name: m.Tool, Arguments: call.Input,

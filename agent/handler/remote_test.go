@@ -79,7 +79,8 @@ func TestHTTPEndsInTime(t *testing.T) {
 	defer close(block)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := (&handler.HTTP{URL: s.URL, Client: s.Client()}).Run(ctx, request()); !errors.Is(err, handler.ErrTimeout) {
+	if _, err := (&handler.HTTP{URL: s.URL, Client: s.Client()}).Run(ctx, request()); !errors.Is(err,
+		handler.ErrTimeout) {
 		t.Errorf("got %v", err)
 	}
 	gone := &handler.HTTP{URL: "http://127.0.0.1:1/", Client: s.Client()}
@@ -133,7 +134,8 @@ func TestMCPCallsTools(t *testing.T) {
 	for tool, tt := range tests {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
-			m := &handler.MCP{Server: &handler.MCPEndpoint{URL: s.URL, Client: s.Client(), MaxAnswer: 20_000}, Tool: tool,
+			m := &handler.MCP{Server: &handler.MCPEndpoint{URL: s.URL, Client: s.Client(), MaxAnswer: 20_000},
+				Tool:      tool,
 				MaxAnswer: 20_000}
 			out, err := m.Run(t.Context(), request())
 			if !errors.Is(err, tt.want) || string(out) != tt.answer {

@@ -93,7 +93,8 @@ func (t *Task) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 		return nil, err
 	}
 	if task.Status != repute.TaskCompleted {
-		logger(t.Log).WarnContext(ctx, "task not completed", "task", task.ID, "status", task.Status, "error", task.Error)
+		logger(t.Log).WarnContext(ctx, "task not completed", "task", task.ID, "status", task.Status, "error",
+			task.Error)
 		return nil, fmt.Errorf("%w: its task ended as %s", ErrFailed, task.Status)
 	}
 	var run runView

@@ -74,18 +74,22 @@ func TestTaskAnswers(t *testing.T) {
 		step, want string
 		err        error
 	}{
-		"only step":     {map[string][]string{submit: {pending}, ask: {pending, done}, result: {one}}, "", `{"n":1}`, nil},
-		"named step":    {map[string][]string{submit: {done}, result: {two}}, "b", `2`, nil},
-		"all steps":     {map[string][]string{submit: {done}, result: {two}}, "", `{"a":{"n":1},"b":2}`, nil},
-		"absent step":   {map[string][]string{submit: {done}, result: {two}}, "c", "", handler.ErrFailed},
-		"asked again":   {map[string][]string{submit: {pending}, ask: {`503|`, done}, result: {one}}, "", `{"n":1}`, nil},
-		"failed":        {map[string][]string{submit: {pending}, ask: {`{"status":"failed","error":"secret"}`}}, "", "", handler.ErrFailed},
+		"only step": {map[string][]string{submit: {pending}, ask: {pending, done}, result: {one}}, "",
+			`{"n":1}`, nil},
+		"named step":  {map[string][]string{submit: {done}, result: {two}}, "b", `2`, nil},
+		"all steps":   {map[string][]string{submit: {done}, result: {two}}, "", `{"a":{"n":1},"b":2}`, nil},
+		"absent step": {map[string][]string{submit: {done}, result: {two}}, "c", "", handler.ErrFailed},
+		"asked again": {map[string][]string{submit: {pending}, ask: {`503|`, done}, result: {one}}, "",
+			`{"n":1}`, nil},
+		"failed": {map[string][]string{submit: {pending}, ask: {`{"status":"failed","error":"secret"}`}}, "", "",
+			handler.ErrFailed},
 		"rejected":      {map[string][]string{submit: {`{"id":"t1","status":"rejected"}`}}, "", "", handler.ErrFailed},
 		"refused token": {map[string][]string{submit: {`401|secret`}}, "", "", repute.ErrUnavailable},
 		"refused input": {map[string][]string{submit: {`400|secret`}}, "", "", handler.ErrFailed},
 		"no capacity":   {map[string][]string{submit: {`503|secret`}}, "", "", repute.ErrUnavailable},
 		"no JSON":       {map[string][]string{submit: {`secret`}}, "", "", handler.ErrFailed},
-		"gone task":     {map[string][]string{submit: {pending}, ask: {`500|secret`}, "POST /v1/tasks/t1/cancel": {pending}}, "", "", handler.ErrFailed},
+		"gone task": {map[string][]string{submit: {pending}, ask: {`500|secret`},
+			"POST /v1/tasks/t1/cancel": {pending}}, "", "", handler.ErrFailed},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

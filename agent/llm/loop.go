@@ -222,7 +222,8 @@ func (c *conversation) call(ctx context.Context, call ToolCall) (ToolResult, err
 	}
 	out.Text = c.cut(text)
 	if c.bytes += len(out.Text); c.bytes > cmp.Or(c.Bounds.AllBytes, DefaultAllBytes) {
-		return out, fmt.Errorf("results: the tools returned more than %d bytes: %w", cmp.Or(c.Bounds.AllBytes, DefaultAllBytes),
+		return out, fmt.Errorf("results: the tools returned more than %d bytes: %w",
+			cmp.Or(c.Bounds.AllBytes, DefaultAllBytes),
 			repute.ErrLimited)
 	}
 	return out, nil

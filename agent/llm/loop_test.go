@@ -58,7 +58,8 @@ func TestToolCall(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			var streamed strings.Builder
 			parts := 0
-			s := modeltest.New(modeltest.Turn{Text: "I call it.", Calls: []modeltest.Call{{Name: "add", Input: `{"a": 7}`}}, Input: 10,
+			s := modeltest.New(modeltest.Turn{Text: "I call it.",
+				Calls: []modeltest.Call{{Name: "add", Input: `{"a": 7}`}}, Input: 10,
 				Output: 6}, modeltest.Turn{Text: "It is seven of course.", Input: 30, Output: 9})
 			got, err := ask(t, provider, s, func(l *llm.Loop) {
 				l.Text = func(turn int, part string) {
@@ -78,7 +79,8 @@ func TestToolCall(t *testing.T) {
 				t.Errorf("streamed %q in %d parts", streamed.String(), parts)
 			}
 			seen := s.Seen()
-			if len(seen) != 2 || len(seen[0].Tools) != 1 || seen[0].Tools[0] != "add" || !seen[0].Contains("You add numbers.") {
+			if len(seen) != 2 || len(seen[0].Tools) != 1 || seen[0].Tools[0] != "add" ||
+				!seen[0].Contains("You add numbers.") {
 				t.Fatalf("first request %+v", seen[0])
 			}
 			if !seen[1].Contains(`sum of {"a":`) || !seen[1].Contains("I call it.") {
@@ -108,9 +110,10 @@ func TestBadModel(t *testing.T) {
 		"500":                   {[]modeltest.Turn{{Status: 500}}, repute.ErrUnavailable, ""},
 		"400":                   {[]modeltest.Turn{{Status: 400}}, repute.ErrInvalid, ""},
 		"stream is cut":         {[]modeltest.Turn{{Text: "one two three four", Cut: true}}, repute.ErrUnavailable, ""},
-		"stream of noise":       {[]modeltest.Turn{{Raw: "data: {not json\n\ndata: [DONE]\n\n"}}, repute.ErrUnavailable, ""},
-		"page instead":          {[]modeltest.Turn{{Raw: "<html>hello</html>"}}, repute.ErrUnavailable, ""},
-		"429 once":              {[]modeltest.Turn{{Status: 429}, end}, nil, ""},
+		"stream of noise": {[]modeltest.Turn{{Raw: "data: {not json\n\ndata: [DONE]\n\n"}},
+			repute.ErrUnavailable, ""},
+		"page instead": {[]modeltest.Turn{{Raw: "<html>hello</html>"}}, repute.ErrUnavailable, ""},
+		"429 once":     {[]modeltest.Turn{{Status: 429}, end}, nil, ""},
 	} {
 		for provider := range providers() {
 			t.Run(name+"/"+provider, func(t *testing.T) {
@@ -184,7 +187,8 @@ func TestLargeResults(t *testing.T) {
 // An answer that is too long is cut, and says so with its whole size.
 func TestLongAnswerSaysThatItIsCut(t *testing.T) {
 	const most = 128 << 10
-	for size, note := range map[int]string{most: "", most + 5: "\n[cut: the answer has 131077 bytes, 131072 are shown]"} {
+	for size, note := range map[int]string{most: "",
+		most + 5: "\n[cut: the answer has 131077 bytes, 131072 are shown]"} {
 		a, err := ask(t, "anthropic", modeltest.New(modeltest.Turn{Text: strings.Repeat("x", size)}), nil)
 		if err != nil || len(a.Text) != most+len(note) || !strings.HasSuffix(a.Text, note) {
 			t.Errorf("%d bytes: %d bytes, %v", size, len(a.Text), err)
@@ -208,18 +212,21 @@ func TestWall(t *testing.T) {
 func TestBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.Int64Range(0, 2000).Draw(t, "most")
-		meter := &llm.Meter{Budget: llm.Budget{Tokens: most, Cost: repute.Micros(rapid.Int64Range(0, 3000).Draw(t, "cost"))},
+		meter := &llm.Meter{Budget: llm.Budget{Tokens: most,
+			Cost: repute.Micros(rapid.Int64Range(0, 3000).Draw(t, "cost"))},
 			Price: func(u llm.Usage) repute.Micros { return repute.Micros(2 * u.Total()) }}
 		var sum llm.Usage
 		for range rapid.IntRange(0, 30).Draw(t, "calls") {
-			reserve := llm.Usage{Input: rapid.Int64Range(1, 100).Draw(t, "in"), Output: rapid.Int64Range(1, 100).Draw(t, "out")}
+			reserve := llm.Usage{Input: rapid.Int64Range(1, 100).Draw(t, "in"),
+				Output: rapid.Int64Range(1, 100).Draw(t, "out")}
 			used := llm.Usage{Input: rapid.Int64Range(0, reserve.Input).Draw(t, "usedIn"),
 				Output: rapid.Int64Range(0, reserve.Output).Draw(t, "usedOut")}
 			made := false
-			_, err := meter.Model(context.Background(), llm.ModelCall{Most: reserve}, func(context.Context) (llm.Reply, error) {
-				made = true
-				return llm.Reply{Usage: used}, nil
-			})
+			_, err := meter.Model(context.Background(), llm.ModelCall{Most: reserve},
+				func(context.Context) (llm.Reply, error) {
+					made = true
+					return llm.Reply{Usage: used}, nil
+				})
 			if made != (err == nil) || err != nil && !errors.Is(err, repute.ErrLimited) {
 				t.Fatalf("made %v, %v", made, err)
 			}

@@ -34,8 +34,10 @@ func testKey(seed byte) ed25519.PrivateKey {
 
 // way is a price of so many smallest units in a token of six decimals.
 func way(network, symbol string, amount uint64) agent.Way {
-	return agent.Way{Symbol: symbol, Decimals: 6, Requirements: x402.Requirements{Scheme: x402.SchemeExact, Network: network,
-		Amount: x402.NewAmount(amount), Asset: common.HexToAddress("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"), PayTo: payee}}
+	return agent.Way{Symbol: symbol, Decimals: 6,
+		Requirements: x402.Requirements{Scheme: x402.SchemeExact, Network: network,
+			Amount: x402.NewAmount(amount), Asset: common.HexToAddress("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+			PayTo: payee}}
 }
 
 func service(t interface{ Fatal(...any) }, d capability.Definition, price *agent.Price) *agent.Service {
@@ -67,7 +69,8 @@ func reviewer(t *testing.T) Options {
 				InputSchema: json.RawMessage(reviewSchema)}, &agent.Price{Amount: "0.02", Currency: "USDC", Decimals: 6,
 				Ways: []agent.Way{way("eip155:8453", "USDC", 20_000), way("eip155:137", "EURC", 18_500)}}),
 			service(t, capability.Definition{Name: "echo"}, nil),
-			service(t, capability.Definition{Name: "1-off"}, &agent.Price{Amount: "0.1", Currency: "ETH", Decimals: 18}),
+			service(t, capability.Definition{Name: "1-off"},
+				&agent.Price{Amount: "0.1", Currency: "ETH", Decimals: 18}),
 		}}
 }
 
@@ -148,8 +151,9 @@ func TestIntents(t *testing.T) {
 	for _, p := range review.Parameters {
 		got[p.Name] = fmt.Sprintf("%s %t %s %s", p.Type, p.Required, p.Enum, p.Default)
 	}
-	want := map[string]string{"code": "string true [] ", "depth": "integer false [1 2 3] 1", "kind": `string false ["fast"] `,
-		"any": "object false [] "}
+	want := map[string]string{"code": "string true [] ", "depth": "integer false [1 2 3] 1",
+		"kind": `string false ["fast"] `,
+		"any":  "object false [] "}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
@@ -252,7 +256,8 @@ func TestAnyDefinition(t *testing.T) {
 			Description: rapid.StringN(0, 600, 4096).Draw(t, "description"), InputSchema: schema}
 		p := &agent.Price{Currency: "USDC", Decimals: 6, Ways: []agent.Way{way("eip155:8453", "USDC", amount)}}
 		p.Amount = p.Ways[0].Amount.Decimal(6)
-		out, err := New(Options{Domain: "agent.example.com", Name: rapid.StringN(1, 200, -1).Draw(t, "agent"), PayTo: payee,
+		out, err := New(Options{Domain: "agent.example.com", Name: rapid.StringN(1, 200, -1).Draw(t, "agent"),
+			PayTo:    payee,
 			Services: []*agent.Service{service(t, d, p)}})
 		if err != nil {
 			t.Fatal(err)

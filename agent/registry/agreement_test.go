@@ -79,7 +79,8 @@ func TestLaggingNode(t *testing.T) {
 	if a, err := three.Agent(t.Context()); err != nil || a.Owner != owner.Address {
 		t.Errorf("one of three nodes lags: %+v %v", a, err)
 	}
-	if _, err := two.Agent(t.Context()); !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "disagree") {
+	if _, err := two.Agent(t.Context()); !errors.Is(err, repute.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "disagree") {
 		t.Errorf("one of two nodes lags: %v", err)
 	}
 	if _, err := one.Agent(t.Context()); !errors.Is(err, repute.ErrUnavailable) {

@@ -97,7 +97,8 @@ type blocks struct{ r *Registry }
 
 // Newest implements x402.Blocks.
 func (b blocks) Newest(ctx context.Context) (uint64, error) {
-	heads := askAll(ctx, b.r, func(ctx context.Context, n *ethclient.Client) (uint64, error) { return n.BlockNumber(ctx) })
+	heads := askAll(ctx, b.r,
+		func(ctx context.Context, n *ethclient.Client) (uint64, error) { return n.BlockNumber(ctx) })
 	if len(heads) == 0 {
 		return 0, b.r.silent()
 	}
@@ -117,11 +118,13 @@ func (b blocks) Time(ctx context.Context, number uint64) (uint64, error) {
 
 // Between implements x402.Blocks.
 func (b blocks) Between(ctx context.Context, q ethereum.FilterQuery) ([]types.Log, error) {
-	return most(ctx, b.r, func(ctx context.Context, n *ethclient.Client) ([]types.Log, error) { return n.FilterLogs(ctx, q) })
+	return most(ctx, b.r,
+		func(ctx context.Context, n *ethclient.Client) ([]types.Log, error) { return n.FilterLogs(ctx, q) })
 }
 
 // askAll asks all nodes at once, and returns the answers of those that answer.
-func askAll[T any](ctx context.Context, r *Registry, question func(context.Context, *ethclient.Client) (T, error)) (out []T) {
+func askAll[T any](ctx context.Context, r *Registry, question func(context.Context,
+	*ethclient.Client) (T, error)) (out []T) {
 	answers := make([]*T, len(r.nodes))
 	var all sync.WaitGroup
 	for i, n := range r.nodes {
@@ -144,7 +147,8 @@ func askAll[T any](ctx context.Context, r *Registry, question func(context.Conte
 
 // most returns what more than half of the nodes that answer say. repute.ErrUnavailable where none answers, or they
 // disagree.
-func most[T any](ctx context.Context, r *Registry, question func(context.Context, *ethclient.Client) (T, error)) (none T,
+func most[T any](ctx context.Context, r *Registry, question func(context.Context,
+	*ethclient.Client) (T, error)) (none T,
 	err error) {
 	answers := askAll(ctx, r, question)
 	if len(answers) == 0 {

@@ -78,7 +78,8 @@ func TestPastByMajority(t *testing.T) {
 	if logs, _, err := three.Logs(t.Context(), id, q, x402.Window{}); err != nil || len(logs) == 0 {
 		t.Errorf("%v, %v", logs, err)
 	}
-	if _, _, err := open(t, w, 0, lies, w.RPCURL()).Logs(t.Context(), id, q, x402.Window{}); !errors.Is(err, repute.ErrUnavailable) {
+	if _, _, err := open(t, w, 0, lies, w.RPCURL()).Logs(t.Context(), id, q, x402.Window{}); !errors.Is(err,
+		repute.ErrUnavailable) {
 		t.Errorf("two nodes that disagree: %v", err)
 	}
 }

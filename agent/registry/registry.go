@@ -184,7 +184,8 @@ func (r *Registry) queries(from, to uint64) []ethereum.FilterQuery {
 		return ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(from), ToBlock: new(big.Int).SetUint64(to),
 			Addresses: at, Topics: topics}
 	}
-	out := []ethereum.FilterQuery{one([]common.Address{r.o.ID.Registry}, topic("URIUpdated(uint256,string,address)"), id)}
+	out := []ethereum.FilterQuery{one([]common.Address{r.o.ID.Registry},
+		topic("URIUpdated(uint256,string,address)"), id)}
 	if (r.o.Reputation != common.Address{}) {
 		ratings := append(topic("NewFeedback(uint256,address,uint64,int128,uint8,string,string,string,string,string,bytes32)"),
 			topic("FeedbackRevoked(uint256,address,uint64)")...)

@@ -30,7 +30,8 @@ func ok(t testing.TB, err error) {
 func open(t *testing.T, w *paytest.World, id uint64, rpc ...string) *registry.Registry {
 	t.Helper()
 	c := w.Chain()
-	r, err := registry.Open(registry.Options{ID: repute.AgentID{ChainID: c.ID, Registry: c.Identity, TokenID: *uint256.NewInt(id)},
+	r, err := registry.Open(registry.Options{ID: repute.AgentID{ChainID: c.ID, Registry: c.Identity,
+		TokenID: *uint256.NewInt(id)},
 		Reputation: c.Reputation, Validations: c.Validations, RPC: rpc})
 	ok(t, err)
 	t.Cleanup(r.Close)
@@ -127,7 +128,8 @@ func TestWallets(t *testing.T) {
 		"no contract":               {w.Account(paytest.StrangerAccount).Address, w.Undeployed(good), false},
 		"malformed":                 {w.Unborn, w.Undeployed(good)[100:], false},
 	} {
-		if got, err := v.ValidSignature(t.Context(), w.Chain().ID, c.wallet, digest, c.sig); err != nil || got != c.want {
+		if got, err := v.ValidSignature(t.Context(), w.Chain().ID, c.wallet, digest, c.sig); err != nil ||
+			got != c.want {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}

@@ -52,7 +52,8 @@ func process(t *testing.T, w *paytest.World, db *store.DB) (stop func()) {
 // stored are the names of events in the log, in order.
 func stored(t *testing.T, db *store.DB, names ...string) (out []string) {
 	t.Helper()
-	rows, err := db.Pool().Query(t.Context(), `select outcome from agent_receipts where kind = 'event' and outcome = any($1)
+	rows, err := db.Pool().Query(t.Context(),
+		`select outcome from agent_receipts where kind = 'event' and outcome = any($1)
 		order by at, number`, names)
 	ok(t, err)
 	defer rows.Close()

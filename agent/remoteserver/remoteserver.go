@@ -36,7 +36,8 @@ const Path = "/orchestrator"
 
 // Mounts is the protocol over HTTP.
 func (s *Server) Mounts() []serve.Mount {
-	return []serve.Mount{{Path: Path, Below: true, Methods: []string{http.MethodGet, http.MethodPost}, Handler: s.Handler()}}
+	return []serve.Mount{{Path: Path, Below: true, Methods: []string{http.MethodGet, http.MethodPost},
+		Handler: s.Handler()}}
 }
 
 // stepID names the one step of a plan.
@@ -63,7 +64,8 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	slug := slugOf(o.Name)
 	if slug == "" {
-		return nil, repute.Invalid("profile.name", fmt.Sprintf("%.80q gives no slug", o.Name), "a name with letters or digits")
+		return nil, repute.Invalid("profile.name", fmt.Sprintf("%.80q gives no slug", o.Name),
+			"a name with letters or digits")
 	}
 	id, names := o.Router.ID(), []string{}
 	for _, one := range o.Router.Services() {
@@ -117,7 +119,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request,
 			"the request body is larger than the server allows").Write(w)
 		return
 	case err != nil || json.Unmarshal(body, &q) != nil:
-		httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request", "the body is no question of the protocol").Write(w)
+		httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request",
+			"the body is no question of the protocol").Write(w)
 		return
 	case q.Protocol != remote.Protocol:
 		httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request",
@@ -171,7 +174,8 @@ func (s *Server) canHandle(ctx context.Context, q *remote.Question) (remote.Answ
 func (s *Server) check(ctx context.Context, r *agent.Request) error {
 	one := s.router.Service(r.Capability)
 	if one == nil {
-		return repute.Invalid("capability", fmt.Sprintf("%.80q is not known", r.Capability), "a capability of the agent")
+		return repute.Invalid("capability", fmt.Sprintf("%.80q is not known", r.Capability),
+			"a capability of the agent")
 	}
 	if err := one.CheckInput(ctx, r.Input); err != nil {
 		return err
@@ -189,7 +193,8 @@ func (s *Server) plan(_ context.Context, q *remote.Question) (remote.Answer, err
 	if err != nil {
 		return remote.Answer{Error: err.Error()}, nil
 	}
-	return result(standard.Plan{Steps: []standard.Step{{ID: stepID, Description: "run " + r.Capability, Agent: s.info.Slug,
+	return result(standard.Plan{Steps: []standard.Step{{ID: stepID, Description: "run " + r.Capability,
+		Agent:     s.info.Slug,
 		DependsOn: []string{}, Input: q.Task.Input}}})
 }
 
@@ -221,7 +226,8 @@ func (s *Server) execute(ctx context.Context, q *remote.Question) (remote.Answer
 	if p := a.Problem; p != nil {
 		return remote.Answer{Error: fmt.Sprintf("%s: %s (status %d)", p.Code, p.Message, p.Status)}, nil
 	}
-	d := Done{Capability: r.Capability, RequestID: a.RequestID, Output: a.Body, Signature: a.Signature, Replayed: a.Replayed}
+	d := Done{Capability: r.Capability, RequestID: a.RequestID, Output: a.Body, Signature: a.Signature,
+		Replayed: a.Replayed}
 	if a.Settlement != nil {
 		d.Settlement = a.Settlement.Transaction
 	}
@@ -304,9 +310,11 @@ func (s *Server) summarize(_ context.Context, q *remote.Question) (remote.Answer
 				continue
 			}
 			out.KeyActions = append(out.KeyActions, "ran "+d.Capability)
-			out.Text += fmt.Sprintf("%s answered with %d bytes that %s signed. ", d.Capability, len(d.Output), s.info.DisplayName)
+			out.Text += fmt.Sprintf("%s answered with %d bytes that %s signed. ", d.Capability, len(d.Output),
+				s.info.DisplayName)
 			if d.Validation != "" {
-				out.Warnings = append(out.Warnings, "the agent's policy asks for a validator's confirmation of the result")
+				out.Warnings = append(out.Warnings,
+					"the agent's policy asks for a validator's confirmation of the result")
 			}
 		}
 	}

@@ -44,7 +44,8 @@ func TestTaskForms(t *testing.T) {
 	slow := &echo{begun: make(chan struct{}, 1), block: make(chan struct{})}
 	s := w.open(t, agent.Options{}, service(t, "for-free", h, nil, nil), service(t, "for-money", h, w.price(), nil),
 		service(t, "for-long", slow, nil, nil))
-	if text, got := s.rpc(t, "message/send", `{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"data",
+	if text, got := s.rpc(t, "message/send",
+		`{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"data",
 		"data":{"capability":"for-free","input":{"text":"x","more":null}}}]}}`); got["kind"] != "task" ||
 		!strings.Contains(text, `"completed"`) || !strings.Contains(text, `"none":null`) {
 		t.Errorf("%s", text)
@@ -53,19 +54,22 @@ func TestTaskForms(t *testing.T) {
 		return `{"message":{"messageId":"m","role":"ROLE_USER","parts":[` + parts + `]` + more + `}}`
 	}
 	for what, c := range map[string]struct{ params, wants string }{
-		"a text of JSON":  {message(`{"text":"{\"capability\":\"for-free\",\"input\":{\"text\":\"x\"}}"}`, ""), "STATE_COMPLETED"},
-		"a skill":         {message(`{"data":{"text":"x"}}`, `,"metadata":{"skillId":"for-free"}`), "STATE_COMPLETED"},
-		"no capability":   {message(`{"data":{"text":"x"}}`, ""), `"agent402.status":400`},
-		"another":         {message(`{"data":{"capability":"other","input":1}}`, ""), `"agent402.status":404`},
-		"a wrong payment": {message(`{"data":{"text":"x"}}`, `,"metadata":{"skillId":"for-money","x402.payment.payload":5}`), `:400`},
-		"no parts":        {message("", ""), `"code":-32602`},
-		"no such task":    {message(`{"text":"x"}`, `,"taskId":"other"`), `"code":-32001`},
+		"a text of JSON": {message(`{"text":"{\"capability\":\"for-free\",\"input\":{\"text\":\"x\"}}"}`, ""),
+			"STATE_COMPLETED"},
+		"a skill":       {message(`{"data":{"text":"x"}}`, `,"metadata":{"skillId":"for-free"}`), "STATE_COMPLETED"},
+		"no capability": {message(`{"data":{"text":"x"}}`, ""), `"agent402.status":400`},
+		"another":       {message(`{"data":{"capability":"other","input":1}}`, ""), `"agent402.status":404`},
+		"a wrong payment": {message(`{"data":{"text":"x"}}`,
+			`,"metadata":{"skillId":"for-money","x402.payment.payload":5}`), `:400`},
+		"no parts":     {message("", ""), `"code":-32602`},
+		"no such task": {message(`{"text":"x"}`, `,"taskId":"other"`), `"code":-32001`},
 	} {
 		if text, _ := s.rpc(t, "SendMessage", c.params); !strings.Contains(text, c.wants) {
 			t.Errorf("%s: %s", what, text)
 		}
 	}
-	for method, params := range map[string]string{"ListTasks": `{}`, "GetExtendedAgentCard": `{}`, "CancelTask": `{"id":"x"}`,
+	for method, params := range map[string]string{"ListTasks": `{}`, "GetExtendedAgentCard": `{}`,
+		"CancelTask":                       `{"id":"x"}`,
 		"CreateTaskPushNotificationConfig": `{"taskId":"x","url":"http://127.0.0.1/"}`} {
 		if text, _ := s.rpc(t, method, params); !strings.Contains(text, `"error"`) {
 			t.Errorf("%s: %s", method, text)
@@ -134,7 +138,8 @@ func TestPaidTaskAfterRestart(t *testing.T) {
 		return []*agent.Service{service(t, "for-money", h, w.price(), nil), service(t, "for-free", h, nil, nil)}
 	}
 	first := w.open(t, agent.Options{}, services()...)
-	_, got := first.rpc(t, "SendMessage", message("for-money", `,"contextId":"c-1","metadata":{"x402.payment.status":"payment-submitted",
+	_, got := first.rpc(t, "SendMessage", message("for-money",
+		`,"contextId":"c-1","metadata":{"x402.payment.status":"payment-submitted",
 		"x402.payment.payload":`+string(pays)+`}`))
 	before, _ := got["task"].(map[string]any)
 	paid, _ := before["id"].(string)
@@ -143,7 +148,8 @@ func TestPaidTaskAfterRestart(t *testing.T) {
 
 	second := w.open(t, agent.Options{Payments: first.payments}, services()...)
 	text, after := second.rpc(t, "GetTask", `{"id":"`+paid+`"}`)
-	for _, want := range []string{"STATE_COMPLETED", `"contextId":"c-1"`, `"x402.payment.status":"payment-completed"`, `"run":1`,
+	for _, want := range []string{"STATE_COMPLETED", `"contextId":"c-1"`, `"x402.payment.status":"payment-completed"`,
+		`"run":1`,
 		`"agent402.signature"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in %s", want, text)
@@ -213,13 +219,16 @@ func TestTaskStreams(t *testing.T) {
 			t.Errorf("%s: %s, %s, %s", what, artifact, last, end)
 		}
 	}
-	old, closeOld := stream("message/stream", `{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"data",
+	old, closeOld := stream("message/stream",
+		`{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"data",
 		"data":{"capability":"for-long","input":{"text":"x"}}}]}}`)
 	defer closeOld()
-	if all := next(old) + next(old) + next(old); !strings.Contains(all, `"working"`) || !strings.Contains(all, `"completed"`) {
+	if all := next(old) + next(old) + next(old); !strings.Contains(all, `"working"`) ||
+		!strings.Contains(all, `"completed"`) {
 		t.Errorf("%s", all)
 	}
-	if got := s.ask(t, http.MethodGet, "/.well-known/agent-card.json", "", nil); !strings.Contains(got.body, `"streaming": true`) ||
+	if got := s.ask(t, http.MethodGet, "/.well-known/agent-card.json", "", nil); !strings.Contains(got.body,
+		`"streaming": true`) ||
 		strings.Contains(got.body, `"pushNotifications"`) {
 		t.Errorf("%s", got.body)
 	}

@@ -162,54 +162,65 @@ func faults() map[string]fault {
 	return map[string]fault{
 		"headers: one is missing on errors": on("/capability", 404, without("X-Agent-Version")),
 		"headers: no signature on 402":      on("/capability", 402, without("X-Agent-Signature")),
-		"signatures: another body": on("/health", 200, func(r *http.Request, s string, a *httptest.ResponseRecorder) bool {
-			replaced("uptime", "uptime ")(r, s, a)
-			become(a, 200, strings.Replace(a.Body.String(), "uptime ", "uptime\":0,\"uptime2", 1))
-			return false
-		}),
-		"health: without uptime":              on("/health", 200, replaced("uptime", "time")),
-		"health: another id":                  on("/health", 200, replaced(`"version":"1.2.3"`, `"version":7`)),
-		"ready: never":                        on("/health/ready", 0, to(503, `{}`)),
-		"mode: accepts nothing":               on("/health", 200, replaced(`"acceptingRequests":true`, `"acceptingRequests":false`)),
-		"registration-file: wrong version":    on("/.well-known/agent-registration", 200, replaced(`"version":"1.2.3"`, `"version":"v1"`)),
-		"registration-file: of another agent": on("/.well-known/agent-registration", 200, replaced(`"agentId":42`, `"agentId":43`)),
-		"agent-card: no object":               on("/.well-known/agent-card", 200, to(200, `[]`)),
-		"mcp: no server":                      on("/mcp", 0, to(200, `{}`)),
-		"invalid-400: an internal error": on("/capability", 400, func(r *http.Request, s string, a *httptest.ResponseRecorder) bool {
-			return s == `{"text":` && become(a, 500, `{"error":"internal","message":"x"}`)
-		}),
-		"invalid-400: no members": on("/capability", 400, func(r *http.Request, s string, a *httptest.ResponseRecorder) bool {
-			return s == `{"text":` && become(a, 400, `{"detail":"x"}`)
-		}),
+		"signatures: another body": on("/health", 200,
+			func(r *http.Request, s string, a *httptest.ResponseRecorder) bool {
+				replaced("uptime", "uptime ")(r, s, a)
+				become(a, 200, strings.Replace(a.Body.String(), "uptime ", "uptime\":0,\"uptime2", 1))
+				return false
+			}),
+		"health: without uptime": on("/health", 200, replaced("uptime", "time")),
+		"health: another id":     on("/health", 200, replaced(`"version":"1.2.3"`, `"version":7`)),
+		"ready: never":           on("/health/ready", 0, to(503, `{}`)),
+		"mode: accepts nothing": on("/health", 200,
+			replaced(`"acceptingRequests":true`, `"acceptingRequests":false`)),
+		"registration-file: wrong version": on("/.well-known/agent-registration", 200,
+			replaced(`"version":"1.2.3"`, `"version":"v1"`)),
+		"registration-file: of another agent": on("/.well-known/agent-registration", 200,
+			replaced(`"agentId":42`, `"agentId":43`)),
+		"agent-card: no object": on("/.well-known/agent-card", 200, to(200, `[]`)),
+		"mcp: no server":        on("/mcp", 0, to(200, `{}`)),
+		"invalid-400: an internal error": on("/capability", 400,
+			func(r *http.Request, s string, a *httptest.ResponseRecorder) bool {
+				return s == `{"text":` && become(a, 500, `{"error":"internal","message":"x"}`)
+			}),
+		"invalid-400: no members": on("/capability", 400,
+			func(r *http.Request, s string, a *httptest.ResponseRecorder) bool {
+				return s == `{"text":` && become(a, 400, `{"detail":"x"}`)
+			}),
 		"unknown-404: refused otherwise": on("/capability", 404, to(400, `{"error":"x","message":"x"}`)),
 		"oversize-413: accepted":         on("/capability", 413, to(200, `{}`)),
 		"payment-headers: no currency":   on("/capability", 402, without("X-Payment-Currency")),
-		"payment-headers: an amount of units": on("/capability", 402, func(_ *http.Request, _ string, a *httptest.ResponseRecorder) bool {
-			a.Header().Set("X-Payment-Amount", "0.1 USDC")
-			return false
-		}),
+		"payment-headers: an amount of units": on("/capability", 402,
+			func(_ *http.Request, _ string, a *httptest.ResponseRecorder) bool {
+				a.Header().Set("X-Payment-Amount", "0.1 USDC")
+				return false
+			}),
 		"payment-body: another error": on("/capability", 402, replaced(`"error":"payment_required"`, `"error":"pay"`)),
-		"task-hash: of the bytes": on("/capability", 402, func(_ *http.Request, s string, a *httptest.ResponseRecorder) bool {
-			if strings.Contains(s, "\n") {
-				a.Header().Set("X-Payment-TaskHash", signed.HashBody([]byte("x"+s)).Hex())
-			}
-			return false
-		}),
-		"x402-v2: no header":                   on("/capability", 402, without(x402.HeaderRequired)),
-		"x402-v1: no requirement":              on("/capability", 402, replaced(`"accepts":[`, `"accepts":[{"scheme":1}`)),
-		"malformed-payment: an internal error": headed(x402.HeaderPayment, 1, on("/capability", 400, to(500, `{"error":"x","message":"x"}`))),
-		"unsigned-receipt: accepted":           headed(signed.HeaderReceipt, 20, on("/capability", 402, to(200, `{}`))),
-		"forged-payment: accepted":             paying(10, to(200, `{}`)),
-		"other-price: accepted":                paying(9, to(200, `{}`)),
-		"paid: no settlement":                  on("/capability", 200, without(x402.HeaderResponse)),
-		"replay: another answer":               second(to(200, `{"run":99}`)),
-		"replay: charged twice":                second(otherTx),
-		"replay: refused":                      second(to(402, `{"error":"payment_required","message":"x"}`)),
-		"replay-other: accepted":               on("/capability", 409, to(200, `{}`)),
-		"free: no JSON":                        on("/capability/free", 200, to(200, `free`)),
-		"receipts: no list":                    on("/agent/42/receipts", 200, to(200, `{}`)),
-		"receipts: the payment is missing":     on("/agent/42/receipts", 200, to(200, `[]`)),
-		"no-internals: a trace":                on("/capability", 404, to(404, `{"error":"x","message":"goroutine 1 [running]"}`)),
+		"task-hash: of the bytes": on("/capability", 402,
+			func(_ *http.Request, s string, a *httptest.ResponseRecorder) bool {
+				if strings.Contains(s, "\n") {
+					a.Header().Set("X-Payment-TaskHash", signed.HashBody([]byte("x"+s)).Hex())
+				}
+				return false
+			}),
+		"x402-v2: no header": on("/capability", 402, without(x402.HeaderRequired)),
+		"x402-v1: no requirement": on("/capability", 402,
+			replaced(`"accepts":[`, `"accepts":[{"scheme":1}`)),
+		"malformed-payment: an internal error": headed(x402.HeaderPayment, 1,
+			on("/capability", 400, to(500, `{"error":"x","message":"x"}`))),
+		"unsigned-receipt: accepted":       headed(signed.HeaderReceipt, 20, on("/capability", 402, to(200, `{}`))),
+		"forged-payment: accepted":         paying(10, to(200, `{}`)),
+		"other-price: accepted":            paying(9, to(200, `{}`)),
+		"paid: no settlement":              on("/capability", 200, without(x402.HeaderResponse)),
+		"replay: another answer":           second(to(200, `{"run":99}`)),
+		"replay: charged twice":            second(otherTx),
+		"replay: refused":                  second(to(402, `{"error":"payment_required","message":"x"}`)),
+		"replay-other: accepted":           on("/capability", 409, to(200, `{}`)),
+		"free: no JSON":                    on("/capability/free", 200, to(200, `free`)),
+		"receipts: no list":                on("/agent/42/receipts", 200, to(200, `{}`)),
+		"receipts: the payment is missing": on("/agent/42/receipts", 200, to(200, `[]`)),
+		"no-internals: a trace": on("/capability", 404,
+			to(404, `{"error":"x","message":"goroutine 1 [running]"}`)),
 	}
 }
 
@@ -220,9 +231,11 @@ func (w *world) ofCompliance(t *testing.T) (*shop, compliance.Options) {
 	s := w.open(t, agent.Options{Concurrency: 50}, service(t, "echo", &echo{}, w.price(), small),
 		service(t, "free", &echo{}, nil, small))
 	return s, compliance.Options{URL: s.URL, MaxBody: 1 << 16, Payer: w.Signer(paytest.PayerAccount), MaxPay: 10,
-		Chain: registered{Owner: signer(t).Address(), URI: "https://agent.example/file.json"}, MetadataURI: "https://agent.example/file.json",
-		Policy: "policy", Documents: documents{"https://agent.example/file.json": `{"name":"echo agent"}`,
-			"policy": `{"version":"1.0","agentId":42,"rules":{}}`, "wrong": `{"version":"1.0","agentId":42,"rules":{"x":1}}`}}
+		Chain:       registered{Owner: signer(t).Address(), URI: "https://agent.example/file.json"},
+		MetadataURI: "https://agent.example/file.json",
+		Policy:      "policy", Documents: documents{"https://agent.example/file.json": `{"name":"echo agent"}`,
+			"policy": `{"version":"1.0","agentId":42,"rules":{}}`,
+			"wrong":  `{"version":"1.0","agentId":42,"rules":{"x":1}}`}}
 }
 
 // outcome makes the checks, and returns those that failed and were skipped.
@@ -247,7 +260,8 @@ func TestCompliance(t *testing.T) {
 	w := newWorld(t)
 	s, o := w.ofCompliance(t)
 	report, failed, skipped := outcome(t, o)
-	skipped = slices.DeleteFunc(skipped, func(id string) bool { return id == "mcp" || id == "x402-v1" }) // of a named network
+	skipped = slices.DeleteFunc(skipped,
+		func(id string) bool { return id == "mcp" || id == "x402-v1" }) // of a named network
 	if len(failed) > 0 || len(skipped) > 0 || w.paid(t) != 10 || report.Agent != s.router.ID().String() || !report.OK {
 		t.Errorf("%s: failed %q, skipped %q, %d units", report.Agent, failed, skipped, w.paid(t))
 	}
@@ -307,8 +321,9 @@ func TestBrokenRuntimes(t *testing.T) {
 // TestComplianceOptions: options that are wrong are refused by name.
 func TestComplianceOptions(t *testing.T) {
 	t.Parallel()
-	for field, o := range map[string]compliance.Options{"url": {URL: "ftp://x"}, "expect-mode": {URL: "http://x", Mode: "slow"},
-		"input": {URL: "http://x", Input: json.RawMessage(`{`)}} {
+	for field, o := range map[string]compliance.Options{"url": {URL: "ftp://x"},
+		"expect-mode": {URL: "http://x", Mode: "slow"},
+		"input":       {URL: "http://x", Input: json.RawMessage(`{`)}} {
 		if _, err := compliance.Run(t.Context(), o); err == nil || !strings.HasPrefix(err.Error(), field+":") {
 			t.Errorf("%s: %v", field, err)
 		}

@@ -22,7 +22,8 @@ func TestFree(t *testing.T) {
 	}
 	task, err := s.router.Service("echo").TaskHash("42", json.RawMessage(`{ "text": "hello" }`))
 	ok(t, err)
-	if got.signed.TaskHash != task || got.header.Get("X-Agent-ID") != "42" || got.header.Get("X-Agent-Version") != "1.2.3" {
+	if got.signed.TaskHash != task || got.header.Get("X-Agent-ID") != "42" ||
+		got.header.Get("X-Agent-Version") != "1.2.3" {
 		t.Errorf("%+v", got.header)
 	}
 	if got := s.send(t, "echo", `{"txt":"hello"}`, nil); got.status != http.StatusBadRequest ||
@@ -40,7 +41,8 @@ func TestSecrets(t *testing.T) {
 	h := &echo{fail: errors.New("password hunter2 at /root/secret")}
 	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{service(t, "echo", h, nil, nil)}})
 	got := s.send(t, "echo", `{"text":"hello"}`, nil)
-	if got.status != http.StatusInternalServerError || strings.Contains(got.body, "hunter2") || strings.Contains(got.body, "root") {
+	if got.status != http.StatusInternalServerError || strings.Contains(got.body, "hunter2") ||
+		strings.Contains(got.body, "root") {
 		t.Errorf("%+v", got)
 	}
 	h.fail, h.out = nil, `["hunter2"]`
@@ -48,9 +50,11 @@ func TestSecrets(t *testing.T) {
 	if got.status != http.StatusInternalServerError || strings.Contains(got.body, "hunter2") {
 		t.Errorf("%+v", got)
 	}
-	for _, path := range []string{"/health", "/health/ready", "/healthz", "/metrics", "/openapi.json", "/agent/42/receipts",
+	for _, path := range []string{"/health", "/health/ready", "/healthz", "/metrics", "/openapi.json",
+		"/agent/42/receipts",
 		"/agents/31337:42/receipts", "/.well-known/agent-registration.json", "/.well-known/agent-card.json"} {
-		if got := s.ask(t, http.MethodGet, path, "", nil); got.status != http.StatusOK || strings.Contains(got.body, agentKey) {
+		if got := s.ask(t, http.MethodGet, path, "", nil); got.status != http.StatusOK ||
+			strings.Contains(got.body, agentKey) {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}

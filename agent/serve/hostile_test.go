@@ -38,10 +38,13 @@ func (strict) Decide(_ context.Context, q agent.Question) agent.Decision {
 func TestPaymentOfFree(t *testing.T) {
 	t.Parallel()
 	h := &echo{}
-	s := open(t, pgtest.New(t), agent.Options{Governor: strict{}, Services: []*agent.Service{service(t, "echo", h, nil, nil)}})
-	p := &signed.Promise{PaymentReceipt: signed.PaymentReceipt{From: common.Address{1}, Amount: common.Big1, Currency: "ETH"},
+	s := open(t, pgtest.New(t), agent.Options{Governor: strict{},
+		Services: []*agent.Service{service(t, "echo", h, nil, nil)}})
+	p := &signed.Promise{PaymentReceipt: signed.PaymentReceipt{From: common.Address{1}, Amount: common.Big1,
+		Currency: "ETH"},
 		Signature: []byte{1}}
-	for name, q := range map[string]agent.Request{"nothing": {}, "promise": {Promise: p}, "payment": {Payment: &x402.Payment{}}} {
+	for name, q := range map[string]agent.Request{"nothing": {}, "promise": {Promise: p},
+		"payment": {Payment: &x402.Payment{}}} {
 		q.Capability, q.Input = "echo", json.RawMessage(hello)
 		if got := s.router.Do(t.Context(), q); got.Status != http.StatusForbidden || h.count() != 0 {
 			t.Errorf("%s: %d, %d runs", name, got.Status, h.count())
@@ -92,7 +95,8 @@ func (w *world) remote(t *testing.T, h http.Handler) *x402.Confirmed {
 	chain, err := registry.Open(registry.Options{ID: repute.AgentID{ChainID: w.Chain().ID}, RPC: []string{w.RPCURL()}})
 	ok(t, err)
 	t.Cleanup(chain.Close)
-	return &x402.Confirmed{Facilitator: client, Verifier: &x402.Verifier{Chain: chain}, History: chain, Wait: 2 * time.Second}
+	return &x402.Confirmed{Facilitator: client, Verifier: &x402.Verifier{Chain: chain}, History: chain,
+		Wait: 2 * time.Second}
 }
 
 // TestLostSettlement: where the answer of a facilitator to a settlement is lost, and it refuses to
@@ -111,7 +115,8 @@ func TestLostSettlement(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		default:
 			out.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(out, `{"success":false,"errorReason":%q,"transaction":"","network":"eip155:31337"}`, x402.ReasonNonceUsed)
+			fmt.Fprintf(out, `{"success":false,"errorReason":%q,"transaction":"","network":"eip155:31337"}`,
+				x402.ReasonNonceUsed)
 		}
 	}))
 	for _, c := range []struct {
@@ -147,7 +152,8 @@ func TestUsedBefore(t *testing.T) {
 	if err != nil || !first.Success {
 		t.Fatalf("%+v %v", first, err)
 	}
-	f := w.remote(t, &liar{verify: says(fmt.Sprintf(`{"isValid":true,"payer":%q}`, w.Account(paytest.PayerAccount).Address.Hex())),
+	f := w.remote(t, &liar{verify: says(fmt.Sprintf(`{"isValid":true,"payer":%q}`,
+		w.Account(paytest.PayerAccount).Address.Hex())),
 		settle: says(fmt.Sprintf(`{"success":true,"transaction":%q,"network":"eip155:31337"}`, first.Transaction))})
 	h := &echo{}
 	s := w.open(t, agent.Options{Payments: w.payments(f)}, service(t, "echo", h, w.price(), nil))
@@ -201,7 +207,8 @@ func TestPolicyChangesAfterPayment(t *testing.T) {
 		head   http.Header
 		input  string
 		status int
-	}{{head, hello, 200}, {head, hello, 200}, {head, `{"text":"other"}`, 403}, {header(t, w.Pay(t, w.Requirements(10))), hello, 403}} {
+	}{{head, hello, 200}, {head, hello, 200}, {head, `{"text":"other"}`, 403},
+		{header(t, w.Pay(t, w.Requirements(10))), hello, 403}} {
 		if got := s.send(t, "echo", c.input, c.head); got.status != c.status {
 			t.Errorf("%d: %d %s", i, got.status, got.body)
 		}
@@ -222,7 +229,8 @@ func TestHandlerComesBack(t *testing.T) {
 	one.Repeatable = true
 	s := w.open(t, agent.Options{}, one)
 	head := header(t, w.Pay(t, w.Requirements(10)))
-	if got := s.send(t, "echo", hello, head); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+	if got := s.send(t, "echo", hello, head); got.status != http.StatusServiceUnavailable ||
+		got.header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	h.mu.Lock()
@@ -243,7 +251,8 @@ func TestShortAuthorization(t *testing.T) {
 	s := w.open(t, agent.Options{}, service(t, "echo", h, w.price(), nil))
 	for _, r := range []x402.Requirements{w.Requirements(10), w.PlainRequirements(10)} {
 		r.MaxTimeoutSeconds = 15
-		if got := s.send(t, "echo", hello, header(t, w.Pay(t, r))); got.status != http.StatusPaymentRequired || h.count() != 0 {
+		if got := s.send(t, "echo", hello, header(t, w.Pay(t, r))); got.status != http.StatusPaymentRequired ||
+			h.count() != 0 {
 			t.Errorf("%d %s, %d runs", got.status, got.body, h.count())
 		}
 	}

@@ -48,7 +48,8 @@ func runErrand(ctx context.Context, e errand) error {
 	if err != nil {
 		return err
 	}
-	c, err := capability.New(capability.Definition{Name: "echo", Version: "1.0.0", InputSchema: json.RawMessage(inputSchema),
+	c, err := capability.New(capability.Definition{Name: "echo", Version: "1.0.0",
+		InputSchema:  json.RawMessage(inputSchema),
 		OutputSchema: json.RawMessage(outputSchema), SideEffects: e.SideEffects})
 	if err != nil {
 		return err
@@ -57,14 +58,18 @@ func runErrand(ctx context.Context, e errand) error {
 	if err != nil {
 		return err
 	}
-	router, err := agent.NewRouter(db, agent.Options{ID: repute.AgentID{ChainID: e.ChainID}, Version: "1.0.0", Signer: keys.Local{Key: key}, Lease: time.Second,
-		Payments: agent.Payments{Facilitator: f, Address: e.Price.Ways[0].PayTo}, Services: []*agent.Service{{Capability: c,
-			Price: &e.Price, Repeatable: e.Repeatable, Handler: &handler.HTTP{URL: e.Handler, Client: http.DefaultClient}}}})
+	router, err := agent.NewRouter(db, agent.Options{ID: repute.AgentID{ChainID: e.ChainID}, Version: "1.0.0",
+		Signer: keys.Local{Key: key}, Lease: time.Second,
+		Payments: agent.Payments{Facilitator: f, Address: e.Price.Ways[0].PayTo},
+		Services: []*agent.Service{{Capability: c,
+			Price: &e.Price, Repeatable: e.Repeatable,
+			Handler: &handler.HTTP{URL: e.Handler, Client: http.DefaultClient}}}})
 	if err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
-		r := router.Do(ctx, agent.Request{Capability: "echo", Input: []byte(hello), Resource: "http://a.example/", Payment: &e.Payment})
+		r := router.Do(ctx, agent.Request{Capability: "echo", Input: []byte(hello), Resource: "http://a.example/",
+			Payment: &e.Payment})
 		switch {
 		case r.Status == http.StatusServiceUnavailable:
 			time.Sleep(100 * time.Millisecond)
@@ -165,7 +170,8 @@ func TestKilled(t *testing.T) {
 	t.Cleanup(f.Close)
 	for name, kind := range map[string]struct{ effects, again bool }{"settled after": {false, false},
 		"settled before": {true, false}, "repeatable": {true, true}} {
-		e := errand{Facilitator: f.URL, ChainID: w.Chain().ID, Price: *w.price(), SideEffects: kind.effects, Repeatable: kind.again}
+		e := errand{Facilitator: f.URL, ChainID: w.Chain().ID, Price: *w.price(), SideEffects: kind.effects,
+			Repeatable: kind.again}
 		t.Run(name, func(t *testing.T) { t.Parallel(); w.killed(t, e) })
 	}
 }

@@ -101,7 +101,8 @@ func TestOwedInAllModes(t *testing.T) {
 		}
 		s.router.SetMode(t.Context(), m, "test")
 		runs := h.count()
-		if got := s.send(t, "echo", hello, done); got.status != http.StatusOK || got.body != first.body || h.count() != runs {
+		if got := s.send(t, "echo", hello, done); got.status != http.StatusOK || got.body != first.body ||
+			h.count() != runs {
 			t.Errorf("%s, done: %d %s", m, got.status, got.body)
 		}
 		if got := s.send(t, "echo", `{"text":"other"}`, done); got.status < 400 || h.count() != runs {
@@ -109,14 +110,16 @@ func TestOwedInAllModes(t *testing.T) {
 		}
 		for _, head := range []http.Header{nil, header(t, w.Pay(t, w.Requirements(10)))} {
 			got := s.send(t, "echo", hello, head)
-			if got.status != http.StatusServiceUnavailable && got.status != http.StatusTooManyRequests || h.count() != runs {
+			if got.status != http.StatusServiceUnavailable && got.status != http.StatusTooManyRequests ||
+				h.count() != runs {
 				t.Errorf("%s, new: %d %s", m, got.status, got.body)
 			}
 		}
 		if m != agent.Shutdown {
 			continue
 		}
-		if got := s.send(t, "echo", hello, charged); got.status != http.StatusOK || h.count() != runs+1 || w.paid(t) != 20 {
+		if got := s.send(t, "echo", hello, charged); got.status != http.StatusOK || h.count() != runs+1 ||
+			w.paid(t) != 20 {
 			t.Errorf("%d %s, charged: %d %s, paid %d", i, m, got.status, got.body, w.paid(t))
 		}
 	}
@@ -160,7 +163,8 @@ func TestUnknownThenRefused(t *testing.T) {
 		f, h := &attempts{Facilitator: local}, &echo{}
 		s := w.open(t, agent.Options{Payments: w.payments(f)}, service(t, "echo", h, w.price(), change))
 		f.ends = append(f.ends, unknownEnd, refusal(false), refusal(false), local.Settle, unknownEnd, refusal(true))
-		for i, head := range []http.Header{header(t, w.Pay(t, w.Requirements(10))), header(t, w.Pay(t, w.Requirements(10)))} {
+		for i, head := range []http.Header{header(t, w.Pay(t, w.Requirements(10))),
+			header(t, w.Pay(t, w.Requirements(10)))} {
 			for _, want := range [][]int{{503, 503, 503, 200, 200}, {503, 402}}[i] {
 				got := s.send(t, "echo", hello, head)
 				if got.status != want || want == 503 && !strings.Contains(got.body, "never another one") {
@@ -182,7 +186,8 @@ func TestUnknownThenRefused(t *testing.T) {
 func TestStalledOwner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	local, entered, wake := localFacilitator(t, database(t, w.url), w.chain(t)), make(chan struct{}), make(chan struct{})
+	local, entered, wake := localFacilitator(t, database(t, w.url),
+		w.chain(t)), make(chan struct{}), make(chan struct{})
 	f := &attempts{Facilitator: local}
 	f.ends = append(f.ends, func(ctx context.Context, p x402.Payment, r x402.Requirements) (x402.Settlement, error) {
 		close(entered)
@@ -201,7 +206,8 @@ func TestStalledOwner(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	close(wake)
-	if got := <-stalled; got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "with the same payment") {
+	if got := <-stalled; got.status != http.StatusServiceUnavailable ||
+		!strings.Contains(got.body, "with the same payment") {
 		t.Errorf("the stalled one: %d %s", got.status, got.body)
 	}
 	if got := one.send(t, "echo", hello, head); got.status != http.StatusOK || h.count() != 1 {
@@ -235,7 +241,8 @@ func TestRefunds(t *testing.T) {
 		for name, says := range map[string]string{"echo": "nothing was charged", "change": "owes it back"} {
 			head := header(t, w.Pay(t, w.Requirements(10)))
 			for range 2 {
-				if got := s.send(t, name, hello, head); got.status != http.StatusInternalServerError || !strings.Contains(got.body, says) {
+				if got := s.send(t, name, hello, head); got.status != http.StatusInternalServerError ||
+					!strings.Contains(got.body, says) {
 					t.Errorf("%s: %d %s", name, got.status, got.body)
 				}
 			}
@@ -253,7 +260,8 @@ func TestRefunds(t *testing.T) {
 	if list := due(); len(list) != 1 || list[0].ID == first.ID || list[0].Payer != w.Account(1).Address {
 		t.Errorf("due: %+v", list)
 	}
-	entries, err := agentdb.Entries(t.Context(), s.db, agentdb.Query{Agent: s.router.ID().String(), Kind: agentdb.Verification})
+	entries, err := agentdb.Entries(t.Context(), s.db,
+		agentdb.Query{Agent: s.router.ID().String(), Kind: agentdb.Verification})
 	ok(t, err)
 	counts := map[string]int{}
 	for _, e := range entries {

@@ -66,11 +66,14 @@ func TestLyingFacilitator(t *testing.T) {
 		"hangs at settle":            {yes, hang, 503, "payment_pending", 1},
 		"answers HTML":               {says("<html>secret</html>"), says(""), 503, "unavailable", 0},
 		"settles with HTML":          {yes, says("<html>secret</html>"), 503, "payment_pending", 1},
-		"success without a hash":     {yes, says(`{"success":true,"transaction":"","network":"eip155:31337"}`), 503, "payment_pending", 1},
-		"another payer":              {says(`{"isValid":true,"payer":"0x0000000000000000000000000000000000000001"}`), says(settled), 503, "unavailable", 0},
+		"success without a hash": {yes, says(`{"success":true,"transaction":"","network":"eip155:31337"}`), 503,
+			"payment_pending", 1},
+		"another payer": {says(`{"isValid":true,"payer":"0x0000000000000000000000000000000000000001"}`),
+			says(settled), 503, "unavailable", 0},
 		"refuses with markup": {says(`{"isValid":false,"invalidReason":"<script>secret</script>","invalidMessage":"secret"}`), says(settled),
 			402, "payment_required", 0},
-		"refuses to settle": {yes, says(`{"success":false,"errorReason":"insufficient_funds","errorMessage":"secret","transaction":"","network":"eip155:31337"}`),
+		"refuses to settle": {yes,
+			says(`{"success":false,"errorReason":"insufficient_funds","errorMessage":"secret","transaction":"","network":"eip155:31337"}`),
 			402, "payment_required", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +86,9 @@ func TestLyingFacilitator(t *testing.T) {
 			wl, err := wallet.Open(db, wallet.Config{Chains: []wallet.ChainConfig{w.chain(t)}})
 			ok(t, err)
 			t.Cleanup(wl.Close)
-			f := &x402.Confirmed{Facilitator: client, Wait: time.Second, Verifier: &x402.Verifier{Chain: settlement.Chain{Wallet: wl}},
-				History: wl}
+			f := &x402.Confirmed{Facilitator: client, Wait: time.Second,
+				Verifier: &x402.Verifier{Chain: settlement.Chain{Wallet: wl}},
+				History:  wl}
 			h := &echo{}
 			s := w.open(t, agent.Options{Payments: w.payments(f)}, service(t, "echo", h, w.price(), nil),
 				service(t, "change", h, w.price(), func(d *capability.Definition) { d.SideEffects = true }))
@@ -93,7 +97,8 @@ func TestLyingFacilitator(t *testing.T) {
 				got := s.send(t, "echo", hello, head)
 				var body struct{ Error string }
 				ok(t, json.Unmarshal([]byte(got.body), &body))
-				if got.status != c.status || body.Error != c.code || h.count() != c.runs || strings.Contains(got.body, "secret") ||
+				if got.status != c.status || body.Error != c.code || h.count() != c.runs ||
+					strings.Contains(got.body, "secret") ||
 					strings.Contains(fmt.Sprint(got.header), "secret") || strings.Contains(got.body, `"run"`) {
 					t.Errorf("%d %s, %d runs", got.status, got.body, h.count())
 				}

@@ -37,7 +37,8 @@ func TestCrowd(t *testing.T) {
 	refused := func(status int, code string) {
 		t.Helper()
 		got := s.send(t, "echo", hello, nil)
-		if got.status != status || !strings.Contains(got.body, `"error":"`+code+`"`) || got.header.Get("Retry-After") == "" {
+		if got.status != status || !strings.Contains(got.body, `"error":"`+code+`"`) ||
+			got.header.Get("Retry-After") == "" {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -50,7 +51,8 @@ func TestCrowd(t *testing.T) {
 	refused(http.StatusServiceUnavailable, "degraded")
 	close(h.block)
 	all.Wait()
-	if got := s.send(t, "echo", hello, nil); got.status != http.StatusOK || got.header.Get("X-Agent-Mode") != "degraded" {
+	if got := s.send(t, "echo", hello, nil); got.status != http.StatusOK ||
+		got.header.Get("X-Agent-Mode") != "degraded" {
 		t.Errorf("%+v", got)
 	}
 	for _, m := range []agent.Mode{agent.Maintenance, agent.Shutdown} {
@@ -59,7 +61,8 @@ func TestCrowd(t *testing.T) {
 		if got := s.ask(t, http.MethodGet, "/health/ready", "", nil); got.status != http.StatusServiceUnavailable {
 			t.Errorf("%+v", got)
 		}
-		if got := s.ask(t, http.MethodGet, "/health", "", nil); !strings.Contains(got.body, `"acceptingRequests":false`) {
+		if got := s.ask(t, http.MethodGet, "/health", "", nil); !strings.Contains(got.body,
+			`"acceptingRequests":false`) {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -75,8 +78,9 @@ func TestCrowd(t *testing.T) {
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	h := &echo{block: make(chan struct{}), begun: make(chan struct{}, 20)}
-	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{service(t, "echo", h, nil, nil)}, Concurrency: 1,
-		Patience: time.Minute})
+	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{service(t, "echo", h, nil, nil)},
+		Concurrency: 1,
+		Patience:    time.Minute})
 	answers := make(chan int, 20)
 	send := func(n int) {
 		for range n {
@@ -114,16 +118,18 @@ func TestTurns(t *testing.T) {
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	h := &echo{block: make(chan struct{})}
-	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{service(t, "echo", h, nil, func(d *capability.Definition) {
-		d.MaxRequestBytes, d.TimeoutSeconds = 1000, 1
-	})}})
+	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{service(t, "echo", h, nil,
+		func(d *capability.Definition) {
+			d.MaxRequestBytes, d.TimeoutSeconds = 1000, 1
+		})}})
 	for _, size := range []int{1000, 11 << 20} {
 		got := s.send(t, "echo", `{"text":"`+strings.Repeat("x", size)+`"}`, nil)
 		if got.status != http.StatusRequestEntityTooLarge {
 			t.Errorf("%d bytes: %d", size, got.status)
 		}
 	}
-	if got := s.send(t, "echo", hello, http.Header{"Content-Type": {"text/plain"}}); got.status != http.StatusUnsupportedMediaType {
+	if got := s.send(t, "echo", hello,
+		http.Header{"Content-Type": {"text/plain"}}); got.status != http.StatusUnsupportedMediaType {
 		t.Errorf("%+v", got)
 	}
 	if h.count() != 0 {
@@ -162,7 +168,8 @@ func TestDrain(t *testing.T) {
 		t.Errorf("a new request: %+v", got)
 	}
 	<-drained
-	if got := <-answer; got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "same payment") || w.paid(t) != 0 {
+	if got := <-answer; got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "same payment") ||
+		w.paid(t) != 0 {
 		t.Errorf("a canceled request: %+v", got)
 	}
 	again := &echo{}

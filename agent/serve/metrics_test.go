@@ -33,8 +33,10 @@ func TestMetrics(t *testing.T) {
 	}
 	text := "\n" + s.ask(t, http.MethodGet, "/metrics", "", nil).body
 	for _, line := range []string{`agent_requests_total{capability="free",status="200"} 2`,
-		`agent_requests_total{capability="free",status="400"} 1`, `agent_requests_total{capability="echo",status="402"} 2`,
-		`agent_requests_total{capability="echo",status="200"} 1`, `agent_requests_total{capability="unknown",status="404"} 1`,
+		`agent_requests_total{capability="free",status="400"} 1`,
+		`agent_requests_total{capability="echo",status="402"} 2`,
+		`agent_requests_total{capability="echo",status="200"} 1`,
+		`agent_requests_total{capability="unknown",status="404"} 1`,
 		`agent_request_duration_seconds_count{capability="free"} 3`, `agent_payments_total{status="refused"} 1`,
 		`agent_payments_total{status="verified"} 1`, `agent_payments_total{status="settled"} 1`,
 		`agent_revenue_total{currency="USDC"} 1e-05`, `agent_reputation_score -12.5`, `agent_feedback_count 7`,

@@ -53,7 +53,8 @@ func newOffice(t *testing.T, db *store.DB) *office {
 	replay, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	quiet := slog.New(slog.DiscardHandler)
-	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"ann": operatorToken}, Logger: quiet})
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"ann": operatorToken},
+		Logger: quiet})
 	ok(t, err)
 	_, err = control.New(control.Options{Server: server, DB: db, Client: client, Policy: current, Replay: replay,
 		Agents: http.DefaultClient})
@@ -102,7 +103,8 @@ func indexed(t *testing.T, db *store.DB, id repute.AgentID, owner common.Address
 	batch := eventdb.Batch{ChainID: id.ChainID, Parent: parent, To: block, Blocks: []repute.Block{block}}
 	for i, e := range []repute.Event{repute.Transfer{To: owner, TokenID: id.TokenID},
 		repute.Registered{Owner: owner, TokenID: id.TokenID}} {
-		log := types.Log{Address: id.Registry, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash, Index: uint(i)}
+		log := types.Log{Address: id.Registry, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash,
+			Index: uint(i)}
 		batch.Records = append(batch.Records, repute.Record{Log: log, Time: block.Time, Event: e})
 	}
 	ok(t, eventdb.Apply(t.Context(), db, batch))

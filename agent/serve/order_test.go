@@ -104,9 +104,10 @@ func TestSteps(t *testing.T) {
 		s := &steps{}
 		router, err := agent.NewRouter(db, agent.Options{Signer: stepSigner{signer(t), s}, Governor: s,
 			Payments: agent.Payments{Facilitator: stepFacilitator{local, s}, Address: w.Payee()},
-			Services: []*agent.Service{service(t, "echo", stepHandler{s, c.output}, w.price(), func(d *capability.Definition) {
-				d.SideEffects = c.effects
-			})}})
+			Services: []*agent.Service{service(t, "echo", stepHandler{s, c.output}, w.price(),
+				func(d *capability.Definition) {
+					d.SideEffects = c.effects
+				})}})
 		ok(t, err)
 		q := agent.Request{Capability: "echo", Input: []byte(c.input), Resource: "http://a.example/"}
 		if c.paid {
@@ -119,7 +120,8 @@ func TestSteps(t *testing.T) {
 		}
 		entries, err := agentdb.Entries(t.Context(), db, agentdb.Query{Agent: router.ID().String(), Limit: 1})
 		ok(t, err)
-		if got.Status == http.StatusOK && (entries[0].Kind != agentdb.Execution || len(entries[0].AgentSignature) == 0 ||
+		if got.Status == http.StatusOK && (entries[0].Kind != agentdb.Execution ||
+			len(entries[0].AgentSignature) == 0 ||
 			entries[0].ResultHash != got.Signed.ResultHash) {
 			t.Errorf("%s: the record is %+v", name, entries[0])
 		}
@@ -152,10 +154,12 @@ func TestDenied(t *testing.T) {
 	w, h := newWorld(t), &echo{}
 	s := w.open(t, agent.Options{Governor: denying{}}, service(t, "echo", h, w.price(), nil))
 	got := s.send(t, "echo", hello, header(t, w.Pay(t, w.Requirements(10))))
-	if got.status != http.StatusForbidden || !strings.Contains(got.body, "reputation_too_low") || w.paid(t) != 0 || h.count() != 0 {
+	if got.status != http.StatusForbidden || !strings.Contains(got.body, "reputation_too_low") || w.paid(t) != 0 ||
+		h.count() != 0 {
 		t.Errorf("%+v", got)
 	}
-	entries, err := agentdb.Entries(t.Context(), s.db, agentdb.Query{Agent: s.router.ID().String(), Kind: agentdb.Decision})
+	entries, err := agentdb.Entries(t.Context(), s.db,
+		agentdb.Query{Agent: s.router.ID().String(), Kind: agentdb.Decision})
 	ok(t, err)
 	if !slices.ContainsFunc(entries, func(e agentdb.Entry) bool { return e.Outcome == "deny" }) {
 		t.Errorf("%+v", entries)

@@ -121,7 +121,8 @@ func TestRuntimeTasksOfOthers(t *testing.T) {
 				url += toolserver.Path
 			}
 			out := o.run(t, x.program, x.script, url, x.capability)
-			if out.Status != http.StatusOK || !strings.Contains(out.Body, "from outside") || o.paid(t)-before != x.paid ||
+			if out.Status != http.StatusOK || !strings.Contains(out.Body, "from outside") ||
+				o.paid(t)-before != x.paid ||
 				o.handler.count() != runs+1 || (out.Transaction != "") != (x.paid > 0) {
 				t.Errorf("%+v: %d units moved, %d runs", out, o.paid(t)-before, o.handler.count()-runs)
 			}

@@ -38,7 +38,8 @@ func TestPaid(t *testing.T) {
 	w, h := newWorld(t), &echo{}
 	before := func(d *capability.Definition) { d.SideEffects = true }
 	s := w.open(t, agent.Options{}, service(t, "echo", h, w.price(), nil), service(t, "change", h, w.price(), before))
-	if got := s.send(t, "echo", `{"txt":1}`, nil); got.status != http.StatusBadRequest || got.header.Get(x402.HeaderRequired) != "" {
+	if got := s.send(t, "echo", `{"txt":1}`, nil); got.status != http.StatusBadRequest ||
+		got.header.Get(x402.HeaderRequired) != "" {
 		t.Errorf("bad input is answered with %d", got.status)
 	}
 	asked := s.send(t, "echo", hello, nil)
@@ -73,14 +74,17 @@ func TestPaid(t *testing.T) {
 			}
 			receipt, given, err := settled.Receipt()
 			ok(t, err)
-			if by, err := receipt.Signer(); err != nil || !given || by != w.Payee() || receipt.Payload.Transaction != settled.Transaction {
+			if by, err := receipt.Signer(); err != nil || !given || by != w.Payee() ||
+				receipt.Payload.Transaction != settled.Transaction {
 				t.Errorf("%+v by %s: %v", receipt, by, err)
 			}
 			again := s.send(t, name, hello, head)
-			if again.body != first.body || again.signed.Timestamp != first.signed.Timestamp || w.paid(t) != paid || h.count() != runs {
+			if again.body != first.body || again.signed.Timestamp != first.signed.Timestamp || w.paid(t) != paid ||
+				h.count() != runs {
 				t.Errorf("again: %+v", again)
 			}
-			if other := s.send(t, name, `{"text":"other"}`, head); other.status != http.StatusConflict || h.count() != runs {
+			if other := s.send(t, name, `{"text":"other"}`, head); other.status != http.StatusConflict ||
+				h.count() != runs {
 				t.Errorf("another request with the payment: %+v", other)
 			}
 		}
@@ -95,7 +99,8 @@ func receiptsShown(t *testing.T, w *world, s *shop, n int) {
 	ok(t, json.Unmarshal([]byte(s.ask(t, http.MethodGet, "/agent/42/receipts", "", nil).body), &public))
 	task, err := capability.TaskHash("42", "receipts", "1.0.0", []byte(`{}`))
 	ok(t, err)
-	got := s.ask(t, http.MethodGet, "/agents/31337:42/receipts?limit=100", "", s.proof(t, w.Signer(paytest.PayerAccount), task))
+	got := s.ask(t, http.MethodGet, "/agents/31337:42/receipts?limit=100", "",
+		s.proof(t, w.Signer(paytest.PayerAccount), task))
 	ok(t, json.Unmarshal([]byte(got.body), &own))
 	if len(public) != n || len(own) != n || public[0]["amount"] != nil || public[0]["clientSignature"] != nil ||
 		own[0]["amount"] != "0.00001" || own[0]["settlement"] != "x402" || own[0]["transaction"] == nil ||
@@ -131,7 +136,8 @@ func TestParallel(t *testing.T) {
 			s := []*shop{one, two}[i%2]
 			for {
 				got := s.send(t, "echo", hello, head)
-				if got.status == http.StatusServiceUnavailable && strings.Contains(got.body, "send the same payment again") {
+				if got.status == http.StatusServiceUnavailable &&
+					strings.Contains(got.body, "send the same payment again") {
 					time.Sleep(200 * time.Millisecond)
 					continue
 				}
@@ -154,13 +160,16 @@ func TestUpto(t *testing.T) {
 	w, h := newWorld(t), &echo{out: `{"usage":{"price":"0.000004"}}`}
 	price := &agent.Price{Amount: "0.00001", Currency: "PLAIN", Decimals: 6, ChargeFrom: "/usage/price",
 		Ways: []agent.Way{{Requirements: w.UptoRequirements(10), Symbol: "PLAIN", Decimals: 6}}}
-	s := w.open(t, agent.Options{}, service(t, "echo", h, price, func(d *capability.Definition) { d.Scheme = capability.UpTo }))
+	s := w.open(t, agent.Options{}, service(t, "echo", h, price,
+		func(d *capability.Definition) { d.Scheme = capability.UpTo }))
 	got := s.send(t, "echo", hello, header(t, w.Pay(t, w.UptoRequirements(10))))
-	if settled, _ := x402.SettlementOf(got.header); got.status != http.StatusOK || w.paid(t) != 4 || settled.Amount.String() != "4" {
+	if settled, _ := x402.SettlementOf(got.header); got.status != http.StatusOK || w.paid(t) != 4 ||
+		settled.Amount.String() != "4" {
 		t.Errorf("%+v: %d units", got, w.paid(t))
 	}
 	h.out = `{"usage":{"price":"0.000011"}}`
-	if got := s.send(t, "echo", hello, header(t, w.Pay(t, w.UptoRequirements(10)))); got.status != http.StatusInternalServerError ||
+	if got := s.send(t, "echo", hello, header(t,
+		w.Pay(t, w.UptoRequirements(10)))); got.status != http.StatusInternalServerError ||
 		w.paid(t) != 4 {
 		t.Errorf("%+v: %d units", got, w.paid(t))
 	}
@@ -192,7 +201,8 @@ func TestWrongPayments(t *testing.T) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
-	for _, text := range []string{"", "x", "e30=", strings.Repeat("A", 40_000), strings.Repeat("A", 64<<10), strings.Repeat("A", 300<<10)} {
+	for _, text := range []string{"", "x", "e30=", strings.Repeat("A", 40_000), strings.Repeat("A", 64<<10),
+		strings.Repeat("A", 300<<10)} {
 		got := s.send(t, "echo", hello, http.Header{http.CanonicalHeaderKey(x402.HeaderPayment): {text}})
 		if want := http.StatusBadRequest; got.status != want && text != "" {
 			t.Errorf("%.10q: %d %s", text, got.status, got.body)
@@ -265,7 +275,8 @@ func TestSpentMeanwhile(t *testing.T) {
 	s := w.open(t, agent.Options{Payments: w.payments(f)}, service(t, "echo", h, w.price(), nil))
 	head := header(t, w.Pay(t, w.Requirements(10)))
 	got := s.send(t, "echo", hello, head)
-	if got.status != http.StatusPaymentRequired || strings.Contains(got.body, "run") || w.paid(t) != 0 || h.count() != 1 {
+	if got.status != http.StatusPaymentRequired || strings.Contains(got.body, "run") || w.paid(t) != 0 ||
+		h.count() != 1 {
 		t.Errorf("%+v", got)
 	}
 	if settled, given := x402.SettlementOf(got.header); !given || settled.Success {
@@ -291,7 +302,8 @@ func (g *gatedFacilitator) Settle(ctx context.Context, p x402.Payment, r x402.Re
 	g.refuse--
 	g.mu.Unlock()
 	if refuse {
-		return x402.Settlement{ErrorReason: x402.ReasonInsufficientFunds, ErrorText: "<b>mine</b>", Network: r.Network}, nil
+		return x402.Settlement{ErrorReason: x402.ReasonInsufficientFunds, ErrorText: "<b>mine</b>",
+			Network: r.Network}, nil
 	}
 	return g.Facilitator.Settle(ctx, p, r)
 }

@@ -39,13 +39,15 @@ func TestPromises(t *testing.T) {
 	ok(t, err)
 	client, payee, h := keys.Local{Key: key}, common.HexToAddress("0xfee"), &echo{}
 	url, price := pgtest.New(t), &agent.Price{Amount: "0.001", Currency: "ETH", Decimals: 18}
-	s := open(t, url, agent.Options{Services: []*agent.Service{service(t, "echo", h, price, nil), service(t, "second", h, price, nil)},
+	s := open(t, url, agent.Options{Services: []*agent.Service{service(t, "echo", h, price, nil),
+		service(t, "second", h, price, nil)},
 		Payments: agent.Payments{Promises: true, Address: payee}})
 	asked := s.send(t, "echo", hello, nil)
 	task := common.HexToHash(asked.header.Get("X-Payment-TaskHash"))
 	units := big.NewInt(1e15)
 	now := uint64(time.Now().Unix())
-	good := signed.PaymentReceipt{From: client.Address(), To: payee, Amount: units, Currency: "ETH", TaskHash: task, Timestamp: now}
+	good := signed.PaymentReceipt{From: client.Address(), To: payee, Amount: units, Currency: "ETH", TaskHash: task,
+		Timestamp: now}
 	domain := signed.DomainOf(s.router.ID())
 	send := func(r signed.PaymentReceipt, d signed.Domain, change func([]byte) []byte) reply {
 		sig, err := client.SignTyped(t.Context(), r.Data(d))
@@ -78,7 +80,8 @@ func TestPromises(t *testing.T) {
 	toSecond := s.send(t, "second", hello, nil)
 	other := good
 	other.TaskHash = common.HexToHash(toSecond.header.Get("X-Payment-TaskHash"))
-	if got := send(other, domain, same); other.TaskHash == task || got.status != http.StatusPaymentRequired || h.count() != 0 {
+	if got := send(other, domain, same); other.TaskHash == task || got.status != http.StatusPaymentRequired ||
+		h.count() != 0 {
 		t.Errorf("of another capability, with the same input: %d %s", got.status, got.body)
 	}
 	if got := send(good, domain, highS); got.status != http.StatusPaymentRequired || h.count() != 0 {
@@ -134,7 +137,8 @@ func TestPromiseOfAnother(t *testing.T) {
 	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{one},
 		Payments: agent.Payments{Promises: true, Address: payee}})
 	asked := s.send(t, "echo", hello, nil)
-	p := signed.Promise{PaymentReceipt: signed.PaymentReceipt{From: client.Address(), To: payee, Amount: big.NewInt(1e15),
+	p := signed.Promise{PaymentReceipt: signed.PaymentReceipt{From: client.Address(), To: payee,
+		Amount:   big.NewInt(1e15),
 		Currency: "ETH", TaskHash: common.HexToHash(asked.header.Get("X-Payment-TaskHash")),
 		Timestamp: uint64(time.Now().Unix())}}
 	p.Signature, err = client.SignTyped(t.Context(), p.Data(signed.DomainOf(s.router.ID())))
@@ -170,7 +174,8 @@ func TestPromiseInParallel(t *testing.T) {
 		Payments: agent.Payments{Promises: true, Address: payee}}
 	shops := []*shop{open(t, url, o), open(t, url, o)}
 	asked := shops[0].send(t, "echo", hello, nil)
-	p := signed.Promise{PaymentReceipt: signed.PaymentReceipt{From: client.Address(), To: payee, Amount: big.NewInt(1e15),
+	p := signed.Promise{PaymentReceipt: signed.PaymentReceipt{From: client.Address(), To: payee,
+		Amount:   big.NewInt(1e15),
 		Currency: "ETH", TaskHash: common.HexToHash(asked.header.Get("X-Payment-TaskHash")),
 		Timestamp: uint64(time.Now().Unix())}}
 	p.Signature, err = client.SignTyped(t.Context(), p.Data(signed.DomainOf(shops[0].router.ID())))
@@ -223,8 +228,9 @@ func compact(sig []byte) []byte {
 func TestPromisesOff(t *testing.T) {
 	t.Parallel()
 	db := database(t, pgtest.New(t))
-	_, err := agent.NewRouter(db, agent.Options{Signer: signer(t), Services: []*agent.Service{service(t, "echo", &echo{},
-		&agent.Price{Amount: "0.001", Currency: "ETH", Decimals: 18}, nil)}})
+	_, err := agent.NewRouter(db, agent.Options{Signer: signer(t),
+		Services: []*agent.Service{service(t, "echo", &echo{},
+			&agent.Price{Amount: "0.001", Currency: "ETH", Decimals: 18}, nil)}})
 	if err == nil || !strings.Contains(err.Error(), "cannot be paid by x402") {
 		t.Errorf("%v", err)
 	}

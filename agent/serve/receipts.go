@@ -95,7 +95,8 @@ func (s *surface) receipts(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	all := s.o.PublicReceipts || s.o.Owners != nil && slices.Contains(s.o.Owners(), caller) && caller != (common.Address{})
+	all := s.o.PublicReceipts || s.o.Owners != nil && slices.Contains(s.o.Owners(), caller) &&
+		caller != (common.Address{})
 	out := []receipt{}
 	for i := range entries {
 		r := show(&entries[i], all || caller != (common.Address{}) && entries[i].Client == caller)

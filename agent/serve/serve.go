@@ -153,10 +153,12 @@ func (s *surface) mount() {
 	e.POST("/capability/:name", s.capability)
 	op := s.server.Describe(http.MethodPost, httpapi.Route{Path: "/capability/{name}", ID: "runCapability",
 		Summary:     "Runs a capability; the body is its input, the answer its output, both by its schemas",
-		ContentType: jsonType, Params: []*huma.Param{httpapi.TextParam("name", "path", "Name of a capability: see /health")},
+		ContentType: jsonType, Params: []*huma.Param{httpapi.TextParam("name", "path",
+			"Name of a capability: see /health")},
 		Schema: &huma.Schema{}, Example: map[string]any{"echo": "hello"}})
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "Input by the capability's schema",
-		Content: map[string]*huma.MediaType{jsonType: {Schema: &huma.Schema{}, Example: map[string]any{"text": "hello"}}}}
+		Content: map[string]*huma.MediaType{jsonType: {Schema: &huma.Schema{},
+			Example: map[string]any{"text": "hello"}}}}
 	op.Responses["402"] = &huma.Response{Description: "What the capability costs, in the header PAYMENT-REQUIRED for " +
 		"x402 of version 2, in the body for version 1, and in the headers X-Payment-*",
 		Content: map[string]*huma.MediaType{jsonType: {Schema: &huma.Schema{Type: huma.TypeObject}}}}
@@ -172,11 +174,13 @@ func (s *surface) mount() {
 		func(c echo.Context) error { return published(c, s.o.Manifest) })
 	s.get("/.well-known/did.json", "did", "The DID document of the agent's domain, which has the manifest's key",
 		func(c echo.Context) error { return published(c, s.o.DID) })
-	for path, id := range map[string]string{"/agent/{id}/receipts": "receipts", "/agents/{id}/receipts": "agentReceipts"} {
+	for path, id := range map[string]string{"/agent/{id}/receipts": "receipts",
+		"/agents/{id}/receipts": "agentReceipts"} {
 		params := append(receiptParams(), httpapi.TextParam("id", "path", "The agent's id, in any form"))
 		s.server.Get(httpapi.Route{Path: path, ID: id, ContentType: jsonType, Params: params,
 			Summary: "Paid executions, the newest first. Amounts and signatures are for the owner and the client concerned, " +
-				"who sign the request", Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeObject}},
+				"who sign the request", Schema: &huma.Schema{Type: huma.TypeArray,
+				Items: &huma.Schema{Type: huma.TypeObject}},
 			Example: []receipt{{ReceiptID: "1-1", TaskHash: common.Hash{}.Hex(), Settlement: "x402"}}},
 			httpapi.Strict(receiptParams(), s.receipts))
 	}

@@ -106,9 +106,11 @@ const (
 )
 
 // service is a capability of a handler.
-func service(t testing.TB, name string, h agent.Handler, price *agent.Price, change func(*capability.Definition)) *agent.Service {
+func service(t testing.TB, name string, h agent.Handler, price *agent.Price,
+	change func(*capability.Definition)) *agent.Service {
 	t.Helper()
-	d := capability.Definition{Name: name, Version: "1.0.0", Description: "echo", InputSchema: json.RawMessage(inputSchema),
+	d := capability.Definition{Name: name, Version: "1.0.0", Description: "echo",
+		InputSchema:  json.RawMessage(inputSchema),
 		OutputSchema: json.RawMessage(outputSchema)}
 	if change != nil {
 		change(&d)
@@ -153,14 +155,16 @@ func open(t testing.TB, url string, o agent.Options) *shop {
 	var err error
 	s.router, err = agent.NewRouter(s.db, o)
 	ok(t, err)
-	s.tools, err = toolserver.New(toolserver.Options{Router: s.router, Name: "echo agent", MaxBody: maxBody, Log: o.Log})
+	s.tools, err = toolserver.New(toolserver.Options{Router: s.router, Name: "echo agent", MaxBody: maxBody,
+		Log: o.Log})
 	ok(t, err)
 	s.tasks = a2aserver.New(a2aserver.Options{Router: s.router, Name: "echo agent", MaxBody: maxBody, Log: o.Log})
 	t.Cleanup(s.tasks.Close)
 	orchestrators, err := remoteserver.New(remoteserver.Options{Router: s.router, Name: "echo agent", MaxBody: maxBody,
 		Log: o.Log})
 	ok(t, err)
-	h, err := serve.New(serve.Options{Router: s.router, Profile: serve.Profile{Name: "echo agent"}, Log: o.Log, Rate: 1000,
+	h, err := serve.New(serve.Options{Router: s.router, Profile: serve.Profile{Name: "echo agent"}, Log: o.Log,
+		Rate:  1000,
 		Burst: 1000, Registry: o.Registry, MaxBody: maxBody, Card: s.tasks.Card,
 		Mounts: slices.Concat(s.tools.Mounts(), s.tasks.Mounts(), orchestrators.Mounts())})
 	ok(t, err)
@@ -239,7 +243,8 @@ func newWorld(t *testing.T) *world {
 func (w *world) chain(t testing.TB) wallet.ChainConfig {
 	t.Helper()
 	c, path := w.Chain(), filepath.Join(t.TempDir(), "key")
-	ok(t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(w.Account(paytest.SettlerAccount).Key))), 0o600))
+	ok(t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(w.Account(paytest.SettlerAccount).Key))),
+		0o600))
 	return wallet.ChainConfig{ChainID: c.ID, RPC: []string{w.RPCURL()}, Tokens: []common.Address{w.Token, w.Plain},
 		Registries: safety.Registries{Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations},
 		Identities: map[string]keys.Config{"settler": {KeyFile: path}}, Confirmations: 1, StuckAfter: time.Hour,

@@ -91,7 +91,8 @@ func overMCP(t *testing.T, transport sdk.Transport) client {
 			t.Errorf("isError is %t of status %d", r.IsError, out.status)
 		}
 		if out.status == http.StatusPaymentRequired {
-			if d := over[x402.PaymentRequired](t, r.StructuredContent); d.X402Version != x402.V2 || len(d.Accepts) == 0 ||
+			if d := over[x402.PaymentRequired](t, r.StructuredContent); d.X402Version != x402.V2 ||
+				len(d.Accepts) == 0 ||
 				d.Resource.URL != "mcp://tool/"+name {
 				t.Errorf("%+v", d)
 			}
@@ -121,7 +122,8 @@ func (s *shop) overA2A(t *testing.T) client {
 				t.Errorf("%+v", task.Status.Message)
 			}
 			pays := a2a.NewMessageForTask(a2a.MessageRoleUser, task, a2a.NewTextPart("the payment"))
-			pays.Metadata = map[string]any{x402.A2AStatus: "payment-submitted", x402.A2APayload: over[map[string]any](t, *p)}
+			pays.Metadata = map[string]any{x402.A2AStatus: "payment-submitted",
+				x402.A2APayload: over[map[string]any](t, *p)}
 			task = s.message(t, c, pays)
 		}
 		stored, err := c.GetTask(t.Context(), &a2a.GetTaskRequest{ID: task.ID})
@@ -172,7 +174,8 @@ func (s *shop) overRemote(t testing.TB, name, input string, p *x402.Payment) tol
 	}
 	raw, err := json.Marshal(task)
 	ok(t, err)
-	body, err := json.Marshal(remote.Question{Protocol: remote.Protocol, TaskID: "t", Task: standard.Task{ID: "t", Input: raw}})
+	body, err := json.Marshal(remote.Question{Protocol: remote.Protocol, TaskID: "t",
+		Task: standard.Task{ID: "t", Input: raw}})
 	ok(t, err)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+remoteserver.Path+"/execute",
 		strings.NewReader(string(body)))
@@ -223,7 +226,8 @@ func TestSurfaces(t *testing.T) {
 	elsewhere := s.overHTTP(t, "for-money", `{"text":"first"}`, &first)
 	for name, ask := range s.clients(t) {
 		table(t, w, s, h, name, ask)
-		if got := ask(t, "for-money", `{"text":"first"}`, &first); got.status != http.StatusOK || got.moved != elsewhere.moved ||
+		if got := ask(t, "for-money", `{"text":"first"}`, &first); got.status != http.StatusOK ||
+			got.moved != elsewhere.moved ||
 			!sameJSON(t, got.body, elsewhere.body) {
 			t.Errorf("%s: the payment of another surface: %+v, not %+v", name, got, elsewhere)
 		}
@@ -239,8 +243,9 @@ func (s *shop) clients(t *testing.T) map[string]client {
 	go func() { done <- s.tools.Stdio(ctx, in, out) }()
 	t.Cleanup(func() { cancel(); <-done })
 	return map[string]client{
-		"HTTP":                    s.overHTTP,
-		"MCP":                     overMCP(t, &sdk.StreamableClientTransport{Endpoint: s.URL + toolserver.Path, DisableStandaloneSSE: true}),
+		"HTTP": s.overHTTP,
+		"MCP": overMCP(t,
+			&sdk.StreamableClientTransport{Endpoint: s.URL + toolserver.Path, DisableStandaloneSSE: true}),
 		"MCP, server-sent events": overMCP(t, &sdk.SSEClientTransport{Endpoint: s.URL + toolserver.EventsPath}),
 		"MCP, standard input":     overMCP(t, &sdk.IOTransport{Reader: answers, Writer: asking}),
 		"A2A":                     s.overA2A(t),
@@ -329,7 +334,8 @@ func TestOneLimit(t *testing.T) {
 	s := w.open(t, agent.Options{}, service(t, "echo", &echo{}, nil, nil))
 	large := `{"text":"` + strings.Repeat("x", maxBody) + `"}`
 	for path, body := range map[string]string{
-		"/capability/echo": large, a2aserver.Path: `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":` + large + `}`,
+		"/capability/echo": large, a2aserver.Path: `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":` +
+			large + `}`,
 		toolserver.Path:                   `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + large + `}`,
 		remoteserver.Path + "/can-handle": `{"protocol":"repute-agent/1","task":` + large + `}`,
 	} {

@@ -52,7 +52,8 @@ func TestTrace(t *testing.T) {
 		}
 		list := spans.Ended()[before:]
 		root := list[len(list)-1]
-		if root.Name() != "capability" || root.Parent().SpanID().String() != client || root.SpanContext().TraceID().String() != trace {
+		if root.Name() != "capability" || root.Parent().SpanID().String() != client ||
+			root.SpanContext().TraceID().String() != trace {
 			t.Errorf("%s: %s in %s below %s", name, root.Name(), root.SpanContext().TraceID(), root.Parent().SpanID())
 		}
 		for _, one := range list[:len(list)-1] {
@@ -111,20 +112,23 @@ func TestTraceOfTools(t *testing.T) {
 	w := newWorld(t)
 	heard := make(chan sdk.Meta, 1)
 	tools := sdk.NewServer(&sdk.Implementation{Name: "tools", Version: "1"}, nil)
-	sdk.AddTool(tools, &sdk.Tool{Name: "echo"}, func(_ context.Context, r *sdk.CallToolRequest, _ any) (*sdk.CallToolResult, any, error) {
-		heard <- r.Params.Meta
-		return nil, map[string]any{}, nil
-	})
+	sdk.AddTool(tools, &sdk.Tool{Name: "echo"},
+		func(_ context.Context, r *sdk.CallToolRequest, _ any) (*sdk.CallToolResult, any, error) {
+			heard <- r.Params.Meta
+			return nil, map[string]any{}, nil
+		})
 	back := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return tools },
 		&sdk.StreamableHTTPOptions{Stateless: true}))
 	t.Cleanup(back.Close)
 	h := &handler.MCP{Server: &handler.MCPEndpoint{URL: back.URL, Client: back.Client()}, Tool: "echo"}
 	s := w.open(t, agent.Options{Tracer: sdktrace.NewTracerProvider().Tracer("test")}, service(t, "echo", h, nil, nil))
-	if got := s.send(t, "echo", `{"text":"x"}`, http.Header{"X-Request-Id": {"client-7"}}); got.status != http.StatusOK {
+	if got := s.send(t, "echo", `{"text":"x"}`,
+		http.Header{"X-Request-Id": {"client-7"}}); got.status != http.StatusOK {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	meta := <-heard
-	if trace, _ := meta["traceparent"].(string); meta[handler.MetaCorrelation] != "client-7" || meta[handler.MetaRequest] == nil ||
+	if trace, _ := meta["traceparent"].(string); meta[handler.MetaCorrelation] != "client-7" ||
+		meta[handler.MetaRequest] == nil ||
 		len(trace) != 55 {
 		t.Errorf("%v", meta)
 	}

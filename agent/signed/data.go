@@ -62,8 +62,10 @@ type Heartbeat struct {
 
 // Data is what is signed of an answer.
 func (r *TaskResponse) Data(d Domain) apitypes.TypedData {
-	return d.data("TaskResponse", fields("uint256", "agentId", "bytes32", "taskHash", "bytes32", "resultHash", "uint256",
-		"timestamp", "string", "metadata"), apitypes.TypedDataMessage{"agentId": r.AgentID.Dec(), "taskHash": r.TaskHash[:],
+	return d.data("TaskResponse", fields("uint256", "agentId", "bytes32", "taskHash", "bytes32", "resultHash",
+		"uint256",
+		"timestamp", "string", "metadata"), apitypes.TypedDataMessage{"agentId": r.AgentID.Dec(),
+		"taskHash":   r.TaskHash[:],
 		"resultHash": r.ResultHash[:], "timestamp": number(r.Timestamp), "metadata": r.Metadata})
 }
 
@@ -73,9 +75,12 @@ func (r *PaymentReceipt) Data(d Domain) apitypes.TypedData {
 	if amount == nil {
 		amount = new(big.Int)
 	}
-	return d.data("PaymentReceipt", fields("address", "from", "address", "to", "uint256", "amount", "string", "currency",
-		"bytes32", "taskHash", "uint256", "timestamp"), apitypes.TypedDataMessage{"from": r.From.Hex(), "to": r.To.Hex(),
-		"amount": amount.String(), "currency": r.Currency, "taskHash": r.TaskHash[:], "timestamp": number(r.Timestamp)})
+	return d.data("PaymentReceipt", fields("address", "from", "address", "to", "uint256", "amount", "string",
+		"currency",
+		"bytes32", "taskHash", "uint256", "timestamp"),
+		apitypes.TypedDataMessage{"from": r.From.Hex(), "to": r.To.Hex(),
+			"amount": amount.String(), "currency": r.Currency, "taskHash": r.TaskHash[:],
+			"timestamp": number(r.Timestamp)})
 }
 
 // Data is what is signed of a request.
@@ -93,7 +98,8 @@ func (p *Policy) Data(d Domain) apitypes.TypedData {
 
 // Data is what is signed of a heartbeat.
 func (h *Heartbeat) Data(d Domain) apitypes.TypedData {
-	return d.data("Heartbeat", fields("uint256", "agentId", "string", "mode", "string", "version", "uint256", "timestamp"),
+	return d.data("Heartbeat", fields("uint256", "agentId", "string", "mode", "string", "version", "uint256",
+		"timestamp"),
 		apitypes.TypedDataMessage{"agentId": h.AgentID.Dec(), "mode": h.Mode, "version": h.Version,
 			"timestamp": number(h.Timestamp)})
 }
@@ -101,7 +107,8 @@ func (h *Heartbeat) Data(d Domain) apitypes.TypedData {
 // data is EIP-712 data of one type in the domain.
 func (d Domain) data(name string, of []apitypes.Type, message apitypes.TypedDataMessage) apitypes.TypedData {
 	return apitypes.TypedData{
-		Types: apitypes.Types{"EIP712Domain": fields("string", "name", "string", "version", "uint256", "chainId", "address",
+		Types: apitypes.Types{"EIP712Domain": fields("string", "name", "string", "version", "uint256", "chainId",
+			"address",
 			"verifyingContract"), name: of},
 		PrimaryType: name,
 		Domain: apitypes.TypedDataDomain{Name: "TrustlessAgentFramework", Version: "1",

@@ -32,7 +32,8 @@ func FuzzDecodePromise(f *testing.F) {
 			t.Fatal(err)
 		}
 		q, err := signed.DecodePromise(again)
-		if err != nil || q.Amount.Cmp(p.Amount) != 0 || q.From != p.From || q.TaskHash != p.TaskHash || q.Timestamp != p.Timestamp ||
+		if err != nil || q.Amount.Cmp(p.Amount) != 0 || q.From != p.From || q.TaskHash != p.TaskHash ||
+			q.Timestamp != p.Timestamp ||
 			!bytes.Equal(q.Signature, p.Signature) {
 			t.Fatalf("%+v %+v %v", p, q, err)
 		}

@@ -103,8 +103,10 @@ func (in *promise) read() (p Promise, err error) {
 
 // Encode returns the text of the header.
 func (p *Promise) Encode() (string, error) {
-	raw, err := json.Marshal(promise{From: p.From.Hex(), To: p.To.Hex(), Amount: p.Amount.String(), Currency: p.Currency,
-		TaskHash: p.TaskHash.Hex(), Timestamp: json.Number(number(p.Timestamp)), Signature: hexutil.Encode(p.Signature)})
+	raw, err := json.Marshal(promise{From: p.From.Hex(), To: p.To.Hex(), Amount: p.Amount.String(),
+		Currency: p.Currency,
+		TaskHash: p.TaskHash.Hex(), Timestamp: json.Number(number(p.Timestamp)),
+		Signature: hexutil.Encode(p.Signature)})
 	if err != nil {
 		return "", fmt.Errorf("receipt: %w", err)
 	}
@@ -116,7 +118,8 @@ func (p *Promise) Encode() (string, error) {
 func ParseAmount(field, text string) (*big.Int, error) {
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok || len(text) > 78 || strings.Trim(text, "0123456789") != "" || n.BitLen() > 256 {
-		return nil, repute.Invalid(field, fmt.Sprintf("%.80q is no amount", text), "decimal digits of the smallest unit")
+		return nil, repute.Invalid(field, fmt.Sprintf("%.80q is no amount", text),
+			"decimal digits of the smallest unit")
 	}
 	return n, nil
 }

@@ -27,10 +27,13 @@ func domain() signed.Domain {
 // samples is one value of each type.
 func samples() map[string]apitypes.TypedData {
 	id, d := *uint256.NewInt(42), domain()
-	response := signed.TaskResponse{AgentID: id, TaskHash: common.Hash{1}, ResultHash: common.Hash{2}, Timestamp: 1700000000, Metadata: "m"}
-	receipt := signed.PaymentReceipt{From: common.Address{1}, To: common.Address{2}, Amount: big.NewInt(1e15), Currency: "ETH",
+	response := signed.TaskResponse{AgentID: id, TaskHash: common.Hash{1}, ResultHash: common.Hash{2},
+		Timestamp: 1700000000, Metadata: "m"}
+	receipt := signed.PaymentReceipt{From: common.Address{1}, To: common.Address{2}, Amount: big.NewInt(1e15),
+		Currency: "ETH",
 		TaskHash: common.Hash{1}, Timestamp: 1700000000}
-	request := signed.TaskRequest{AgentID: id, Client: common.Address{1}, TaskHash: common.Hash{1}, Timestamp: 1700000000}
+	request := signed.TaskRequest{AgentID: id, Client: common.Address{1}, TaskHash: common.Hash{1},
+		Timestamp: 1700000000}
 	policy := signed.Policy{AgentID: id, PolicyHash: common.Hash{3}}
 	beat := signed.Heartbeat{AgentID: id, Mode: "normal", Version: "1.0.0", Timestamp: 1700000000}
 	return map[string]apitypes.TypedData{"TaskResponse": response.Data(d), "PaymentReceipt": receipt.Data(d),
@@ -52,7 +55,8 @@ func TestTypes(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 		if data.Domain.Name != "TrustlessAgentFramework" || data.Domain.Version != "1" ||
-			data.Domain.VerifyingContract != domain().Registry.Hex() || (*big.Int)(data.Domain.ChainId).Int64() != 8453 {
+			data.Domain.VerifyingContract != domain().Registry.Hex() ||
+			(*big.Int)(data.Domain.ChainId).Int64() != 8453 {
 			t.Errorf("%s: %+v", name, data.Domain)
 		}
 	}
@@ -65,7 +69,8 @@ type wallets struct {
 }
 
 // ValidSignature implements signed.Wallets.
-func (w wallets) ValidSignature(_ context.Context, _ uint64, _ common.Address, _ common.Hash, sig []byte) (bool, error) {
+func (w wallets) ValidSignature(_ context.Context, _ uint64, _ common.Address, _ common.Hash,
+	sig []byte) (bool, error) {
 	return bytes.Equal(sig, w.good), w.err
 }
 
@@ -99,9 +104,11 @@ func TestSignatures(t *testing.T) {
 		}
 		v2, zero := bytes.Clone(sig), make([]byte, 65)
 		v2[64] = 29
-		for form, bad := range map[string][]byte{"high s": high, "v of 29": v2, "zero": zero, "short": sig[:63], "none": nil,
+		for form, bad := range map[string][]byte{"high s": high, "v of 29": v2, "zero": zero, "short": sig[:63],
+			"none": nil,
 			"long": append(bytes.Clone(sig), 0)} {
-			if err := signed.Check(t.Context(), nil, domain(), account, data, bad); !errors.Is(err, signed.ErrSignature) {
+			if err := signed.Check(t.Context(), nil, domain(), account, data, bad); !errors.Is(err,
+				signed.ErrSignature) {
 				t.Errorf("%s, %s: %v", name, form, err)
 			}
 		}
@@ -109,7 +116,8 @@ func TestSignatures(t *testing.T) {
 		if err := signed.Check(t.Context(), wallets{good: sig[:10]}, domain(), contract, data, sig[:10]); err != nil {
 			t.Errorf("%s, contract: %v", name, err)
 		}
-		if err := signed.Check(t.Context(), wallets{good: sig[:10]}, domain(), contract, data, sig); !errors.Is(err, signed.ErrSignature) {
+		if err := signed.Check(t.Context(), wallets{good: sig[:10]}, domain(), contract, data, sig); !errors.Is(err,
+			signed.ErrSignature) {
 			t.Errorf("%s, contract: %v", name, err)
 		}
 		err = signed.Check(t.Context(), wallets{err: errors.New("node")}, domain(), contract, data, sig)
@@ -130,8 +138,10 @@ func TestResponse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-z<>&"\\]{0,20}`).Draw(t, "text")
 		body := []byte(`{"b": 1, "a": ` + string(mustQuote(text)) + `}`)
-		r := signed.Response{Domain: domain(), TaskResponse: signed.TaskResponse{AgentID: *uint256.NewInt(rapid.Uint64().Draw(t, "id")),
-			TaskHash: common.Hash{7}, ResultHash: signed.HashBody(body), Timestamp: 1700000000, Metadata: `{"status":200}`}}
+		r := signed.Response{Domain: domain(),
+			TaskResponse: signed.TaskResponse{AgentID: *uint256.NewInt(rapid.Uint64().Draw(t, "id")),
+				TaskHash: common.Hash{7}, ResultHash: signed.HashBody(body), Timestamp: 1700000000,
+				Metadata: `{"status":200}`}}
 		digest, err := signed.Digest(r.Data(r.Domain))
 		if err != nil {
 			t.Fatal(err)
@@ -175,7 +185,8 @@ func mustQuote(text string) []byte {
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1700000000, 0)
-	for at, want := range map[uint64]bool{1700000000: true, 1700000000 - 60: true, 1700000000 - 61: false, 1700000000 + 5: true,
+	for at, want := range map[uint64]bool{1700000000: true, 1700000000 - 60: true, 1700000000 - 61: false,
+		1700000000 + 5: true,
 		1700000000 + 6: false, 1700000000000: false, 0: false, 1<<64 - 1: false} {
 		if err := signed.Fresh("timestamp", at, now); (err == nil) != want {
 			t.Errorf("%d: %v", at, err)

@@ -17,7 +17,8 @@ func TestInputSchema(t *testing.T) {
 		schema := rapid.SampledFrom([]string{`{"type":"object","required":["a"]}`, `{}`, `true`, `{"required":["a"]}`,
 			`{"type":["object","string"]}`, `{"type":"string"}`, `{"type":["string","null"]}`,
 			`{"$defs":{"n":{"type":"number"}},"type":"array","items":{"$ref":"#/$defs/n"}}`}).Draw(t, "schema")
-		input := rapid.SampledFrom([]string{`{"a":1}`, `{"b":1}`, `{}`, `"x"`, `null`, `[1,2]`, `["x"]`}).Draw(t, "input")
+		input := rapid.SampledFrom([]string{`{"a":1}`, `{"b":1}`, `{}`, `"x"`, `null`, `[1,2]`, `["x"]`}).Draw(t,
+			"input")
 		out, wrapped, err := inputSchema(json.RawMessage(schema))
 		if err != nil {
 			t.Fatal(err)

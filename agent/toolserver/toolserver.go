@@ -179,7 +179,8 @@ func (s *Server) call(ctx context.Context, name string, wrapped bool, c mcp.Call
 	}
 	if err != nil {
 		s.log.ErrorContext(ctx, "tool failed", "name", name, "error", err)
-		return mcp.Result{Text: "internal: something broke on our side; it has been logged", Failed: true, Outcome: "internal"}
+		return mcp.Result{Text: "internal: something broke on our side; it has been logged", Failed: true,
+			Outcome: "internal"}
 	}
 	return result(a)
 }

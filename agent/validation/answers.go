@@ -101,7 +101,8 @@ func NewAnswers(o AnswerOptions) *Answers {
 // left out: nobody validates its own work.
 func (s *Answers) Take(ctx context.Context, e repute.Record) error {
 	q, ok := e.Event.(repute.ValidationRequest)
-	if !ok || q.Validator != s.o.Validator || q.TokenID == s.o.ID.TokenID || !slices.Contains(s.o.Registries, e.Log.Address) {
+	if !ok || q.Validator != s.o.Validator || q.TokenID == s.o.ID.TokenID ||
+		!slices.Contains(s.o.Registries, e.Log.Address) {
 		return nil
 	}
 	a := agentdb.Asked{Registry: e.Log.Address, Request: q.RequestHash}
@@ -189,7 +190,8 @@ func (s *Answers) step(ctx context.Context, a *agentdb.Asked) error {
 // judge has the handler of the request's capability judge the result, within the daily bound.
 func (s *Answers) judge(ctx context.Context, a *agentdb.Asked, d *asked) error {
 	if n, err := agentdb.JudgedToday(ctx, s.o.DB, s.o.ID.String()); err != nil || n >= s.o.Daily {
-		return errors.Join(err, fmt.Errorf("%d of %d requests of a day are judged: %w", n, s.o.Daily, repute.ErrUnavailable))
+		return errors.Join(err, fmt.Errorf("%d of %d requests of a day are judged: %w", n, s.o.Daily,
+			repute.ErrUnavailable))
 	}
 	if err := s.confirm(ctx, a, d); err != nil {
 		return err
@@ -218,7 +220,8 @@ func (s *Answers) judge(ctx context.Context, a *agentdb.Asked, d *asked) error {
 // that signs with the same key can have answered.
 func (s *Answers) confirm(ctx context.Context, a *agentdb.Asked, d *asked) error {
 	contract := bindings.NewValidationRegistry()
-	raw, err := s.o.Chain.Call(ctx, s.o.ID.ChainID, common.Address{}, a.Registry, contract.PackGetValidationStatus(a.Request))
+	raw, err := s.o.Chain.Call(ctx, s.o.ID.ChainID, common.Address{}, a.Registry,
+		contract.PackGetValidationStatus(a.Request))
 	if err != nil {
 		return fmt.Errorf("the chain does not show the request: %w: %w", repute.ErrUnavailable, dropKind(err))
 	}
@@ -246,7 +249,8 @@ func dropKind(err error) error { return errors.New(err.Error()) }
 func (s *Answers) document(ctx context.Context, a *agentdb.Asked, d *asked) (raw []byte, h Handler, name string,
 	err error) {
 	if d.URI == "" {
-		return nil, nil, "", repute.Invalid("requestURI", "is missing or too long", fmt.Sprintf("1 to %d bytes", maxRequestURI))
+		return nil, nil, "", repute.Invalid("requestURI", "is missing or too long",
+			fmt.Sprintf("1 to %d bytes", maxRequestURI))
 	}
 	if raw, err = s.o.Documents.Read(ctx, d.URI); err != nil {
 		return nil, nil, "", fmt.Errorf("document of the request: %w", err)
@@ -258,14 +262,17 @@ func (s *Answers) document(ctx context.Context, a *agentdb.Asked, d *asked) (raw
 	}
 	switch {
 	case crypto.Keccak256Hash(raw) != a.Request:
-		err = repute.Invalid("requestURI", "leads to another document than the hashed one", "keccak256 of it is requestHash")
+		err = repute.Invalid("requestURI", "leads to another document than the hashed one",
+			"keccak256 of it is requestHash")
 	case json.Unmarshal(raw, &told) != nil:
 		err = repute.Invalid("requestURI", "leads to no document of a request", `JSON with "capability"`)
 	case told.Agent != "" && told.Agent != d.About,
 		told.Validator != (common.Address{}) && told.Validator != s.o.Validator:
-		err = repute.Invalid("requestURI", "leads to a document of another request", "agent and validator as on the chain")
+		err = repute.Invalid("requestURI", "leads to a document of another request",
+			"agent and validator as on the chain")
 	case s.o.Handlers[told.Capability] == nil:
-		err = repute.Invalid("requestURI", fmt.Sprintf("names capability %.80q", told.Capability), "one that is validated here")
+		err = repute.Invalid("requestURI", fmt.Sprintf("names capability %.80q", told.Capability),
+			"one that is validated here")
 	}
 	return raw, s.o.Handlers[told.Capability], told.Capability, err
 }
@@ -287,7 +294,8 @@ func (s *Answers) run(ctx context.Context, a *agentdb.Asked, d *asked, h Handler
 	}
 	dec := json.NewDecoder(bytes.NewReader(out))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&v); err != nil || v.Response == nil || *v.Response > 100 || len(v.Tag) > 64 || len(out) > maxReport {
+	if err := dec.Decode(&v); err != nil || v.Response == nil || *v.Response > 100 || len(v.Tag) > 64 ||
+		len(out) > maxReport {
 		return v, repute.Invalid("handler", "does not answer with a verdict", fmt.Sprintf(
 			`{"response": 0 to 100, "tag": "…", "report": …} of at most %d bytes`, maxReport))
 	}

@@ -184,7 +184,8 @@ func TestUnansweredRequests(t *testing.T) {
 		return (&repute.AgentID{ChainID: 7, TokenID: *uint256.NewInt(id)}).String()
 	}
 	left := []repute.Record{a.asks(common.Address{6}, 3, `{"capability":"code","n":1}`),
-		a.asks(self, 0, `{"capability":"code","n":2}`), {Log: types.Log{Address: askedIn}, Event: repute.ValidationResponse{}}}
+		a.asks(self, 0, `{"capability":"code","n":2}`),
+		{Log: types.Log{Address: askedIn}, Event: repute.ValidationResponse{}}}
 	foreign := a.asks(self, 3, `{"capability":"code","n":3}`)
 	foreign.Log.Address = common.Address{7}
 	for _, e := range append(left, foreign) {

@@ -101,7 +101,8 @@ func (r *Requests) step(ctx context.Context, v *agentdb.Validation) error {
 // reached to read it.
 func (r *Requests) request(ctx context.Context, v *agentdb.Validation) error {
 	uri := dataURI([]byte(v.Document))
-	data, err := bindings.NewValidationRegistry().TryPackValidationRequest(r.o.Validator, r.o.ID.TokenID.ToBig(), uri, v.Request)
+	data, err := bindings.NewValidationRegistry().TryPackValidationRequest(r.o.Validator, r.o.ID.TokenID.ToBig(), uri,
+		v.Request)
 	if err != nil {
 		return fmt.Errorf("validation request: %w", err)
 	}
@@ -109,10 +110,12 @@ func (r *Requests) request(ctx context.Context, v *agentdb.Validation) error {
 	defer cancel()
 	sent, err := r.o.Sender.SendValidationRequest(limited, transaction.Intent{ID: "validation/" + v.Request.Hex(),
 		Origin: transaction.Origin{Agent: r.o.Slug, Run: Run},
-		Tx:     transaction.Tx{ChainID: r.o.ID.ChainID, Target: r.o.Registry, Data: data, Purpose: "validation of a paid result"}})
+		Tx: transaction.Tx{ChainID: r.o.ID.ChainID, Target: r.o.Registry, Data: data,
+			Purpose: "validation of a paid result"}})
 	switch {
 	case err == nil && sent.OK:
-		r.o.Log.InfoContext(ctx, "validation requested", "request", v.Request, "validator", r.o.Validator, "transaction", sent.Hash)
+		r.o.Log.InfoContext(ctx, "validation requested", "request", v.Request, "validator", r.o.Validator,
+			"transaction", sent.Hash)
 		return r.add(ctx, v, agentdb.ValidationRequested, map[string]any{"validator": r.o.Validator,
 			"registry": r.o.Registry, "transaction": sent.Hash})
 	case err == nil:
@@ -138,7 +141,8 @@ func final(err error) bool {
 
 // give stores that a validation cannot be requested.
 func (r *Requests) give(ctx context.Context, v *agentdb.Validation, cause error) error {
-	r.o.Log.ErrorContext(ctx, "validation not requested", "request", v.Request, "validator", r.o.Validator, "error", cause)
+	r.o.Log.ErrorContext(ctx, "validation not requested", "request", v.Request, "validator", r.o.Validator, "error",
+		cause)
 	return r.add(ctx, v, agentdb.ValidationFailed, map[string]any{"reason": fmt.Sprintf("%.500s", cause.Error())})
 }
 
@@ -157,7 +161,8 @@ func (r *Requests) Take(ctx context.Context, e repute.Record) error {
 	if !ours {
 		return nil
 	}
-	r.o.Log.InfoContext(ctx, "validation answered", "request", a.RequestHash, "validator", a.Validator, "response", a.Response)
+	r.o.Log.InfoContext(ctx, "validation answered", "request", a.RequestHash, "validator", a.Validator, "response",
+		a.Response)
 	return r.add(ctx, &v, agentdb.ValidationAnswered, map[string]any{"validator": a.Validator, "response": a.Response,
 		"tag": fmt.Sprintf("%.100s", column.CleanText(a.Tag)), "answer": e.Log.TxHash})
 }
@@ -184,7 +189,8 @@ func (r *Requests) judge(ctx context.Context, v *agentdb.Validation) error {
 	return r.add(ctx, v, agentdb.ValidationJudged, map[string]any{"counts": counts, "reason": reason})
 }
 
-func (r *Requests) add(ctx context.Context, v *agentdb.Validation, s agentdb.ValidationStep, detail map[string]any) error {
+func (r *Requests) add(ctx context.Context, v *agentdb.Validation, s agentdb.ValidationStep,
+	detail map[string]any) error {
 	return agentdb.AddValidation(ctx, r.o.DB, r.o.ID.String(), v.Request, s, detail)
 }
 

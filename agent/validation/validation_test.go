@@ -66,8 +66,10 @@ func TestSteps(t *testing.T) {
 			}
 			return sent, nil
 		}, agentdb.ValidationJudged},
-		"refused":  {func(int64) (transaction.Sent, error) { return transaction.Sent{}, repute.Invalid("tx", "x", "y") }, agentdb.ValidationFailed},
-		"reverted": {func(int64) (transaction.Sent, error) { return transaction.Sent{}, nil }, agentdb.ValidationFailed},
+		"refused": {func(int64) (transaction.Sent, error) { return transaction.Sent{}, repute.Invalid("tx", "x", "y") },
+			agentdb.ValidationFailed},
+		"reverted": {func(int64) (transaction.Sent, error) { return transaction.Sent{}, nil },
+			agentdb.ValidationFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,9 +80,12 @@ func TestSteps(t *testing.T) {
 			id, o, request := repute.AgentID{ChainID: 7}, &outside{send: tt.send}, common.Hash{1}
 			detail, err := json.Marshal(map[string]any{"validation": request, "document": "{}"})
 			ok(t, err)
-			ok(t, agentdb.Add(t.Context(), db, agentdb.Entry{Kind: agentdb.Execution, Agent: id.String(), Outcome: "200", Detail: detail}))
-			r := validation.New(validation.Options{DB: db, ID: id, Registry: common.Address{4}, Validator: common.Address{5},
-				Sender: o, Slug: "owner", Judge: o, Log: slog.New(slog.DiscardHandler), Every: 10 * time.Millisecond})
+			ok(t, agentdb.Add(t.Context(), db,
+				agentdb.Entry{Kind: agentdb.Execution, Agent: id.String(), Outcome: "200", Detail: detail}))
+			r := validation.New(validation.Options{DB: db, ID: id, Registry: common.Address{4},
+				Validator: common.Address{5},
+				Sender:    o, Slug: "owner", Judge: o, Log: slog.New(slog.DiscardHandler),
+				Every: 10 * time.Millisecond})
 			ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 			ended := make(chan error, 1)
 			go func() { ended <- r.Run(ctx) }()

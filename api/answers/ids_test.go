@@ -88,7 +88,8 @@ func TestParseAt(t *testing.T) {
 			t.Errorf("%q: %v, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"pending", "earliest", "-1", "+1", "0x10", "1.0", "9223372036854775808", " 1", "LATEST"} {
+	for _, in := range []string{"pending", "earliest", "-1", "+1", "0x10", "1.0", "9223372036854775808", " 1",
+		"LATEST"} {
 		_, err := ParseAt(in)
 		checkField(t, in, err, "at")
 	}

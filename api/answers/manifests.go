@@ -138,7 +138,8 @@ func (q *IntentsQuery) checkKind() error {
 	case !slices.Contains(kinds, q.Kind):
 		return repute.Invalid("kind", "unknown kind", "intent, skill, tool or class")
 	case !words && q.Kind != "" && q.Kind != "intent":
-		return repute.Invalid("q", "is missing, and only intents of manifests are listed without it", "what is wanted, in words")
+		return repute.Invalid("q", "is missing, and only intents of manifests are listed without it",
+			"what is wanted, in words")
 	case words && q.Cursor != "":
 		return repute.Invalid("cursor", "goes with lists alone: a search has one page", "leave out q or cursor")
 	}

@@ -9,8 +9,8 @@ import (
 	"repute/store/chaindb"
 )
 
-// Demand returns the context of reads that know the block of minBlock: a number, of the default chain or the only one, or
-// chainId:block. "" demands none.
+// Demand returns the context of reads that know the block of minBlock: a number, of the default chain or the only one,
+// or chainId:block. "" demands none.
 func (x *Index) Demand(ctx context.Context, minBlock string) (context.Context, error) {
 	if minBlock == "" {
 		return ctx, nil

@@ -54,7 +54,8 @@ const (
 )
 
 // read returns the roots. name is the name of their set, or "given" for a list of addresses.
-func (o OwnRoots) read(ctx context.Context, r *explain.Reader, chainID uint64) (by explain.Own, name string, err error) {
+func (o OwnRoots) read(ctx context.Context, r *explain.Reader,
+	chainID uint64) (by explain.Own, name string, err error) {
 	by.Sources = o.Sources == SourcesDefault
 	if strings.HasPrefix(o.Roots, "0x") || strings.HasPrefix(o.Roots, "0X") || strings.ContainsAny(o.Roots, ", ") {
 		by.Roots, err = explain.PersonalRoots(o.Roots)

@@ -35,7 +35,8 @@ type SearchQuery struct {
 
 // searchNames are the parameters of SearchQuery.
 func searchNames() []string {
-	return []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active", "status", "minFeedback"}
+	return []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active", "status",
+		"minFeedback"}
 }
 
 // isSearch reports whether a parameter of SearchQuery was given.
@@ -115,7 +116,8 @@ func parseSince(field, s string, chains []uint64) (f searchdb.Since, err error) 
 		f.Block = uint64(n)
 		return f, nil
 	}
-	if f.Time, err = parseTime(field, s, "2026-01-31T12:00:00Z or 2026-01-31, or the number of a block with one chain"); err != nil {
+	if f.Time, err = parseTime(field, s,
+		"2026-01-31T12:00:00Z or 2026-01-31, or the number of a block with one chain"); err != nil {
 		return searchdb.Since{}, err
 	}
 	if epoch := time.Unix(0, 0).UTC(); f.Time.Before(epoch) { // matches every block with a known time
@@ -141,8 +143,10 @@ func parseHost(s string) (string, error) {
 		return "", nil
 	}
 	host, rest := searchtext.PlaceOf(searchtext.Folded(s, 4*column.LongestHost))
-	if host == "" || rest != "" || !utf8.ValidString(s) || len(s) > column.LongestHost || strings.ContainsAny(host, "/?#@") || common.IsHexAddress(host) {
-		return "", repute.Invalid("host", "not a host", "a name or an IP address without scheme and path, e.g. shop.example")
+	if host == "" || rest != "" || !utf8.ValidString(s) || len(s) > column.LongestHost ||
+		strings.ContainsAny(host, "/?#@") || common.IsHexAddress(host) {
+		return "", repute.Invalid("host", "not a host",
+			"a name or an IP address without scheme and path, e.g. shop.example")
 	}
 	return host, nil
 }

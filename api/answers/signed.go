@@ -17,7 +17,8 @@ func SignedAt(flag httpapi.Flag, at string) (signed bool, view string, err error
 		return false, at, err
 	}
 	if at != "" && at != string(repute.Finalized) {
-		return true, at, repute.Invalid("at", "only the newest final score is signed", "leave at out, or give finalized")
+		return true, at, repute.Invalid("at", "only the newest final score is signed",
+			"leave at out, or give finalized")
 	}
 	return true, string(repute.Finalized), nil
 }

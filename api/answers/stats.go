@@ -83,7 +83,8 @@ func (x *Index) Client(ctx context.Context, a common.Address, chainIDs []uint64)
 
 // client adds what a reviewer weighs to what it did on each chain. The graph of a chain may have to be read for that,
 // within the limit on walks that callers may cause.
-func (x *Index) client(ctx context.Context, a common.Address, chains []statsdb.ClientChain) (w stats.Client, err error) {
+func (x *Index) client(ctx context.Context, a common.Address,
+	chains []statsdb.ClientChain) (w stats.Client, err error) {
 	ids := make([]uint64, len(chains))
 	for i, c := range chains {
 		ids[i] = c.ChainID
@@ -152,8 +153,9 @@ func (x *Index) ValidatorPage(ctx context.Context, a common.Address, f query.Par
 // Validator returns how a validator answers on the chains of a filter.
 func (x *Index) Validator(ctx context.Context, a common.Address, f query.ParticipantFilter) ([]stats.ValidatorChain,
 	[]wire.AsOf, error) {
-	list, err := x.Validators(ctx, statsdb.ValidatorFilter{ChainIDs: f.ChainIDs, Address: &a, TrustedOnly: f.TrustedOnly,
-		Limit: httpapi.MaxPage})
+	list, err := x.Validators(ctx, statsdb.ValidatorFilter{ChainIDs: f.ChainIDs, Address: &a,
+		TrustedOnly: f.TrustedOnly,
+		Limit:       httpapi.MaxPage})
 	return list.Items, list.AsOf, err
 }
 

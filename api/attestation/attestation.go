@@ -1,6 +1,6 @@
 // Package attestation answers the trust gates of payments in the form that they read: an evaluation of the trust
-// provider extension that is proposed for x402 (x402-foundation/x402, issue 2299, x402-trust-evaluation-v0.1). A gate asks
-// whether to pay an account, its seller, or to take a payment from one, its buyer.
+// provider extension that is proposed for x402 (x402-foundation/x402, issue 2299, x402-trust-evaluation-v0.1). A gate
+// asks whether to pay an account, its seller, or to take a payment from one, its buyer.
 //
 // The evaluation says nothing that the decisions on the account's agents do not say. An account with several agents is
 // as good as the worst of them: see Evaluate.

@@ -1,5 +1,6 @@
-// Package badge draws the badge of an agent: an SVG image with a label and a message. It is pure. An image has no script,
-// no style sheet and no reference to another file, and its own background, so that it reads alike on dark and light pages.
+// Package badge draws the badge of an agent: an SVG image with a label and a message. It is pure. An image has no
+// script, no style sheet and no reference to another file, and its own background, so that it reads alike on dark and
+// light pages.
 package badge
 
 import (
@@ -116,7 +117,8 @@ func (b Badge) SVG() []byte {
 		text       string
 	}{{pad, left, label}, {edge + pad, right, said}} {
 		if t.length > 0 {
-			fmt.Fprintf(&out, `<text x="%d" y="14" textLength="%d" lengthAdjust="spacingAndGlyphs">%s</text>`, t.at, t.length,
+			fmt.Fprintf(&out, `<text x="%d" y="14" textLength="%d" lengthAdjust="spacingAndGlyphs">%s</text>`, t.at,
+				t.length,
 				t.text)
 		}
 	}

@@ -67,7 +67,8 @@ func (AgentItem) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
 		{Type: huma.TypeString, Description: "id of an agent, in any of its forms", Examples: []any{"8453:22"}},
 		member("agent", "id of an agent, in any of its forms", "8453:22"),
-		member("wallet", "address: all agents whose verified wallet or owner it is", "0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"),
+		member("wallet", "address: all agents whose verified wallet or owner it is",
+			"0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"),
 		member("domain", "host: all agents that it or its manifest names, or that name it", "shop.example"),
 	}}
 }

@@ -121,9 +121,10 @@ func encodeCompared(x *answers.Index, c batchdb.Compared) (w ComparedAgent, err 
 	}
 	agent := wire.EncodeAgent(c.Agent)
 	w = ComparedAgent{Agent: agent.ID, ShortID: agent.ShortID, Name: agent.Name, Standing: scored.Standing,
-		Sentence: scored.Sentence, Reason: scored.Reason, Reviewers: agent.Counts.Clients, Ratings: agent.Counts.Feedback,
-		Tags:  wire.Each(c.Reputation.Tags[:min(len(c.Reputation.Tags), comparedTags)], x.TagSummary),
-		Lacks: []wire.Gate{}, KeptOut: []string{}, Services: agent.Services, X402Support: agent.X402Support,
+		Sentence: scored.Sentence, Reason: scored.Reason, Reviewers: agent.Counts.Clients,
+		Ratings: agent.Counts.Feedback,
+		Tags:    wire.Each(c.Reputation.Tags[:min(len(c.Reputation.Tags), comparedTags)], x.TagSummary),
+		Lacks:   []wire.Gate{}, KeptOut: []string{}, Services: agent.Services, X402Support: agent.X402Support,
 		Prices: wire.Each(c.Prices, encodePrice)}
 	for _, g := range scored.Gates {
 		switch isBar := g.Direction == string(rating.KeepsOut); {

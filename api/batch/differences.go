@@ -114,7 +114,8 @@ func differentScore(agents []ComparedAgent) (d Difference, found bool) {
 	bounds := func(a ComparedAgent) string {
 		return fmt.Sprintf("%.1f (%.1f to %.1f)", a.Score, a.Low, a.High)
 	}
-	d = Difference{What: "score", Sentence: fmt.Sprintf("%s has the highest score, %s, and %s the lowest, %s", first.ShortID,
+	d = Difference{What: "score", Sentence: fmt.Sprintf("%s has the highest score, %s, and %s the lowest, %s",
+		first.ShortID,
 		bounds(first), last.ShortID, bounds(last))}
 	if first.Low <= last.High {
 		d.Sentence += "; their bounds overlap, so that the evidence does not tell them apart"
@@ -250,7 +251,8 @@ func differentPrices(agents []ComparedAgent) (d Difference, found bool) {
 	}
 	parts := make([]string, len(cheapest))
 	for i, o := range cheapest {
-		parts[i] = fmt.Sprintf("%s asks %s USD for its cheapest intent, %.60q", o.agent.ShortID, *o.cost.Price, o.cost.Intent)
+		parts[i] = fmt.Sprintf("%s asks %s USD for its cheapest intent, %.60q", o.agent.ShortID, *o.cost.Price,
+			o.cost.Intent)
 	}
 	d = Difference{What: "price", Sentence: strings.Join(parts, "; ")}
 	if len(cheapest) < len(agents) {

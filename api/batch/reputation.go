@@ -8,8 +8,8 @@ import (
 )
 
 type (
-	// ReputationAnswer is what a runtime asks before it pays or delegates, with the members by which other indexes answer the
-	// same question.
+	// ReputationAnswer is what a runtime asks before it pays or delegates, with the members by which other indexes
+	// answer the same question.
 	ReputationAnswer struct {
 		wire.ReputationAnswer
 		OtherNames

@@ -50,7 +50,8 @@ type set[R any] struct{ *exportdb.Set[R] }
 
 // write implements dataset. A part is read before any of it is written, so that a slow reader of w keeps no statement
 // open.
-func (s set[R]) write(ctx context.Context, from source, r exportdb.Range, whole bool, w io.Writer) (p piece, err error) {
+func (s set[R]) write(ctx context.Context, from source, r exportdb.Range, whole bool,
+	w io.Writer) (p piece, err error) {
 	enc := newEncoder[R](from.format, w)
 	for p.last, p.more = r.After, true; p.more; {
 		rows, last, more, err := s.read(ctx, from, exportdb.Range{After: p.last, To: r.To})

@@ -72,9 +72,11 @@ type exports struct {
 func Mount(server *httpapi.Server, db *store.DB) {
 	e := &exports{server: server, db: db, sets: sets(), reading: make(chan struct{}, readers),
 		files: httpapi.StreamLimit{Caller: callerFiles, All: allFiles}}
-	e.manifests = cache.New(cache.Bounds{What: "a manifest of an export", Limit: manifestLimit, Asked: 8, Memory: 16 << 20},
+	e.manifests = cache.New(cache.Bounds{What: "a manifest of an export", Limit: manifestLimit, Asked: 8,
+		Memory: 16 << 20},
 		func(m made) int64 { return 1024 + 512*int64(len(m.Parts)) }, func(s subject) string { return fmt.Sprint(s) })
-	e.parts = cache.New(cache.Bounds{What: "a part of an export", Limit: time.Minute, Asked: allFiles, Memory: keptParts},
+	e.parts = cache.New(cache.Bounds{What: "a part of an export", Limit: time.Minute, Asked: allFiles,
+		Memory: keptParts},
 		func(b []byte) int64 { return int64(len(b)) }, func(p piecePlace) string { return fmt.Sprint(p) })
 	schema := server.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[SetManifest](), true, "")
 	params := e.params()
@@ -100,12 +102,14 @@ func (e *exports) params() []*huma.Param {
 	return []*huma.Param{set, format,
 		httpapi.CountParam("chainId", "query", 1, 1<<53, "the chain; must be given"),
 		httpapi.CountParam("block", "query", 0, 1<<53, "a final block; the newest when absent"),
-		httpapi.CountParam("run", "query", 1, 1<<53, "run of the trust engine that scores are of; the newest closed one up to the block when absent")}
+		httpapi.CountParam("run", "query", 1, 1<<53,
+			"run of the trust engine that scores are of; the newest closed one up to the block when absent")}
 }
 
 // partParams returns the parameters that name a part.
 func partParams() []*huma.Param {
-	sum := httpapi.TextParam("sha256", "query", "the part that has this hash, by after, to, block and format of its manifest")
+	sum := httpapi.TextParam("sha256", "query",
+		"the part that has this hash, by after, to, block and format of its manifest")
 	sum.Schema.Pattern = "^[0-9a-f]{64}$"
 	return []*huma.Param{sum,
 		httpapi.TextParam("after", "query", "key after which the rows begin; the first row when absent"),
@@ -125,7 +129,8 @@ type asked struct {
 func (e *exports) read(c echo.Context) (a asked, err error) {
 	set, known := e.sets[c.Param("set")]
 	if !known {
-		return a, &repute.MissingError{What: fmt.Sprintf("set %.40q", c.Param("set")), Hint: fmt.Sprintf("one of %v", Sets())}
+		return a, &repute.MissingError{What: fmt.Sprintf("set %.40q", c.Param("set")),
+			Hint: fmt.Sprintf("one of %v", Sets())}
 	}
 	a.set = set
 	format, err := checkFormat(c.QueryParam("format"))
@@ -156,8 +161,8 @@ func (e *exports) read(c echo.Context) (a asked, err error) {
 	return a, nil
 }
 
-// manifest serves GET /export/{set}/manifest. The manifest of a large set takes longer than a request may: the caller is
-// told to ask again while it is made.
+// manifest serves GET /export/{set}/manifest. The manifest of a large set takes longer than a request may: the caller
+// is told to ask again while it is made.
 func (e *exports) manifest(c echo.Context) error {
 	a, err := e.read(c)
 	if err != nil {
@@ -174,7 +179,8 @@ func (e *exports) manifest(c echo.Context) error {
 		return made{m, time.Now()}, err
 	})
 	if errors.Is(err, context.DeadlineExceeded) && c.Request().Context().Err() == nil {
-		return &repute.BusyError{What: fmt.Sprintf("the parts of this export at block %d are being made", a.subject.block),
+		return &repute.BusyError{What: fmt.Sprintf("the parts of this export at block %d are being made",
+			a.subject.block),
 			Hint: "name this block with block=" + strconv.FormatUint(a.subject.block, 10), Retry: 5 * time.Second}
 	}
 	if err != nil {
@@ -243,9 +249,10 @@ func (e *exports) part(c echo.Context, a asked, r exportdb.Range, hash string) e
 	if err != nil {
 		return err
 	}
-	body, err := e.parts.Get(c.Request().Context(), piecePlace{a.subject, r, sum}, func(ctx context.Context) ([]byte, error) {
-		return partOf(ctx, a.set, a.from, r, sum)
-	})
+	body, err := e.parts.Get(c.Request().Context(), piecePlace{a.subject, r, sum},
+		func(ctx context.Context) ([]byte, error) {
+			return partOf(ctx, a.set, a.from, r, sum)
+		})
 	if errors.Is(err, errChanged) {
 		e.manifests.Drop(a.subject)
 		return gone(a.subject.set, err.Error())

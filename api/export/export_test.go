@@ -39,7 +39,8 @@ func (w *world) manifest(t failer, set, format string, block uint64) export.SetM
 		path += fmt.Sprintf("&block=%d", block)
 	}
 	res, body := get(t, w.server, path)
-	for end := time.Now().Add(2 * time.Minute); res.StatusCode == http.StatusServiceUnavailable && time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); res.StatusCode == http.StatusServiceUnavailable &&
+		time.Now().Before(end); {
 		time.Sleep(time.Second) // the parts are being made, as Retry-After says
 		res, body = get(t, w.server, path)
 	}
@@ -130,7 +131,8 @@ func (w *world) compareAgents(t failer, block uint64, rows []exportdb.Agent) {
 	t.Helper()
 	found := 0
 	for n := range w.agents {
-		a, _, err := query.Agent(context.Background(), w.db, repute.AgentID{ChainID: w.chain.ID, TokenID: token(n)}, at(block))
+		a, _, err := query.Agent(context.Background(), w.db, repute.AgentID{ChainID: w.chain.ID, TokenID: token(n)},
+			at(block))
 		if errors.Is(err, repute.ErrNotFound) {
 			continue
 		}
@@ -141,7 +143,8 @@ func (w *world) compareAgents(t failer, block uint64, rows []exportdb.Agent) {
 			t.Fatalf("agent %d is missing", n)
 		}
 		r := rows[i]
-		if *r.Owner != lower(a.Owner) || r.URI != strings.ToValidUTF8(a.URI, "\uFFFD") || r.RegisteredAt != a.Registered.Block ||
+		if *r.Owner != lower(a.Owner) || r.URI != strings.ToValidUTF8(a.URI, "\uFFFD") ||
+			r.RegisteredAt != a.Registered.Block ||
 			*r.RegisteredTx != a.Registered.TxHash.Hex() || int64(r.Feedback) != a.Counts.Feedback ||
 			int64(r.Revoked) != a.Counts.Revoked || int64(r.Clients) != a.Counts.Clients ||
 			!r.RegisteredTime.Equal(a.Registered.Time) {
@@ -171,7 +174,8 @@ func (w *world) compareRatings(t failer, block uint64, agents []exportdb.Agent, 
 				t.Fatalf("a rating of %s is missing", agent.TokenID)
 			}
 			r := rows[i]
-			if r.Value != f.Value.String() || r.Decimals != int32(f.Decimals) || r.Tag1 != f.Tag1 || r.Endpoint != f.Endpoint ||
+			if r.Value != f.Value.String() || r.Decimals != int32(f.Decimals) || r.Tag1 != f.Tag1 ||
+				r.Endpoint != f.Endpoint ||
 				(r.RevokedBlock != nil) != (f.Revoked != nil) || *r.TxHash != f.Given.TxHash.Hex() ||
 				f.Revoked != nil && *r.RevokedBlock != f.Revoked.Block {
 				t.Fatalf("%s, the API says %+v", asJSON(t, r), f)
@@ -267,7 +271,8 @@ func TestRanges(t *testing.T) {
 			t.Fatalf("%d, %d bytes", res.StatusCode, len(rest))
 		}
 	})
-	if res, body := get(t, w.server, p.URL, "Range", "bytes=5-", "If-Range", `"other"`); res.StatusCode != http.StatusOK ||
+	if res, body := get(t, w.server, p.URL, "Range", "bytes=5-", "If-Range",
+		`"other"`); res.StatusCode != http.StatusOK ||
 		!bytes.Equal(body, whole) {
 		t.Errorf("a range of something else: %d", res.StatusCode)
 	}
@@ -287,7 +292,8 @@ func TestWholeIsItsParts(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(body), res.Header)
 	}
 	_, body = get(t, w.server, fmt.Sprintf("/export/agents?chainId=%d&format=parquet", w.chain.ID))
-	if rows, err := parquet.Read[exportdb.Agent](bytes.NewReader(body), int64(len(body))); err != nil || len(rows) != 60 {
+	if rows, err := parquet.Read[exportdb.Agent](bytes.NewReader(body), int64(len(body))); err != nil ||
+		len(rows) != 60 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 }
@@ -297,7 +303,8 @@ func TestChangedPartIsGone(t *testing.T) {
 	t.Parallel()
 	w := seeded(t)
 	agents, events := w.manifest(t, "agents", export.NDJSON, 0), w.manifest(t, "events", export.NDJSON, 0)
-	if _, err := w.db.Pool().Exec(t.Context(), "update uris set uri = 'https://c.example' where uri like '%a.example/file%'"); err != nil {
+	if _, err := w.db.Pool().Exec(t.Context(),
+		"update uris set uri = 'https://c.example' where uri like '%a.example/file%'"); err != nil {
 		t.Fatal(err)
 	}
 	res, body := get(t, w.server, agents.Parts[0].URL)
@@ -363,7 +370,8 @@ func TestExportChecksParameters(t *testing.T) {
 		"/export/agents?chainId=8453&sha256=" + strings.Repeat("0", 64):              400, // without a block
 		"/export/agents?chainId=8453&block=4&to=1&sha256=" + strings.Repeat("0", 64): 410,
 	} {
-		if res, body := get(t, w.server, path); res.StatusCode != want || !bytes.Contains(body, []byte(`"hint"`)) && want != 410 {
+		if res, body := get(t, w.server, path); res.StatusCode != want ||
+			!bytes.Contains(body, []byte(`"hint"`)) && want != 410 {
 			t.Errorf("%s: %d %s, want %d", path, res.StatusCode, body, want)
 		}
 	}
@@ -381,7 +389,9 @@ func (w *world) fill(t failer, n int) {
 			select $1, n, decode(lpad(to_hex(n % 97), 40, '0'), 'hex'), false, '', '', $3, 1, n, 1, n from generate_series(0, $2::int - 1) n`,
 	} {
 		var uri int64
-		ok(t, w.db.Pool().QueryRow(ctx, `insert into uris (hash, uri, kind, host) values (sha256('x'), 'x', 'unsupported', '')
+		ok(t,
+			w.db.Pool().QueryRow(ctx,
+				`insert into uris (hash, uri, kind, host) values (sha256('x'), 'x', 'unsupported', '')
 			on conflict (hash) do update set uri = excluded.uri returning id`).Scan(&uri))
 		_, err := w.db.Pool().Exec(ctx, sql, int64(w.chain.ID), n, uri)
 		ok(t, err)
@@ -396,7 +406,8 @@ func TestPartsFollowEachOther(t *testing.T) {
 	n := exportdb.PartRows + 5000
 	w.fill(t, n)
 	m := w.manifest(t, "agents", export.Parquet, 0)
-	if len(m.Parts) != 2 || m.Rows != int64(n) || m.Parts[0].Rows != exportdb.PartRows || m.Parts[1].After != m.Parts[0].To {
+	if len(m.Parts) != 2 || m.Rows != int64(n) || m.Parts[0].Rows != exportdb.PartRows ||
+		m.Parts[1].After != m.Parts[0].To {
 		t.Fatalf("%+v", m)
 	}
 	next := 0

@@ -87,7 +87,8 @@ func newWorld(t testing.TB) *world {
 // begin adds a chain, of which the world then is.
 func (w *world) begin(t failer, id uint64) {
 	t.Helper()
-	w.chain = repute.Chain{ID: id, Name: fmt.Sprint("chain ", id), Identity: addr(1), Reputation: addr(2), StartBlock: 1}
+	w.chain = repute.Chain{ID: id, Name: fmt.Sprint("chain ", id), Identity: addr(1), Reputation: addr(2),
+		StartBlock: 1}
 	ok(t, chaindb.AddChain(context.Background(), w.db, w.chain))
 	tip, err := chaindb.Cursor(context.Background(), w.db, id)
 	ok(t, err)
@@ -114,7 +115,8 @@ func (w *world) add(t failer, events ...repute.Event) {
 			address = w.chain.Reputation
 		}
 		batch.Records = append(batch.Records, repute.Record{Time: b.Time, Event: e, Log: types.Log{Address: address,
-			Topics: []common.Hash{{1}, {byte(i)}}, BlockNumber: n, BlockHash: b.Hash, Index: uint(i), Data: fmt.Appendf(nil, "%v", e),
+			Topics: []common.Hash{{1}, {byte(i)}}, BlockNumber: n, BlockHash: b.Hash, Index: uint(i),
+			Data:   fmt.Appendf(nil, "%v", e),
 			TxHash: common.BigToHash(new(big.Int).SetUint64(n<<16 | uint64(i)))}})
 	}
 	ok(t, eventdb.Apply(context.Background(), w.db, batch))
@@ -142,12 +144,14 @@ func (w *world) rate(agent uint64, client int, value *big.Int, decimals uint8, t
 	key := fmt.Sprint(agent, "/", client)
 	w.given[key]++
 	return repute.NewFeedback{TokenID: token(agent), Client: addr(client), Index: w.given[key], Value: value,
-		Decimals: decimals, Tag1: tag, Tag2: "t2", Endpoint: "https://a.example/" + tag, URI: uri, FeedbackHash: common.Hash{1}}
+		Decimals: decimals, Tag1: tag, Tag2: "t2", Endpoint: "https://a.example/" + tag, URI: uri,
+		FeedbackHash: common.Hash{1}}
 }
 
 // text is hostile text: quotes, control characters, invalid UTF-8.
 func text() *rapid.Generator[string] {
-	return rapid.OneOf(rapid.SampledFrom([]string{"", "https://a.example/\"x\"", "data:application/json,{\"a\":1}", "\xff\xfe",
+	return rapid.OneOf(rapid.SampledFrom([]string{"", "https://a.example/\"x\"", "data:application/json,{\"a\":1}",
+		"\xff\xfe",
 		"line\nbreak\x00nul", "<b>&amp;", "世界"}), rapid.StringN(0, 20, 40))
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// pollEvery leaves most of the 200 ms in which a stream has a change to the sending to thousands of streams. It costs a
-	// process that somebody follows one short statement.
+	// pollEvery leaves most of the 200 ms in which a stream has a change to the sending to thousands of streams. It
+	// costs a process that somebody follows one short statement.
 	pollEvery  = 50 * time.Millisecond
 	finalEvery = time.Second // finality moves with blocks, not with changes
 	page       = 500         // changes that are read at once
@@ -48,8 +48,8 @@ func New(db *store.DB, log *slog.Logger) *Feed {
 	return &Feed{db: db, log: log}
 }
 
-// Send takes changes that follow each other, none when the position alone moved. next is where a follower that ends here
-// continues.
+// Send takes changes that follow each other, none when the position alone moved. next is where a follower that ends
+// here continues.
 type Send func(list []store.Change, next string) error
 
 // Follow calls send with all changes after the cursor since that f selects, in order, until ctx ends or send fails, and
@@ -118,8 +118,8 @@ func selected(list []store.Change, filter store.ChangeFilter) (out []store.Chang
 	return out
 }
 
-// followFinal is Follow for final changes. Which ones are final depends on the filter's chain, so each place is asked of
-// the table, once for all that are at it.
+// followFinal is Follow for final changes. Which ones are final depends on the filter's chain, so each place is asked
+// of the table, once for all that are at it.
 func (f *Feed) followFinal(ctx context.Context, since string, filter store.ChangeFilter, send Send) error {
 	type answer struct {
 		list []store.Change
@@ -147,8 +147,8 @@ func (f *Feed) followFinal(ctx context.Context, since string, filter store.Chang
 	}
 }
 
-// after returns the kept changes after a cursor, where to continue, and a channel that is closed when more are added. ok
-// is false when the cursor is before the kept ones, or none are known yet.
+// after returns the kept changes after a cursor, where to continue, and a channel that is closed when more are added.
+// ok is false when the cursor is before the kept ones, or none are known yet.
 func (f *Feed) after(since string) (list []store.Change, next string, grown <-chan struct{}, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -66,7 +66,8 @@ func New(db *store.DB, e intent.Embedder, o Options) (*Finder, error) {
 	if o.Rest > 0 {
 		background = paced{e, o.Rest}
 	}
-	return &Finder{db: db, embedder: e, background: background, index: index, opts: o, log: o.Log, domains: map[string][]string{},
+	return &Finder{db: db, embedder: e, background: background, index: index, opts: o, log: o.Log,
+		domains: map[string][]string{},
 		intents: map[string]manifestdb.IntentKey{}, offers: map[string]*offer{}, seen: map[common.Hash]bool{}}, nil
 }
 
@@ -90,8 +91,8 @@ func (x *Finder) Find(ctx context.Context, f manifestdb.IntentFilter) (manifestd
 	return *found, nil
 }
 
-// meaning searches the index. The answer is nil where the model failed, and not the database. A bare name is never sure:
-// a few words without a sentence around them resemble texts that have nothing to do with them.
+// meaning searches the index. The answer is nil where the model failed, and not the database. A bare name is never
+// sure: a few words without a sentence around them resemble texts that have nothing to do with them.
 func (x *Finder) meaning(ctx context.Context, f manifestdb.IntentFilter) (*manifestdb.FoundIntents, error) {
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return &manifestdb.FoundIntents{}, err
@@ -191,8 +192,9 @@ func (x *Finder) read(ctx context.Context, f manifestdb.IntentFilter, matches []
 		found, ok := intents[keys[i]]
 		if o, isOffer := offers[i]; isOffer {
 			by, shown := agents[i]
-			found, ok = manifestdb.FoundIntent{Kind: o.Kind, Name: o.Name, Description: o.Description, Parameters: o.Tags,
-				Agent: &by.Best, Agents: by.Count}, shown
+			found, ok = manifestdb.FoundIntent{Kind: o.Kind, Name: o.Name, Description: o.Description,
+				Parameters: o.Tags,
+				Agent:      &by.Best, Agents: by.Count}, shown
 		}
 		if ok {
 			found.Rank, found.Similarity = m.Score, m.Similarity

@@ -44,14 +44,16 @@ func serve(t *testing.T, db *store.DB, domain string, verified int, intents ...s
 	if _, err := manifestdb.Import(t.Context(), db, []string{domain}); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, db, `update manifests set due_at = case domain when $1 then now() else now() + interval '1 day' end`, domain)
+	exec(t, db, `update manifests set due_at = case domain when $1 then now() else now() + interval '1 day' end`,
+		domain)
 	claims, err := manifestdb.ClaimDue(t.Context(), db, 1)
 	if err != nil || len(claims) != 1 {
 		t.Fatalf("%+v, %v", claims, err)
 	}
 	r := manifestdb.Result{Wait: time.Hour, Gone: manifestdb.StateMissing}
 	if intents != nil {
-		c := manifestdb.Content{State: manifestdb.StateOK, Body: fmt.Append(nil, intents), Parser: 1, Format: "agent-json",
+		c := manifestdb.Content{State: manifestdb.StateOK, Body: fmt.Append(nil, intents), Parser: 1,
+			Format:   "agent-json",
 			Declared: verified, Verified: verified, Verdict: json.RawMessage("{}"), Complete: true}
 		for i := 0; i < len(intents); i += 2 {
 			in := manifestdb.Intent{Name: intents[i], Description: intents[i+1], Terms: json.RawMessage("{}")}
@@ -164,7 +166,8 @@ func TestFind(t *testing.T) {
 	db := open(t)
 	exec(t, db, agents)
 	exec(t, db, scored)
-	serve(t, db, "air.example", 2, "book_flight", "Books a flight between two airports.", "free_map", "Draws a map of a city.")
+	serve(t, db, "air.example", 2, "book_flight", "Books a flight between two airports.", "free_map",
+		"Draws a map of a city.")
 	serve(t, db, "inn.example", 3, "reserve_room", "Reserves a hotel room for some nights.")
 	x := running(t, db, encoder(t))
 	asked := func(text string) manifestdb.IntentFilter { return manifestdb.IntentFilter{Text: text} }
@@ -181,7 +184,8 @@ func TestFind(t *testing.T) {
 	if found, _ := find(t, x, asked("philosophy of the ancient Greeks")); found.Sure || len(found.Items) == 0 {
 		t.Errorf("sure of %+v", found.Items[0])
 	}
-	first(t, x, asked("will it rain tomorrow, what is the weather"), "tool getWeatherForecast 1:1 of 2") // the better one
+	first(t, x, asked("will it rain tomorrow, what is the weather"),
+		"tool getWeatherForecast 1:1 of 2") // the better one
 	first(t, x, asked("summarize this long text"), "class natural_language_processing/summarization 1:1 of 2")
 	least, tier, price := repute.Points(10000), 3, "0.1"
 	for name, c := range map[string]struct {
@@ -242,11 +246,13 @@ func TestFollowsAgents(t *testing.T) {
 	x := running(t, db, encoder(t))
 	first(t, x, manifestdb.IntentFilter{Text: "trim my yard"}, "skill mow_lawn 1:2 of 1")
 	add := func(token int, sum, tool string) {
-		exec(t, db, `insert into documents (sha256, media_type, first_seen) values (sha256($1::text::bytea), '', now())`, sum)
+		exec(t, db,
+			`insert into documents (sha256, media_type, first_seen) values (sha256($1::text::bytea), '', now())`, sum)
 		exec(t, db, `insert into parses (sha256, kind, parser_version, content, problems, errors) values
 			(sha256($1::text::bytea), 'registration', 1, jsonb_build_object('services', jsonb_build_array(
 			jsonb_build_object('name', 'MCP', 'tools', jsonb_build_array($2::text)))), '[]', 0)`, sum, tool)
-		exec(t, db, `insert into uris (hash, uri, kind, host, sha256) values (sha256($1::text::bytea), $1::text::bytea, 'https', 'x',
+		exec(t, db,
+			`insert into uris (hash, uri, kind, host, sha256) values (sha256($1::text::bytea), $1::text::bytea, 'https', 'x',
 			sha256($1::text::bytea))`, sum)
 		exec(t, db, `insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block,
 			registered_log, updated_block, updated_log)
@@ -272,7 +278,8 @@ func TestWordsServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, got := find(t, x, manifestdb.IntentFilter{Text: "flight"}); found.By != manifestdb.ByWords || found.Sure ||
+	if found, got := find(t, x, manifestdb.IntentFilter{Text: "flight"}); found.By != manifestdb.ByWords ||
+		found.Sure ||
 		!slices.Equal(got, []string{flight}) {
 		t.Errorf("%+v", found)
 	}
@@ -283,7 +290,8 @@ func TestWordsServe(t *testing.T) {
 	}
 	serve(t, db, "air.example", 2, "sell_bread", "Sells bread.")
 	first(t, broken, manifestdb.IntentFilter{Text: "loaf"}, "intent sell_bread air.example")
-	if found, _ := find(t, broken, manifestdb.IntentFilter{Text: "the bread of a flight"}); found.By != manifestdb.ByWords {
+	if found, _ := find(t, broken,
+		manifestdb.IntentFilter{Text: "the bread of a flight"}); found.By != manifestdb.ByWords {
 		t.Errorf("the query could not be embedded: %+v", found)
 	}
 }

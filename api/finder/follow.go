@@ -115,7 +115,8 @@ func (x *Finder) vectors(ctx context.Context, intents []manifestdb.StoredIntent)
 	var missing []int
 	var items []intent.Item
 	for i, stored := range intents {
-		if stored.Embedding == nil || out[i].UnmarshalBinary(stored.Embedding) != nil || out[i].Model != x.embedder.ID() {
+		if stored.Embedding == nil || out[i].UnmarshalBinary(stored.Embedding) != nil ||
+			out[i].Model != x.embedder.ID() {
 			missing, items = append(missing, i), append(items, itemOf(stored))
 		}
 	}
@@ -282,8 +283,9 @@ func (x *Finder) newItems(documents []manifestdb.DocumentOffers) (items []intent
 	return items
 }
 
-// itemOfOffer is an offer for the index. Of an OASF class, natural_language_processing/summarization, the last part says
-// what it does: with the others, which many classes share, it would resemble texts that have nothing to do with it.
+// itemOfOffer is an offer for the index. Of an OASF class, natural_language_processing/summarization, the last part
+// says what it does: with the others, which many classes share, it would resemble texts that have nothing to do with
+// it.
 func itemOfOffer(id string, o manifestdb.Offer) intent.Item {
 	item := intent.Item{ID: id, Kind: intent.Kind(o.Kind), Name: o.Name, Description: o.Description, Parameters: o.Tags}
 	if at := strings.LastIndexByte(o.Name, '/'); at >= 0 && item.Kind == intent.KindClass {

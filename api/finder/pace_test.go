@@ -39,7 +39,8 @@ func TestPacedModel(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (paced{s, 3}).Embed(ended, []string{"d", "e"}); !errors.Is(err, context.Canceled) || len(s.calls) != 4 {
+	if _, err := (paced{s, 3}).Embed(ended, []string{"d", "e"}); !errors.Is(err, context.Canceled) ||
+		len(s.calls) != 4 {
 		t.Errorf("%v after %v", err, s.calls)
 	}
 }

@@ -95,7 +95,8 @@ func (q *queryResolver) Reputations(ctx context.Context, args reputationsArgs) (
 	}
 	out := &reputationsNode{AsOf: wire.Each(found.AsOf, wire.EncodeAsOf)}
 	for _, f := range found.Found {
-		item := reputationsItem{Matches: []reputationsMatch{}, More: f.More, Problem: problemOf(batch.Problem(ctx, f.Err))}
+		item := reputationsItem{Matches: []reputationsMatch{}, More: f.More,
+			Problem: problemOf(batch.Problem(ctx, f.Err))}
 		for _, m := range f.Matches {
 			item.Matches = append(item.Matches, reputationsMatch{Agent: wire.ID(m.Agent.String()), How: batch.Ways(m),
 				Proven: m.Proven, Reputation: nodes[m.Agent]})

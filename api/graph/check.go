@@ -12,8 +12,8 @@ import (
 
 // Fetcher reads files of strangers, so that nothing but public hosts is reached.
 type Fetcher interface {
-	// Fetch returns the bytes behind a URI. repute.ErrInvalid says why there are none; it is repute.ErrNotFound too where
-	// their host has none.
+	// Fetch returns the bytes behind a URI. repute.ErrInvalid says why there are none; it is repute.ErrNotFound too
+	// where their host has none.
 	Fetch(ctx context.Context, uri string) ([]byte, error)
 }
 
@@ -78,7 +78,8 @@ func (q *queryResolver) CheckFile(ctx context.Context, args struct {
 // fetch reads a file for a caller, within the limit of the reads that a caller may cause.
 func (q *queryResolver) fetch(ctx context.Context, uri string) ([]byte, error) {
 	if q.options.Files == nil {
-		return nil, &repute.MissingError{What: "reading of URLs", Why: "is not configured here", Hint: "give the content of the file"}
+		return nil, &repute.MissingError{What: "reading of URLs", Why: "is not configured here",
+			Hint: "give the content of the file"}
 	}
 	if err := q.index.PermitFetch(ctx, httpapi.CallerOf(ctx)); err != nil {
 		return nil, err
@@ -89,10 +90,12 @@ func (q *queryResolver) fetch(ctx context.Context, uri string) ([]byte, error) {
 // encodeChecked writes a report.
 func encodeChecked(r *judge.Report) *checkedFile {
 	out := &checkedFile{Kind: string(r.Kind), Name: wire.OrNull(r.Name), Size: wire.Long(r.Size),
-		SHA256: wire.Hash("0x" + hex.EncodeToString(r.SHA256[:])), Errors: wire.Long(r.Errors), Warnings: wire.Long(r.Warnings),
-		Infos: wire.Long(r.Infos)}
+		SHA256: wire.Hash("0x" + hex.EncodeToString(r.SHA256[:])), Errors: wire.Long(r.Errors),
+		Warnings: wire.Long(r.Warnings),
+		Infos:    wire.Long(r.Infos)}
 	out.Problems = wire.Each(r.Problems, func(p judge.Problem) fileProblem {
-		return fileProblem{Code: p.Code, Severity: string(p.Severity), Path: p.Path, Message: p.Message, Hint: wire.OrNull(p.Hint),
+		return fileProblem{Code: p.Code, Severity: string(p.Severity), Path: p.Path, Message: p.Message,
+			Hint: wire.OrNull(p.Hint),
 			Line: wire.OrNull(wire.Long(p.Line)), Column: wire.OrNull(wire.Long(p.Column))}
 	})
 	out.Lines = wire.Each(r.Lines, func(l judge.Line) fileLine { return fileLine{wire.Long(l.Number), l.Text, l.Cut} })

@@ -33,7 +33,8 @@ func (n *agentNode) Documents(ctx context.Context, args struct {
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	return &documentConnection{wire.EncodeVersions(n.key, page.Items), pageInfo{page.Next != "", wire.OrNull(page.Next)},
+	return &documentConnection{wire.EncodeVersions(n.key, page.Items),
+		pageInfo{page.Next != "", wire.OrNull(page.Next)},
 		firstAsOf(page.AsOf)}, nil
 }
 

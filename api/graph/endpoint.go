@@ -40,8 +40,8 @@ const (
 	// parallelism is how many resolvers of one query run at once, hence how many
 	// database connections it can hold.
 	parallelism = 4
-	// eventTimeout bounds the resolving and sending of an event of a subscription. It is far longer than clients may take:
-	// the library drops an event that is not sent within it.
+	// eventTimeout bounds the resolving and sending of an event of a subscription. It is far longer than clients may
+	// take: the library drops an event that is not sent within it.
 	eventTimeout = 10 * time.Minute
 )
 
@@ -116,7 +116,8 @@ func (e *Endpoint) mount() {
 		Params: []*huma.Param{
 			requiredParam(httpapi.TextParam("query", "query", "a query; mutations only by POST")),
 			httpapi.TextParam("variables", "query", "a JSON object"),
-			httpapi.TextParam("operationName", "query", "which operation of the query to run"), minBlockParam()}}, e.get)
+			httpapi.TextParam("operationName", "query", "which operation of the query to run"), minBlockParam()}},
+		e.get)
 	httpapi.Post[GraphQLRequest, GraphQLAnswer](s, httpapi.Route{Path: "/graphql", ID: "graphql-post",
 		ContentType: echo.MIMEApplicationJSON, Params: []*huma.Param{minBlockParam()},
 		Summary: "Runs a GraphQL query or mutation; the schema is at /schema.graphql"}, e.post)
@@ -126,8 +127,9 @@ func (e *Endpoint) mount() {
 // minBlockParam is the parameter of the block that all fields of a query must know. It is no part of the query, because
 // it holds for the whole answer.
 func minBlockParam() *huma.Param {
-	p := httpapi.TextParam("minBlock", "query", "block that the answer must know, with its chain as chainId:block where "+
-		"several are indexed: the answer waits two seconds for it and then has the error UNAVAILABLE")
+	p := httpapi.TextParam("minBlock", "query",
+		"block that the answer must know, with its chain as chainId:block where "+
+			"several are indexed: the answer waits two seconds for it and then has the error UNAVAILABLE")
 	p.Schema.Pattern = "^([1-9][0-9]{0,18}:)?[0-9]{1,18}$"
 	return p
 }

@@ -51,7 +51,8 @@ func (n *agentNode) History(ctx context.Context, args historyArgs) (*historyConn
 		if err != nil {
 			return nil, err
 		}
-		return &historyConnection{Nodes: wire.Each(first.Items, stats.EncodeChange), PageInfo: pageInfo{HasNextPage: first.More}},
+		return &historyConnection{Nodes: wire.Each(first.Items, stats.EncodeChange),
+				PageInfo: pageInfo{HasNextPage: first.More}},
 			nil
 	}
 	if err := charge(ctx, readCost+f.Limit); err != nil {
@@ -74,7 +75,8 @@ type seriesArgs struct {
 
 // key tells series apart that are read at once.
 func (args seriesArgs) key() string {
-	return fmt.Sprintf("%s %s %s %s %t %q", orEmpty(args.Measure), orEmpty(args.Every), orEmpty(args.From), orEmpty(args.To),
+	return fmt.Sprintf("%s %s %s %s %t %q", orEmpty(args.Measure), orEmpty(args.Every), orEmpty(args.From),
+		orEmpty(args.To),
 		args.Tag != nil, orEmpty(args.Tag))
 }
 

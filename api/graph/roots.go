@@ -49,7 +49,8 @@ func (q *queryResolver) Roots(ctx context.Context, args struct {
 			return nil, err
 		}
 	}
-	list, err := rootdb.Roots(ctx, q.index.DB, uint64(max(args.ChainID, 0)), cmp.Or(orEmpty(args.Set), repute.DefaultRoots))
+	list, err := rootdb.Roots(ctx, q.index.DB, uint64(max(args.ChainID, 0)),
+		cmp.Or(orEmpty(args.Set), repute.DefaultRoots))
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,8 @@ func (n *clientNode) Feedback(ctx context.Context, args struct {
 	After          *string
 	IncludeRevoked *bool
 }) (*clientFeedbackConnection, error) {
-	f := query.ParticipantFilter{ChainIDs: n.among, After: orEmpty(args.After), IncludeRevoked: isTrue(args.IncludeRevoked)}
+	f := query.ParticipantFilter{ChainIDs: n.among, After: orEmpty(args.After),
+		IncludeRevoked: isTrue(args.IncludeRevoked)}
 	nodes, page, asOf, err := participantPage(ctx, n.index, n.of, f, args.First, query.FeedbackOf,
 		func(f repute.Feedback) repute.AgentID { return f.Agent },
 		func(f repute.Feedback, agent *agentNode) *feedbackNode {
@@ -68,10 +69,11 @@ func (n *clientNode) Feedback(ctx context.Context, args struct {
 	return &clientFeedbackConnection{nodes, page, asOf}, nil
 }
 
-// participantPage reads a page of what a client or a validator has to do with, and the agents that it names with as many
-// statements for one as for many.
+// participantPage reads a page of what a client or a validator has to do with, and the agents that it names with as
+// many statements for one as for many.
 func participantPage[T, N any](ctx context.Context, x *answers.Index, of common.Address, f query.ParticipantFilter,
-	first *int32, read func(context.Context, *store.DB, common.Address, query.ParticipantFilter, query.Beside) (store.Page[T],
+	first *int32, read func(context.Context, *store.DB, common.Address, query.ParticipantFilter,
+		query.Beside) (store.Page[T],
 		error), agentOf func(T) repute.AgentID, node func(T, *agentNode) N) (nodes []N, info pageInfo, asOf []wire.AsOf,
 	err error) {
 	if f.Limit, err = pageSize(first); err != nil {

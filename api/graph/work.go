@@ -9,8 +9,8 @@ import (
 	"repute/api/wire/work"
 )
 
-// Work reads tasks and runs. Implementations check that the caller of the context may read them, as the routes under /v1
-// do.
+// Work reads tasks and runs. Implementations check that the caller of the context may read them, as the routes under
+// /v1 do.
 type Work interface {
 	// Tasks returns a page of tasks, the newest first.
 	Tasks(context.Context, work.TaskFilter) (work.TaskPage, error)
@@ -124,8 +124,8 @@ type agentRunsArgs struct {
 	After *string
 }
 
-// agentRunCost is how many rows of the budget of a query a run in the list of an agent costs: the run, its newest call and
-// its payments.
+// agentRunCost is how many rows of the budget of a query a run in the list of an agent costs: the run, its newest call
+// and its payments.
 const agentRunCost = 3
 
 // Runs lists the runs of the orchestrator that the agent does. They are read at once for all agents that were read
@@ -153,7 +153,8 @@ type runsKey struct {
 }
 
 // runsOf returns a page of the runs of an agent.
-func (c *cohort) runsOf(ctx context.Context, reader Work, id repute.AgentID, first int, after string) (work.AgentRunPage,
+func (c *cohort) runsOf(ctx context.Context, reader Work, id repute.AgentID, first int,
+	after string) (work.AgentRunPage,
 	error) {
 	all, err := c.runs.get(runsKey{first, after}, func() (map[repute.AgentID]work.AgentRunPage, error) {
 		ids := distinct(c.ids)

@@ -134,8 +134,9 @@ func (c *Cache) begin(key string) (made <-chan struct{}, end func()) {
 // primary does not tell what the replica has.
 func (c *Cache) keeps(e echo.Context) bool {
 	r := e.Request()
-	return c.routes[e.Path()] && r.Method == http.MethodGet && c.db.Options().ReadURL == "" && !slices.ContainsFunc(c.except,
-		func(name string) bool { return strings.Contains(r.URL.RawQuery, name+"=") })
+	return c.routes[e.Path()] && r.Method == http.MethodGet && c.db.Options().ReadURL == "" &&
+		!slices.ContainsFunc(c.except,
+			func(name string) bool { return strings.Contains(r.URL.RawQuery, name+"=") })
 }
 
 // get returns the answer to a request in a state, nil when there is none.

@@ -78,7 +78,8 @@ func TestKeptUntilSomethingIsWritten(t *testing.T) {
 	if other := ask(e, "/kept/2"); other.Body.String() == first.Body.String() {
 		t.Error("another path has the same answer")
 	}
-	if not := ask(e, "/kept/1", "If-None-Match", `"a", W/"e"`); not.Code != http.StatusNotModified || not.Body.Len() > 0 {
+	if not := ask(e, "/kept/1", "If-None-Match", `"a", W/"e"`); not.Code != http.StatusNotModified ||
+		not.Body.Len() > 0 {
 		t.Errorf("%d %q", not.Code, not.Body)
 	}
 	write(t, db)
@@ -110,7 +111,8 @@ func patient(c *Cache) *Cache {
 func write(t *testing.T, db *store.DB) {
 	t.Helper()
 	err := db.InTx(t.Context(), pgx.TxOptions{}, "write", func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), "insert into denied (kind, value, reason) values ('host', gen_random_uuid()::text, 'x')")
+		_, err := tx.Exec(t.Context(),
+			"insert into denied (kind, value, reason) values ('host', gen_random_uuid()::text, 'x')")
 		return err
 	})
 	if err != nil {
@@ -118,8 +120,8 @@ func write(t *testing.T, db *store.DB) {
 	}
 }
 
-// A write of another process ends an answer when the state is asked for again: after the age, for a request that demands
-// a block, and once a change was handed out here.
+// A write of another process ends an answer when the state is asked for again: after the age, for a request that
+// demands a block, and once a change was handed out here.
 func TestWritesOfOtherProcesses(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -153,8 +155,8 @@ func TestWritesOfOtherProcesses(t *testing.T) {
 	}
 }
 
-// awaitChanges returns once the feed of db has handed out so many changes. Transactions of other tests on the same server
-// hold changes back for a while.
+// awaitChanges returns once the feed of db has handed out so many changes. Transactions of other tests on the same
+// server hold changes back for a while.
 func awaitChanges(t *testing.T, db *store.DB, n int) {
 	t.Helper()
 	for {

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// stateTimeout bounds the statement that asks for the state, so that a database that hangs delays answers no longer.
+	// stateTimeout bounds the statement that asks for the state, so that a database that hangs delays answers no
+	// longer.
 	stateTimeout = time.Second
 	// stateAge is how long ago a state may have been asked for, where this process knows of no write since. It hides a
 	// write of another process for that long: a hundredth of the time between two blocks of most chains, and a fiftieth

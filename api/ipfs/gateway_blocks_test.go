@@ -12,7 +12,8 @@ func TestCountLinks(t *testing.T) {
 	t.Parallel()
 	leaf := merkledag.NewRawNode([]byte("leaf")).Cid().Bytes()
 	link := append([]byte{0x0a, byte(len(leaf))}, leaf...)
-	for name, tag := range map[string][]byte{"plain": {0x12}, "long": {0x92, 0x00}, "longer": {0x92, 0x80, 0x80, 0x00}} {
+	for name, tag := range map[string][]byte{"plain": {0x12}, "long": {0x92, 0x00},
+		"longer": {0x92, 0x80, 0x80, 0x00}} {
 		node := bytes.Repeat(append(append(bytes.Clone(tag), byte(len(link))), link...), 100)
 		nd, err := merkledag.DecodeProtobuf(node)
 		if err != nil {

@@ -24,7 +24,8 @@ func of[V any](d drawer, list ...V) V { return rapid.SampledFrom(list).Draw(d.t,
 func (d drawer) document() string {
 	var b strings.Builder
 	for i := range rapid.IntRange(1, 3).Draw(d.t, "roots") {
-		root := of(d, slices.DeleteFunc(slices.Clone(d.types["Query"].Fields), func(f member) bool { return f.Name == "_meta" })...)
+		root := of(d, slices.DeleteFunc(slices.Clone(d.types["Query"].Fields),
+			func(f member) bool { return f.Name == "_meta" })...)
 		fmt.Fprintf(&b, "a%d: %s%s { %s } ", i, root.Name, d.arguments(root), d.selection(base(root.Type), 3))
 	}
 	return "{ " + b.String() + "}"
@@ -113,7 +114,8 @@ func (d drawer) filter(kind typeInfo, depth int) string {
 
 // scalar returns a value of a scalar.
 func (d drawer) scalar(kind string) string {
-	numbers := []string{"0", "-1", "1", `"8453"`, "1750000010", "9223372036854775808", `"+5"`, "-" + strings.Repeat("9", 190), "null", `""`}
+	numbers := []string{"0", "-1", "1", `"8453"`, "1750000010", "9223372036854775808", `"+5"`,
+		"-" + strings.Repeat("9", 190), "null", `""`}
 	switch kind {
 	case "BigDecimal":
 		numbers = append(numbers, "99.5", "-1e300", `"1e-300"`, `".5"`)
@@ -122,16 +124,19 @@ func (d drawer) scalar(kind string) string {
 	case "Bytes":
 		return of(d, `"0x"`, `""`, `"0xA001"`, `"0x000000000000000000000000000000000000a001"`, `"zz"`, "null", "5")
 	case "String", "ID":
-		return of(d, `""`, `"8453"`, `"8453:"`, `"8453:1"`, `"8453:10"`, `"8453:01"`, `"8453:1:"`, `"8453:1:0x"`, `":"`, `"84530:1"`, `"9"`,
-			`"8453:1:0x000000000000000000000000000000000000a0c9:1"`, `"8453:`+strings.Repeat("9", 100)+`"`, `"8453:1:model"`,
-			`"0xaa00000000000000000000000000000000000000000000000000000000000000"`, `"é\\%_'\"$1{a}@all@"`, `"\u0000"`, `"\ud800"`,
+		return of(d, `""`, `"8453"`, `"8453:"`, `"8453:1"`, `"8453:10"`, `"8453:01"`, `"8453:1:"`, `"8453:1:0x"`, `":"`,
+			`"84530:1"`, `"9"`,
+			`"8453:1:0x000000000000000000000000000000000000a0c9:1"`, `"8453:`+strings.Repeat("9", 100)+`"`,
+			`"8453:1:model"`,
+			`"0xaa00000000000000000000000000000000000000000000000000000000000000"`, `"é\\%_'\"$1{a}@all@"`, `"\u0000"`,
+			`"\ud800"`,
 			"null", "5", "x", `"`+strings.Repeat("a", 5000)+`"`)
 	}
 	return of(d, numbers...)
 }
 
-// TestAnyQuery: whatever a query of the schema asks, the database understands its statements: the answer has data, or says
-// what is wrong with the query.
+// TestAnyQuery: whatever a query of the schema asks, the database understands its statements: the answer has data, or
+// says what is wrong with the query.
 func TestAnyQuery(t *testing.T) {
 	t.Parallel()
 	s := serve(t, story(t).db)
@@ -142,7 +147,8 @@ func TestAnyQuery(t *testing.T) {
 			Data   map[string]any
 			Errors []struct{ Message string }
 		}
-		if err := json.Unmarshal(s.ask(query, nil), &answer); err != nil || (answer.Data == nil) == (len(answer.Errors) == 0) {
+		if err := json.Unmarshal(s.ask(query, nil), &answer); err != nil ||
+			(answer.Data == nil) == (len(answer.Errors) == 0) {
 			t.Fatalf("%v %+v: %s", err, answer, query)
 		}
 		for _, e := range answer.Errors {

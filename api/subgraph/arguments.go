@@ -137,7 +137,8 @@ func (o *operation) filter(e *subgraphdb.Entity, v any, depth int) (out subgraph
 }
 
 // condition returns the condition of one member of a filter.
-func (o *operation) condition(e *subgraphdb.Entity, name string, value any, depth int) (out subgraphdb.Filter, f *failure) {
+func (o *operation) condition(e *subgraphdb.Entity, name string, value any,
+	depth int) (out subgraphdb.Filter, f *failure) {
 	switch name {
 	case "and":
 		out.And, f = o.filters(e, value, depth)

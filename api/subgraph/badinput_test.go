@@ -15,62 +15,70 @@ func TestBadInput(t *testing.T) {
 	l := story(t)
 	s := serve(t, l.db)
 	for query, want := range map[string]string{
-		`{ agents(first: 0) { id } }`:                                                                    "The `first` argument must be between 0 and 1000, but is 0",
-		`{ agents(first: 1001) { id } }`:                                                                 "The `first` argument must be between 0 and 1000, but is 1001",
-		`{ agents(first: -1) { id } }`:                                                                   "The `first` argument must be between 0 and 1000, but is -1",
-		`{ agents(first: 99999999999999999999) { id } }`:                                                 "The `first` argument must be between 0 and 1000, but is 99999999999999999999",
-		`{ agents(skip: -1) { id } }`:                                                                    "The `skip` argument must be between 0 and 4294967295, but is -1",
-		`{ agents(first: "many") { id } }`:                                                               "Invalid value provided for argument `first`: String(\"many\")",
-		`{ agents(orderBy: nothing) { id } }`:                                                            "Invalid value provided for argument `orderBy`: Enum(\"nothing\")",
-		`{ agents(orderDirection: up) { id } }`:                                                          "Invalid value provided for argument `orderDirection`: Enum(\"up\")",
-		`{ agents(where: 3) { id } }`:                                                                    "Filter must by an object",
-		`{ agents(where: {or: 3}) { id } }`:                                                              "Filter must by an object",
-		`{ agents(where: {nothing: 3}) { id } }`:                                                         "Entity `Agent` has no attribute `nothing`",
-		`{ agents(where: {registrationFile_: {x_not: 3}}) { id } }`:                                      "Entity `AgentRegistrationFile` has no attribute `x_not`",
-		`{ agents(where: {registrationFile_: null}) { id } }`:                                            "Query contains value with invalid type `AgentRegistrationFile`: `Null`",
-		`{ agents(where: {owner: "0xzz"}) { id } }`:                                                      "Failed to decode `Bytes` value: `Invalid character 'z' at position 0`",
-		`{ agents(where: {owner: "0xabc"}) { id } }`:                                                     "Failed to decode `Bytes` value: `Odd number of digits`",
-		`{ agents(where: {agentId: "many"}) { id } }`:                                                    "Failed to decode `BigInt` value: `invalid digit found in string`",
-		`{ agents(where: {agentId_gt: null}) { id } }`:                                                   "Filter not supported by value `null`: `gt`",
-		`{ agents(where: {agentId: [1]}) { id } }`:                                                       "Query contains value with invalid type `BigInt`: `List([Int(1)])`",
-		`{ feedbacks(where: {value: "1e9999"}) { id } }`:                                                 "Failed to decode `BigDecimal` value: `invalid decimal`",
-		`{ feedbacks(where: {isRevoked: "yes"}) { id } }`:                                                "Failed to decode `Boolean` value: `String(\"yes\")`",
-		`{ agents(where: {agentURI: "a\u0000b"}) { id } }`:                                               "Failed to decode `String` value: `a zero byte is in no text`",
-		`{ agents(where: {operators_contains: ["zz"]}) { id } }`:                                         "Failed to decode `Bytes` value: `Invalid character 'z' at position 0`",
-		`{ agents(where: {registrationFile_: {supportedTrusts_contains: ["a\u0000"]}}) { id } }`:         "a zero byte is in no text",
-		`{ feedbacks(where: {tag1_in: ["\u0000"]}) { id } }`:                                             "a zero byte is in no text",
-		`{ agents(where: {id_gt: "8453:\u0000"}) { id } }`:                                               "a zero byte is in no text",
-		`{ agent(id: "8453:1\u0000") { id } }`:                                                           "a zero byte is in no text",
-		`{ validations(where: {status: LOST}) { id } }`:                                                  "Failed to decode `ValidationStatus` value: `Enum(\"LOST\")`",
-		`{ agents(where: {agentId: ` + strings.Repeat("9", 201) + `}) { id } }`:                          "Failed to decode `BigInt` value: `invalid digit found in string`",
-		`{ agents(orderBy: "id\u0000") { id } }`:                                                         "Invalid value provided for argument `orderBy`: String(\"id\\x00\")",
-		`{ protocolAgentStats_collection { id } }`:                                                       "No value provided for required argument: `interval`",
-		`{ protocolAgentStats_collection(interval: week) { id } }`:                                       "Invalid value provided for argument `interval`: Enum(\"week\")",
-		`{ agents(where: {a: ` + strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000) + `}) { id } }`: "exceeded maximum nesting depth of 1000",
-		`{ agents { ...a } } ` + doubling(20):                                                            "query is too expensive",
-		`{ nothing { id } }`:                                                                             "Type `Query` has no field `nothing`",
-		`{ agents { nothing } }`:                                                                         "Type `Agent` has no field `nothing`",
-		`{ _meta { nothing } }`:                                                                          "Type `_Meta_` has no field `nothing`",
-		`{ agent { id } }`:                                                                               "No value provided for required argument: `id`",
-		`query($id: ID!) { agent(id: $id) { id } }`:                                                      "No value provided for required variable `id`",
-		`{ agents { ...none } }`:                                                                         "fragment `none` is not defined",
-		`fragment f on Agent { ...f } { agents { ...f } }`:                                               "query is too expensive",
-		`mutation { x }`:     "Not supported: Mutations are not supported",
-		`subscription { x }`: "Not supported: Subscriptions are not supported",
+		`{ agents(first: 0) { id } }`:                                                            "The `first` argument must be between 0 and 1000, but is 0",
+		`{ agents(first: 1001) { id } }`:                                                         "The `first` argument must be between 0 and 1000, but is 1001",
+		`{ agents(first: -1) { id } }`:                                                           "The `first` argument must be between 0 and 1000, but is -1",
+		`{ agents(first: 99999999999999999999) { id } }`:                                         "The `first` argument must be between 0 and 1000, but is 99999999999999999999",
+		`{ agents(skip: -1) { id } }`:                                                            "The `skip` argument must be between 0 and 4294967295, but is -1",
+		`{ agents(first: "many") { id } }`:                                                       "Invalid value provided for argument `first`: String(\"many\")",
+		`{ agents(orderBy: nothing) { id } }`:                                                    "Invalid value provided for argument `orderBy`: Enum(\"nothing\")",
+		`{ agents(orderDirection: up) { id } }`:                                                  "Invalid value provided for argument `orderDirection`: Enum(\"up\")",
+		`{ agents(where: 3) { id } }`:                                                            "Filter must by an object",
+		`{ agents(where: {or: 3}) { id } }`:                                                      "Filter must by an object",
+		`{ agents(where: {nothing: 3}) { id } }`:                                                 "Entity `Agent` has no attribute `nothing`",
+		`{ agents(where: {registrationFile_: {x_not: 3}}) { id } }`:                              "Entity `AgentRegistrationFile` has no attribute `x_not`",
+		`{ agents(where: {registrationFile_: null}) { id } }`:                                    "Query contains value with invalid type `AgentRegistrationFile`: `Null`",
+		`{ agents(where: {owner: "0xzz"}) { id } }`:                                              "Failed to decode `Bytes` value: `Invalid character 'z' at position 0`",
+		`{ agents(where: {owner: "0xabc"}) { id } }`:                                             "Failed to decode `Bytes` value: `Odd number of digits`",
+		`{ agents(where: {agentId: "many"}) { id } }`:                                            "Failed to decode `BigInt` value: `invalid digit found in string`",
+		`{ agents(where: {agentId_gt: null}) { id } }`:                                           "Filter not supported by value `null`: `gt`",
+		`{ agents(where: {agentId: [1]}) { id } }`:                                               "Query contains value with invalid type `BigInt`: `List([Int(1)])`",
+		`{ feedbacks(where: {value: "1e9999"}) { id } }`:                                         "Failed to decode `BigDecimal` value: `invalid decimal`",
+		`{ feedbacks(where: {isRevoked: "yes"}) { id } }`:                                        "Failed to decode `Boolean` value: `String(\"yes\")`",
+		`{ agents(where: {agentURI: "a\u0000b"}) { id } }`:                                       "Failed to decode `String` value: `a zero byte is in no text`",
+		`{ agents(where: {operators_contains: ["zz"]}) { id } }`:                                 "Failed to decode `Bytes` value: `Invalid character 'z' at position 0`",
+		`{ agents(where: {registrationFile_: {supportedTrusts_contains: ["a\u0000"]}}) { id } }`: "a zero byte is in no text",
+		`{ feedbacks(where: {tag1_in: ["\u0000"]}) { id } }`:                                     "a zero byte is in no text",
+		`{ agents(where: {id_gt: "8453:\u0000"}) { id } }`:                                       "a zero byte is in no text",
+		`{ agent(id: "8453:1\u0000") { id } }`:                                                   "a zero byte is in no text",
+		`{ validations(where: {status: LOST}) { id } }`:                                          "Failed to decode `ValidationStatus` value: `Enum(\"LOST\")`",
+		`{ agents(where: {agentId: ` + strings.Repeat("9", 201) +
+			`}) { id } }`: "Failed to decode `BigInt` value: `invalid digit found in string`",
+		`{ agents(orderBy: "id\u0000") { id } }`:                   "Invalid value provided for argument `orderBy`: String(\"id\\x00\")",
+		`{ protocolAgentStats_collection { id } }`:                 "No value provided for required argument: `interval`",
+		`{ protocolAgentStats_collection(interval: week) { id } }`: "Invalid value provided for argument `interval`: Enum(\"week\")",
+		`{ agents(where: {a: ` + strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000) +
+			`}) { id } }`: "exceeded maximum nesting depth of 1000",
+		`{ agents { ...a } } ` +
+			doubling(20): "query is too expensive",
+		`{ nothing { id } }`:                                  "Type `Query` has no field `nothing`",
+		`{ agents { nothing } }`:                              "Type `Agent` has no field `nothing`",
+		`{ _meta { nothing } }`:                               "Type `_Meta_` has no field `nothing`",
+		`{ agent { id } }`:                                    "No value provided for required argument: `id`",
+		`query($id: ID!) { agent(id: $id) { id } }`:           "No value provided for required variable `id`",
+		`{ agents { ...none } }`:                              "fragment `none` is not defined",
+		`fragment f on Agent { ...f } { agents { ...f } }`:    "query is too expensive",
+		`mutation { x }`:                                      "Not supported: Mutations are not supported",
+		`subscription { x }`:                                  "Not supported: Subscriptions are not supported",
 		`query a { agents { id } } query b { agents { id } }`: "Operation name required",
 		``:                                       "The query is empty",
 		`{ agents`:                               "Expected Name, found <EOF>",
 		`{ agents(block: {number: 99}) { id } }`: "has only indexed up to block number 8 and data for block number 99 is therefore not yet available`",
-		`{ agents(block: {number_gte: 99}) { id } }`:                                                       "has only indexed up to block number 8 and data for block number 99 is therefore not yet available`",
-		`{ agents(block: {number: 2}) { id } }`:                                                            "only has data starting at block number 8 and data for block number 2 is therefore not available`",
-		`{ agents(block: {hash: "0x12"}) { id } }`:                                                         "Failed to decode `block.hash` value: `no block with that hash found`",
-		`{ agents(block: 5) { id } }`:                                                                      "Invalid value provided for argument `block`: Int(5)",
-		`{ agents(subgraphError: maybe) { id } }`:                                                          "Invalid value provided for argument `subgraphError`: Enum(\"maybe\")",
-		`{ agents(where: {` + nested(40) + `}) { id } }`:                                                   "query is too expensive",
-		`{ agents(where: {or: [` + strings.Repeat("{agentId: 1},", 10_000) + `]}) { id } }`:                "query is too expensive",
-		`{ agents(where: {agentId_in: [` + strings.Repeat("1,", 25_000) + `]}) { id } }`:                   "query is too expensive",
-		`{ agents ` + strings.Repeat("{ feedback { agent ", 6) + "{ id }" + strings.Repeat("}}", 6) + ` }`: "query has a depth that exceeds the limit of `10`",
-		`{ ` + manyFields(101) + ` }`:                                                                      "query is too expensive",
+		`{ agents(block: {number_gte: 99}) { id } }`: "has only indexed up to block number 8 and data for block number 99 is therefore not yet available`",
+		`{ agents(block: {number: 2}) { id } }`:      "only has data starting at block number 8 and data for block number 2 is therefore not available`",
+		`{ agents(block: {hash: "0x12"}) { id } }`:   "Failed to decode `block.hash` value: `no block with that hash found`",
+		`{ agents(block: 5) { id } }`:                "Invalid value provided for argument `block`: Int(5)",
+		`{ agents(subgraphError: maybe) { id } }`:    "Invalid value provided for argument `subgraphError`: Enum(\"maybe\")",
+		`{ agents(where: {` + nested(40) +
+			`}) { id } }`: "query is too expensive",
+		`{ agents(where: {or: [` + strings.Repeat("{agentId: 1},", 10_000) +
+			`]}) { id } }`: "query is too expensive",
+		`{ agents(where: {agentId_in: [` + strings.Repeat("1,", 25_000) +
+			`]}) { id } }`: "query is too expensive",
+		`{ agents ` + strings.Repeat("{ feedback { agent ", 6) + "{ id }" + strings.Repeat("}}", 6) +
+			` }`: "query has a depth that exceeds the limit of `10`",
+		`{ ` + manyFields(101) +
+			` }`: "query is too expensive",
 	} {
 		began := time.Now()
 		messages := refused(t, s.ask(query, nil))
@@ -130,7 +138,8 @@ func TestWildcards(t *testing.T) {
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	s := serve(t, story(t).db)
-	deep := `{"query":"{ agents(where: $w) { id } }","variables":{"w":` + strings.Repeat(`{"and":[`, 2000) + strings.Repeat(`]}`, 2000) + `}}`
+	deep := `{"query":"{ agents(where: $w) { id } }","variables":{"w":` + strings.Repeat(`{"and":[`, 2000) +
+		strings.Repeat(`]}`, 2000) + `}}`
 	for _, c := range []struct {
 		path, body string
 		status     int
@@ -141,7 +150,8 @@ func TestRequests(t *testing.T) {
 		{"/subgraphs/base", `{"query":"{ agents { id } }"}`, http.StatusBadRequest},
 		{"/subgraphs/5", `{"query":"{ agents { id } }"}`, http.StatusNotFound},
 		{"/subgraphs/8453", `{}`, http.StatusOK}, {"/subgraphs/8453", deep, http.StatusOK},
-		{"/subgraphs/8453", `{"query":"query($w: X) { agents(where: $w) { id } }","variables":{"w":{"and":null}}}`, http.StatusOK},
+		{"/subgraphs/8453", `{"query":"query($w: X) { agents(where: $w) { id } }","variables":{"w":{"and":null}}}`,
+			http.StatusOK},
 	} {
 		if status, answer := s.post(c.path, c.body); status != c.status || !json.Valid(answer) {
 			t.Errorf("%s %.80s: %d %.300s", c.path, c.body, status, answer)
@@ -154,7 +164,8 @@ func TestBlocks(t *testing.T) {
 	t.Parallel()
 	l := story(t)
 	s := serve(t, l.db)
-	for _, block := range []string{"{number: 8}", "{number_gte: 2}", fmt.Sprintf("{hash: %q}", l.tip.Hash.Hex()), "{}", "null"} {
+	for _, block := range []string{"{number: 8}", "{number_gte: 2}", fmt.Sprintf("{hash: %q}", l.tip.Hash.Hex()), "{}",
+		"null"} {
 		answered[map[string]any](t, s.ask(`{ agents(block: `+block+`, subgraphError: allow) { id } }`, nil))
 	}
 	if a := string(s.ask(`{ agents(first: 1) { id totalFeedback } _meta { block { number } } }`, nil)); a !=
@@ -172,11 +183,13 @@ func TestBlocks(t *testing.T) {
 		} `json:"_meta"`
 	}
 	m := answered[meta](t, s.ask(`{ _meta { block { hash number timestamp parentHash } deployment } }`, nil)).Meta
-	if m.Block.Hash == nil || *m.Block.Hash != l.tip.Hash.Hex() || m.Block.Number != 8 || m.Block.Timestamp != secondsOf(8) ||
+	if m.Block.Hash == nil || *m.Block.Hash != l.tip.Hash.Hex() || m.Block.Number != 8 ||
+		m.Block.Timestamp != secondsOf(8) ||
 		len(m.Deployment) != 46 {
 		t.Errorf("%+v", m)
 	}
-	if m := answered[meta](t, s.ask(`{ _meta(block: {number: 8}) { block { hash number } } }`, nil)).Meta; m.Block.Hash != nil {
+	if m := answered[meta](t, s.ask(`{ _meta(block: {number: 8}) { block { hash number } } }`,
+		nil)).Meta; m.Block.Hash != nil {
 		t.Errorf("by number: %+v", m)
 	}
 }
@@ -196,7 +209,8 @@ func TestHaltedChain(t *testing.T) {
 		`{"data":{"agents":[{"id":"8453:1"}]},"errors":[{"message":"indexing_error"}]}` {
 		t.Error(a)
 	}
-	if a := string(s.ask(`{ _meta { hasIndexingErrors } }`, nil)); a != `{"data":{"_meta":{"hasIndexingErrors":true}}}` {
+	if a := string(s.ask(`{ _meta { hasIndexingErrors } }`,
+		nil)); a != `{"data":{"_meta":{"hasIndexingErrors":true}}}` {
 		t.Error(a)
 	}
 }

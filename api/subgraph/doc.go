@@ -1,11 +1,11 @@
-// Package subgraph serves the GraphQL API of the agent0 subgraph, one endpoint for each chain, so that SDKs and dashboards
-// of agent0 work on this index by a change of their URL.
+// Package subgraph serves the GraphQL API of the agent0 subgraph, one endpoint for each chain, so that SDKs and
+// dashboards of agent0 work on this index by a change of their URL.
 //
 // The types, filters, orders and query fields follow mechanically from the table of entities in package subgraphdb, as
 // graph-node makes them from a subgraph's schema. A query is parsed (package ast is gqlparser's), turned into a tree of
-// selections, and read level by level with one statement each. A level with conditions on times looks up their blocks with
-// one statement before, and a page far behind others finds the places of its list with another one. Nothing is validated
-// beyond what graph-node validates, because SDKs rely on its leniency and on the words of its errors.
+// selections, and read level by level with one statement each. A level with conditions on times looks up their blocks
+// with one statement before, and a page far behind others finds the places of its list with another one. Nothing is
+// validated beyond what graph-node validates, because SDKs rely on its leniency and on the words of its errors.
 //
 // # From a query to SQL
 //
@@ -33,11 +33,11 @@
 //	    select (a0.token_id)::text as c0, null from agents a0 left join …
 //	    where a0.chain_id = $1 and a0.token_id = k.k0 … limit $3 offset $4) z) y order by k.n, y.r limit $5
 //
-// Postgres leaves out the joins that no field of a statement needs. A registration file is in the tables of its agent and
-// is read with it. What the order of a list costs is said in package subgraphdb.
+// Postgres leaves out the joins that no field of a statement needs. A registration file is in the tables of its agent
+// and is read with it. What the order of a list costs is said in package subgraphdb.
 //
 // # Bounds
 //
-// The size of a document, its depth, the statements, conditions and values of a query and the rows and bytes of its answer
-// are bounded: see document.go and maxRows. A statement ends after ten seconds. All refusals have status 200.
+// The size of a document, its depth, the statements, conditions and values of a query and the rows and bytes of its
+// answer are bounded: see document.go and maxRows. A statement ends after ten seconds. All refusals have status 200.
 package subgraph

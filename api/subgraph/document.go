@@ -98,8 +98,8 @@ func syntaxFailure(err error) *failure {
 	return f
 }
 
-// setVariables takes the values of the declared variables. The declared types are not compared with the places of use, as
-// graph-node does not: SDKs declare ids as String.
+// setVariables takes the values of the declared variables. The declared types are not compared with the places of use,
+// as graph-node does not: SDKs declare ids as String.
 func (o *operation) setVariables(given map[string]any) *failure {
 	for _, def := range o.query.VariableDefinitions {
 		value, found := given[def.Variable]

@@ -169,10 +169,11 @@ func (c *columns) addAll(e *subgraphdb.Entity, set *selection) {
 	}
 }
 
-// inline reports whether the entity that a selected field refers to is read with the row, in one statement: it is in the
-// same tables, and nothing but scalars is selected of it.
+// inline reports whether the entity that a selected field refers to is read with the row, in one statement: it is in
+// the same tables, and nothing but scalars is selected of it.
 func (s *selected) inline() bool {
-	return s.field.Inline && !slices.ContainsFunc(s.set.fields, func(c selected) bool { return c.field != nil && !c.field.Scalar() })
+	return s.field.Inline && !slices.ContainsFunc(s.set.fields,
+		func(c selected) bool { return c.field != nil && !c.field.Scalar() })
 }
 
 // columnOf returns the field that is read for a selected one: for a list of entities that refer back the id.

@@ -53,7 +53,8 @@ func TestDescribe(t *testing.T) {
 	t.Parallel()
 	for want, v := range map[string]any{
 		"Null": nil, "Boolean(true)": true, "Int(5)": number("5"), "Float(1.5)": number("1.5"), `Enum("x")`: enum("x"),
-		`String("a\"b")`: `a"b`, `Object({"a": Int(1), "b": List([Null])})`: map[string]any{"b": []any{nil}, "a": number("1")},
+		`String("a\"b")`: `a"b`, `Object({"a": Int(1), "b": List([Null])})`: map[string]any{"b": []any{nil},
+			"a": number("1")},
 	} {
 		if got := describe(v); got != want {
 			t.Errorf("%s, not %s", got, want)

@@ -18,7 +18,8 @@ func (s *schema) introspect() *static {
 		directives = append(directives, s.directive(s.types.Directives[name]))
 	}
 	return &static{"__Schema", map[string]any{"description": nil, "types": types,
-		"queryType": s.definition(s.types.Query), "mutationType": nil, "subscriptionType": nil, "directives": directives}}
+		"queryType": s.definition(s.types.Query), "mutationType": nil, "subscriptionType": nil,
+		"directives": directives}}
 }
 
 // introspectType returns __type; nil for a type that does not exist.
@@ -111,15 +112,17 @@ func (s *schema) input(name, description string, t *ast.Type, fallback *ast.Valu
 		value = fallback.String()
 	}
 	return &static{"__InputValue", map[string]any{"name": name, "description": textOrNull(description),
-		"type": func() any { return s.reference(t) }, "defaultValue": value, "isDeprecated": false, "deprecationReason": nil}}
+		"type": func() any { return s.reference(t) }, "defaultValue": value, "isDeprecated": false,
+		"deprecationReason": nil}}
 }
 
 // enumValues returns the values of an enum.
 func enumValues(list ast.EnumValueList) any {
 	out := []any{}
 	for _, v := range list {
-		out = append(out, &static{"__EnumValue", map[string]any{"name": v.Name, "description": textOrNull(v.Description),
-			"isDeprecated": false, "deprecationReason": nil}})
+		out = append(out, &static{"__EnumValue",
+			map[string]any{"name": v.Name, "description": textOrNull(v.Description),
+				"isDeprecated": false, "deprecationReason": nil}})
 	}
 	return out
 }

@@ -69,8 +69,10 @@ func TestIntrospection(t *testing.T) {
 	s := serve(t, story(t).db)
 	all := typesOf(t, s)
 	for _, one := range []struct{ of, field, want string }{
-		{"Agent", "id", "ID!"}, {"Agent", "operators", "[Bytes!]!"}, {"Agent", "registrationFile", "AgentRegistrationFile"},
-		{"Agent", "feedback", "[Feedback!]!"}, {"Feedback", "value", "BigDecimal!"}, {"Feedback", "feedbackHash", "Bytes"},
+		{"Agent", "id", "ID!"}, {"Agent", "operators", "[Bytes!]!"},
+		{"Agent", "registrationFile", "AgentRegistrationFile"},
+		{"Agent", "feedback", "[Feedback!]!"}, {"Feedback", "value", "BigDecimal!"},
+		{"Feedback", "feedbackHash", "Bytes"},
 		{"Validation", "status", "ValidationStatus!"}, {"Query", "agent", "Agent"}, {"Query", "agents", "[Agent!]!"},
 		{"Query", "_meta", "_Meta_"}, {"Query", "agentMetadata_collection", "[AgentMetadata!]!"},
 		{"AgentRegistrationFile", "mcpTools", "[String!]!"}, {"_Meta_", "block", "_Block_!"},
@@ -98,7 +100,8 @@ func TestIntrospection(t *testing.T) {
 	if string(single) != `{"data":{"__type":{"name":"OrderDirection","kind":"ENUM","enumValues":[{"name":"asc"},{"name":"desc"}]},"none":null,"__typename":"Query"}}` {
 		t.Error(string(single))
 	}
-	loop := "{ __schema { types " + strings.Repeat("{ inputFields { type ", 12) + "{ name }" + strings.Repeat("}}", 12) + "}}"
+	loop := "{ __schema { types " + strings.Repeat("{ inputFields { type ", 12) + "{ name }" +
+		strings.Repeat("}}", 12) + "}}"
 	if m := refused(t, s.ask(loop, nil)); m[0] != "query is too expensive" {
 		t.Error(m)
 	}
@@ -133,18 +136,21 @@ func TestEverything(t *testing.T) {
 		if fieldOf(root.Args, "interval") != "none" {
 			arguments = "interval: hour, current: include"
 		}
-		rows := answered[map[string][]any](t, s.ask(fmt.Sprintf("{ %s(%s) { %s } }", root.Name, arguments, fields), nil))[root.Name]
+		rows := answered[map[string][]any](t,
+			s.ask(fmt.Sprintf("{ %s(%s) { %s } }", root.Name, arguments, fields), nil))[root.Name]
 		if len(rows) == 0 {
 			t.Errorf("%s: none", root.Name)
 		}
 		var orders, filters []string
 		for _, by := range all[entity+"_orderBy"].EnumValues {
 			for _, direction := range []string{"asc", "desc"} {
-				orders = append(orders, fmt.Sprintf("%s(%s, orderBy: %s, orderDirection: %s) { id }", root.Name, arguments, by.Name, direction))
+				orders = append(orders, fmt.Sprintf("%s(%s, orderBy: %s, orderDirection: %s) { id }", root.Name,
+					arguments, by.Name, direction))
 			}
 		}
 		for _, f := range all[entity+"_filter"].InputFields {
-			filters = append(filters, fmt.Sprintf("%s(%s, where: {%s: %s}) { id }", root.Name, arguments, f.Name, sample(f.Type.String())))
+			filters = append(filters, fmt.Sprintf("%s(%s, where: {%s: %s}) { id }", root.Name, arguments, f.Name,
+				sample(f.Type.String())))
 		}
 		for name, n := range s.askAll(orders) {
 			if n != len(rows) {

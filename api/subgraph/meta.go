@@ -47,19 +47,22 @@ func (o *operation) block(field *ast.Field) (b block) {
 	return b
 }
 
-// check returns a failure unless the snapshot has the block and nothing newer: only the newest state is kept for queries.
+// check returns a failure unless the snapshot has the block and nothing newer: only the newest state is kept for
+// queries.
 func (b block) check(s *subgraphdb.Snapshot) error {
 	head, id := s.Head.Number, deployment(s)
 	above := func(name string, n int64) error {
-		return undecodable("block."+name, fmt.Sprintf("subgraph %s has only indexed up to block number %d and data for block "+
-			"number %d is therefore not yet available", id, head, n))
+		return undecodable("block."+name,
+			fmt.Sprintf("subgraph %s has only indexed up to block number %d and data for block "+
+				"number %d is therefore not yet available", id, head, n))
 	}
 	switch {
 	case b.number != nil && *b.number > head:
 		return above("number", *b.number)
 	case b.number != nil && *b.number < head:
-		return undecodable("block.number", fmt.Sprintf("subgraph %s only has data starting at block number %d and data for "+
-			"block number %d is therefore not available", id, head, *b.number))
+		return undecodable("block.number",
+			fmt.Sprintf("subgraph %s only has data starting at block number %d and data for "+
+				"block number %d is therefore not available", id, head, *b.number))
 	case b.least != nil && *b.least > head:
 		return above("number_gte", *b.least)
 	case b.hash != "" && strings.TrimPrefix(b.hash, "0x") != strings.TrimPrefix(s.Head.Hash, "0x"):
@@ -108,8 +111,8 @@ func (x *execution) static(p plan) (any, error) {
 	return x.pick(v, p.group.sets())
 }
 
-// meta returns what is known of the index of a chain. The hash is left out where the caller names the block by number, as
-// graph-node does.
+// meta returns what is known of the index of a chain. The hash is left out where the caller names the block by number,
+// as graph-node does.
 func meta(s *subgraphdb.Snapshot, at block) *static {
 	optional := func(v string) any {
 		if v == "" || v == (common.Hash{}).Hex() || at.number != nil {

@@ -34,7 +34,8 @@ func randomWorld(l *ledger, seed int64) *model {
 	r := rand.New(rand.NewSource(seed))
 	m := &model{rows: map[string][]row{},
 		refs: map[string]string{"Agent.registrationFile": "AgentRegistrationFile", "Agent.feedback": "Feedback",
-			"Feedback.agent": "Agent", "Feedback.responses": "FeedbackResponse", "FeedbackResponse.feedback": "Feedback"},
+			"Feedback.agent": "Agent", "Feedback.responses": "FeedbackResponse",
+			"FeedbackResponse.feedback": "Feedback"},
 		back: map[string]string{"Agent.feedback": "agent", "Feedback.responses": "feedback"}}
 	for n := range 30 {
 		m.agent(l, r, uint64(n*n))
@@ -59,9 +60,11 @@ func (m *model) agent(l *ledger, r *rand.Rand, id uint64) {
 	owner := addr(r.Intn(4))
 	key := fmt.Sprintf("%d:%d", chainID, id)
 	b := l.add(mint(id, owner, uri)...)
-	a := row{"id": key, "chainId": number(chainID), "agentId": number(int64(id)), "agentURI": uri, "agentURIType": "https",
-		"owner": owner.Bytes(), "agentWallet": owner.Bytes(), "operators": []string{}, "totalFeedback": number(0),
-		"createdAt": number(b.Time.Unix()), "updatedAt": number(b.Time.Unix()),
+	a := row{"id": key, "chainId": number(chainID), "agentId": number(int64(id)), "agentURI": uri,
+		"agentURIType": "https",
+		"owner":        owner.Bytes(), "agentWallet": owner.Bytes(), "operators": []string{},
+		"totalFeedback": number(0),
+		"createdAt":     number(b.Time.Unix()), "updatedAt": number(b.Time.Unix()),
 		"lastActivity": number(b.Time.Unix()), "registrationFile": nil}
 	m.rows["Agent"] = append(m.rows["Agent"], a)
 	m.happened = append(m.happened, happening{agentRegistered, key, b, nil})

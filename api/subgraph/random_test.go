@@ -28,7 +28,8 @@ func TestRandomQueries(t *testing.T) {
 		w := rapid.SampledFrom(worlds).Draw(t, "world")
 		entity := rapid.SampledFrom([]string{"Agent", "Feedback", "FeedbackResponse"}).Draw(t, "entity")
 		filter := w.draw(t, entity, 3)
-		names := slices.DeleteFunc(w.fields(entity), func(f string) bool { return w.refs[entity+"."+f] == "AgentRegistrationFile" })
+		names := slices.DeleteFunc(w.fields(entity),
+			func(f string) bool { return w.refs[entity+"."+f] == "AgentRegistrationFile" })
 		if entity == "Agent" {
 			names = append(names, "registrationFile__name", "registrationFile__active")
 		}

@@ -12,8 +12,8 @@ import (
 // maxDigits bounds the digits of a number; those of the chain have at most 78.
 const maxDigits = 200
 
-// scalar returns a value for the comparison with a field: nil, bool, []byte for Bytes, else string. Values have the forms
-// that graph-node accepts: numbers as texts too, ids as numbers, enums with quotes.
+// scalar returns a value for the comparison with a field: nil, bool, []byte for Bytes, else string. Values have the
+// forms that graph-node accepts: numbers as texts too, ids as numbers, enums with quotes.
 func scalar(f *subgraphdb.Field, v any) (any, *failure) {
 	kind := f.Type
 	if f.To != "" {
@@ -35,7 +35,8 @@ func scalar(f *subgraphdb.Field, v any) (any, *failure) {
 		return bytesOf(text)
 	case kind == subgraphdb.Bytes:
 		return nil, undecodable("Bytes", describe(v))
-	case slices.Contains([]subgraphdb.Type{subgraphdb.BigInt, subgraphdb.Int, subgraphdb.Int8, subgraphdb.Timestamp}, kind):
+	case slices.Contains([]subgraphdb.Type{subgraphdb.BigInt, subgraphdb.Int, subgraphdb.Int8, subgraphdb.Timestamp},
+		kind):
 		return checked(kind, text, isInteger, "invalid digit found in string")
 	case kind == subgraphdb.BigDecimal:
 		return checked(kind, text, isDecimal, "invalid decimal")
@@ -91,7 +92,8 @@ func bytesOf(text string) (any, *failure) {
 	if err == nil {
 		return b, nil
 	}
-	if i := strings.IndexFunc(digits, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }); i >= 0 {
+	if i := strings.IndexFunc(digits,
+		func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }); i >= 0 {
 		return nil, undecodable("Bytes", fmt.Sprintf("Invalid character %q at position %d", []rune(digits[i:])[0], i))
 	}
 	return nil, undecodable("Bytes", "Odd number of digits")

@@ -166,8 +166,8 @@ func (s *schema) orderOf(e *subgraphdb.Entity, name string) subgraphdb.Order {
 	return subgraphdb.Order{Field: f}
 }
 
-// order returns the order that a query names. Besides those of graph-node it knows scalars of an entity that is part of the
-// other one, such as the name of an agent, by which SDKs order too.
+// order returns the order that a query names. Besides those of graph-node it knows scalars of an entity that is part of
+// the other one, such as the name of an agent, by which SDKs order too.
 func (s *schema) order(e *subgraphdb.Entity, name string) (subgraphdb.Order, bool) {
 	if o, found := s.orders[e][name]; found {
 		return o, true

@@ -35,8 +35,10 @@ func TestSDKOfAgent0(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	first, both := []any{"8453:1"}, []any{"8453:1", "8453:2"}
-	for name, want := range map[string]any{"all": both, "named": first, "wildcard": []any{}, "active": first, "tools": first,
-		"skills": first, "trust": first, "endpoints": first, "without": []any{"8453:10"}, "metadata": first, "rated": first,
+	for name, want := range map[string]any{"all": both, "named": first, "wildcard": []any{}, "active": first,
+		"tools":  first,
+		"skills": first, "trust": first, "endpoints": first, "without": []any{"8453:10"}, "metadata": first,
+		"rated":   first,
 		"summary": map[string]any{"count": 1.0, "averageValue": 99.5}} {
 		if !reflect.DeepEqual(got[name], want) {
 			t.Errorf("%s: %v, not %v", name, got[name], want)

@@ -130,8 +130,8 @@ type selected struct {
 	page  page              // of lists of entities
 }
 
-// selection returns what selections have of an entity. Selections of scalars are ignored, and references without one are
-// left out, as graph-node does.
+// selection returns what selections have of an entity. Selections of scalars are ignored, and references without one
+// are left out, as graph-node does.
 func (o *operation) selection(e *subgraphdb.Entity, sets []ast.SelectionSet, depth int) *selection {
 	out := &selection{entity: e}
 	if o.reads++; depth > maxDepth {

@@ -37,9 +37,11 @@ func (h happening) sums(entity string) map[string]*big.Rat {
 	case entity == "ProtocolAgentStats" && h.kind == agentRegistered:
 		return map[string]*big.Rat{"agentRegistrations": number(1)}
 	case validated && h.kind == validationAsked:
-		return map[string]*big.Rat{"validationRequests": number(1), "validationResponses": number(0), "scoreSum": number(0)}
+		return map[string]*big.Rat{"validationRequests": number(1), "validationResponses": number(0),
+			"scoreSum": number(0)}
 	case validated && h.kind == validationAnswered:
-		return map[string]*big.Rat{"validationRequests": number(0), "validationResponses": number(1), "scoreSum": h.value}
+		return map[string]*big.Rat{"validationRequests": number(0), "validationResponses": number(1),
+			"scoreSum": h.value}
 	case rated && h.kind == agentRated:
 		return map[string]*big.Rat{"feedbackCreated": number(1), "feedbackRevoked": number(0), "valueSum": h.value,
 			"valueDeltaSum": h.value}
@@ -104,8 +106,8 @@ func (m *model) validate(l *ledger, r *rand.Rand) {
 	m.tip = l.tip
 }
 
-// changedSince returns the rows of an interval that readers up to the block before another one have not seen as they are
-// after it: those that were not over at that block.
+// changedSince returns the rows of an interval that readers up to the block before another one have not seen as they
+// are after it: those that were not over at that block.
 func (m *model) changedSince(rows []row, block uint64, seconds int64) []row {
 	begins := new(big.Rat)
 	if block > 1 {
@@ -136,7 +138,8 @@ func TestRandomSeries(t *testing.T) {
 		w := rapid.SampledFrom(worlds).Draw(t, "world")
 		entity := rapid.SampledFrom([]string{"AgentFeedbackStats", "AgentFeedbackStats", "ProtocolFeedbackStats",
 			"ProtocolAgentStats", "AgentValidationStats", "ProtocolValidationStats"}).Draw(t, "entity")
-		interval, current := rapid.SampledFrom([]string{"hour", "day"}).Draw(t, "interval"), rapid.Bool().Draw(t, "current")
+		interval, current := rapid.SampledFrom([]string{"hour", "day"}).Draw(t, "interval"), rapid.Bool().Draw(t,
+			"current")
 		m := &model{rows: maps.Clone(w.rows), refs: maps.Clone(w.refs), back: w.back}
 		seconds := map[string]int64{"hour": 3600, "day": 86400}[interval]
 		m.rows[entity] = w.series(entity, seconds, current)
@@ -159,7 +162,8 @@ func TestRandomSeries(t *testing.T) {
 			strings.ReplaceAll(strings.Join(names, " "), "agent ", "agent { id } "))
 		type list struct{ List []map[string]any }
 		if changed > 0 {
-			where = map[string]any{"and": []any{where, map[string]any{"_change_block": map[string]any{"number_gte": changed}}}}
+			where = map[string]any{"and": []any{where,
+				map[string]any{"_change_block": map[string]any{"number_gte": changed}}}}
 			m.rows[entity] = m.changedSince(m.rows[entity], changed, seconds)
 		}
 		got := answered[list](w.t, w.ask(q, map[string]any{"w": where})).List

@@ -74,10 +74,13 @@ func shapes() []shape {
 		{"t2-lists", search, newest(map[string]any{"and": []any{map[string]any{"registrationFile_not": nil,
 			"createdAt_gte": 1_750_000_000, "totalFeedback_gt": "0"}, anyOf("supportedTrusts_contains", "tee", "none"),
 			anyOf("mcpTools_contains", "add")}}, "createdAt")},
-		{"t2-text", search, newest(map[string]any{"registrationFile_": map[string]any{"name_contains_nocase": "ALPHA 100%_",
-			"active": true, "mcpEndpoint_not": nil}}, "name")},
-		{"t2-ids", search, newest(map[string]any{"id_in": []string{"8453:2", "8453:10", "1:1", "nonsense"}}, "updatedAt")},
-		{"t2-wallet", search, newest(map[string]any{"agentWallet": "0x000000000000000000000000000000000000A001"}, "lastActivity")},
+		{"t2-text", search,
+			newest(map[string]any{"registrationFile_": map[string]any{"name_contains_nocase": "ALPHA 100%_",
+				"active": true, "mcpEndpoint_not": nil}}, "name")},
+		{"t2-ids", search, newest(map[string]any{"id_in": []string{"8453:2", "8453:10", "1:1", "nonsense"}},
+			"updatedAt")},
+		{"t2-wallet", search, newest(map[string]any{"agentWallet": "0x000000000000000000000000000000000000A001"},
+			"lastActivity")},
 		{"t3", `query GetAgents($first: Int!, $skip: Int!, $orderBy: Agent_orderBy!, $orderDirection: OrderDirection!) {
 			agents(where: { owner: "0x000000000000000000000000000000000000a001", operators_contains: ["0x000000000000000000000000000000000000a028"],
 			registrationFile_: { active: true, mcpEndpoint_not: null } } first: $first skip: $skip orderBy: $orderBy
@@ -91,14 +94,16 @@ func shapes() []shape {
 		{"t5", `query Feedbacks($where: Feedback_filter, $first: Int!, $skip: Int!, $orderBy: Feedback_orderBy!,
 			$orderDirection: OrderDirection!) { feedbacks(` + listArguments + `) { id agent { id } clientAddress value tag1 tag2
 			endpoint isRevoked createdAt responses(first: 1) { id } } }`, newest(map[string]any{"and": []any{
-			map[string]any{"isRevoked": false, "clientAddress_in": []string{addr(201).Hex()}, "agent_in": []string{"8453:1"},
+			map[string]any{"isRevoked": false, "clientAddress_in": []string{addr(201).Hex()},
+				"agent_in":                 []string{"8453:1"},
 				"endpoint_contains_nocase": "MCP"}, map[string]any{"or": []any{map[string]any{"tag1": "quality"},
 				map[string]any{"tag2": "quality"}}}}}, "createdAt")},
 		{"t6", `query FeedbackResponses($where: FeedbackResponse_filter, $first: Int!, $skip: Int!) {
 			feedbackResponses(where: $where, first: $first, skip: $skip) { id feedback { id } createdAt } }`,
 			map[string]any{"where": map[string]any{"feedback": "8453:1:0x000000000000000000000000000000000000a0c9:1"},
 				"first": 1000, "skip": 0}},
-		{"t7", `{ feedbacks( where: { or: [{ agent_in: ["8453:1", "8453:2"], value_gte: -5.5, value_lte: 1e20, tag1: "quality" },
+		{"t7",
+			`{ feedbacks( where: { or: [{ agent_in: ["8453:1", "8453:2"], value_gte: -5.5, value_lte: 1e20, tag1: "quality" },
 			{ agent_in: ["8453:1", "8453:2"], value_gte: -5.5, tag1: "" }] } first: 1000 skip: 0 orderBy: createdAt
 			orderDirection: desc ) { id agent { id agentId chainId } clientAddress value tag1 tag2 endpoint feedbackURI
 			feedbackURIType feedbackHash isRevoked createdAt revokedAt feedbackFile { ` + fileFields + ` }
@@ -106,7 +111,8 @@ func shapes() []shape {
 		{"python-agent", `{ agent(id: "8453:1") { registrationFile { agentWallet agentWalletChainId createdAt }
 			feedback(first: 10, where: {isRevoked: false, value_gte: "80"}, orderBy: createdAt, orderDirection: desc) { id
 			feedbackIndex responses { responseURI } } } }`, nil},
-		{"legacy", `{ agentStats(id: "8453:1") { totalFeedback averageFeedbackValue totalValidations completedValidations
+		{"legacy",
+			`{ agentStats(id: "8453:1") { totalFeedback averageFeedbackValue totalValidations completedValidations
 			averageValidationScore lastActivity updatedAt agent { id } }
 			protocol(id: "8453") { totalAgents totalFeedback totalValidations tags trustModels agents(first: 2) { id } }
 			globalStats(id: "stats") { id totalAgents totalProtocols } protocols(first: 1) { id name identityRegistry
@@ -116,12 +122,14 @@ func shapes() []shape {
 			responseUri responseHash tag status createdAt updatedAt } metadata { key value } }
 			feedbacks(where: {agent: $agentFilter}, first: $n) { id } }`,
 			map[string]any{"id": "8453:1", "agentFilter": "8453:1", "n": 5}},
-		{"keyset", `query($cursor: ID!) { agents(first: 1000, orderBy: id, orderDirection: asc, where: {totalFeedback_gte: 0,
+		{"keyset",
+			`query($cursor: ID!) { agents(first: 1000, orderBy: id, orderDirection: asc, where: {totalFeedback_gte: 0,
 			id_gt: $cursor}) { id } _meta { block { number hash } deployment hasIndexingErrors } }`, map[string]any{"cursor": "8453:1"}},
 		{"lenient", `query($o: String) { agents(orderBy: "agentId", orderDirection: $o, nonsense: 3) { id owner { x }
 			registrationFile { x402support mcpTools { name } cid endpointsRawJson oasfEndpoint oasfVersion } feedback } }`,
 			map[string]any{"o": "desc"}},
-		{"series", `{ agents: protocolAgentStats_collection(interval: day, first: 8, orderBy: timestamp, orderDirection: desc,
+		{"series",
+			`{ agents: protocolAgentStats_collection(interval: day, first: 8, orderBy: timestamp, orderDirection: desc,
 			current: include) { timestamp agentRegistrations } feedback: protocolFeedbackStats(interval: "hour", current: include) { id
 			timestamp feedbackCreated feedbackRevoked valueSum valueDeltaSum protocol { id } }
 			mine: agentFeedbackStats_collection(interval: day, first: 1, orderBy: timestamp, orderDirection: desc, current: include,

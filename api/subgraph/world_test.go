@@ -153,7 +153,8 @@ type server struct {
 
 func serve(t testing.TB, db *store.DB) *server {
 	t.Helper()
-	s, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1}, Logger: slog.New(slog.DiscardHandler)})
+	s, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1},
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,20 +233,27 @@ func story(t testing.TB) *ledger {
 	t.Helper()
 	l := newLedger(t)
 	yes := true
-	l.registration("https://agent.example/1.json", &repute.Registration{Name: "Alpha 100%_", Description: "adds numbers",
-		Image: "https://agent.example/1.png", Active: &yes, X402: &yes, SupportedTrust: []string{"reputation", "tee"},
-		Services: []repute.Service{
-			{Name: "MCP", Endpoint: "https://agent.example/mcp", Version: "2025-06-18", Tools: []string{"add"}, Prompts: []string{"p"},
-				Resources: []string{"r"}},
-			{Name: "A2A", Endpoint: "https://agent.example/card", Version: "0.3", Skills: []string{"sum"}},
-			{Name: "OASF", Endpoint: "https://agent.example/oasf", Skills: []string{"math/add"}, Domains: []string{"math"}},
-			{Name: "ENS", Endpoint: "alpha.eth"}, {Name: "DID", Endpoint: "did:web:agent.example"},
-			{Name: "web", Endpoint: "https://agent.example"}, {Name: "email", Endpoint: "a@agent.example"},
-			{Name: "agentWallet", Endpoint: "eip155:8453:0x742D35Cc6634C0532925A3B844bC9e7595f0bEB7"}}})
-	l.registration("ipfs://bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku", &repute.Registration{Name: "beta"})
-	l.feedbackFile("https://rater.example/f.json", &repute.FeedbackFile{Text: "well done", Value: "995", Tag1: "not shown",
-		Tag2: "from the file", MCP: repute.FeedbackMCP{Tool: "add"}, A2A: repute.FeedbackA2A{Skills: []string{"sum"}},
-		Payment: &repute.PaymentClaim{From: "0x01", To: "0x02", ChainID: "8453", TxHash: "0x03"}})
+	l.registration("https://agent.example/1.json",
+		&repute.Registration{Name: "Alpha 100%_", Description: "adds numbers",
+			Image: "https://agent.example/1.png", Active: &yes, X402: &yes,
+			SupportedTrust: []string{"reputation", "tee"},
+			Services: []repute.Service{
+				{Name: "MCP", Endpoint: "https://agent.example/mcp", Version: "2025-06-18", Tools: []string{"add"},
+					Prompts:   []string{"p"},
+					Resources: []string{"r"}},
+				{Name: "A2A", Endpoint: "https://agent.example/card", Version: "0.3", Skills: []string{"sum"}},
+				{Name: "OASF", Endpoint: "https://agent.example/oasf", Skills: []string{"math/add"},
+					Domains: []string{"math"}},
+				{Name: "ENS", Endpoint: "alpha.eth"}, {Name: "DID", Endpoint: "did:web:agent.example"},
+				{Name: "web", Endpoint: "https://agent.example"}, {Name: "email", Endpoint: "a@agent.example"},
+				{Name: "agentWallet", Endpoint: "eip155:8453:0x742D35Cc6634C0532925A3B844bC9e7595f0bEB7"}}})
+	l.registration("ipfs://bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+		&repute.Registration{Name: "beta"})
+	l.feedbackFile("https://rater.example/f.json",
+		&repute.FeedbackFile{Text: "well done", Value: "995", Tag1: "not shown",
+			Tag2: "from the file", MCP: repute.FeedbackMCP{Tool: "add"},
+			A2A:     repute.FeedbackA2A{Skills: []string{"sum"}},
+			Payment: &repute.PaymentClaim{From: "0x01", To: "0x02", ChainID: "8453", TxHash: "0x03"}})
 	l.add(mint(1, addr(1), "https://agent.example/1.json")...)
 	l.add(mint(2, addr(2), "ipfs://bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku")...)
 	l.add(mint(10, addr(1), "data:application/json;base64,e30=")...)
@@ -255,15 +263,20 @@ func story(t testing.TB) *ledger {
 	l.add(repute.NewFeedback{TokenID: token(1), Client: addr(201), Index: 1, Value: big.NewInt(9950), Decimals: 2,
 		Tag1: "quality", Endpoint: "https://agent.example/mcp", URI: "https://rater.example/f.json",
 		FeedbackHash: common.Hash{7}},
-		repute.NewFeedback{TokenID: token(1), Client: addr(202), Index: 1, Value: big.NewInt(-5), Tag1: "speed", Tag2: "web"},
-		repute.NewFeedback{TokenID: token(2), Client: addr(201), Index: 1, Value: new(big.Int).Lsh(big.NewInt(1), 126), Decimals: 18})
+		repute.NewFeedback{TokenID: token(1), Client: addr(202), Index: 1, Value: big.NewInt(-5), Tag1: "speed",
+			Tag2: "web"},
+		repute.NewFeedback{TokenID: token(2), Client: addr(201), Index: 1, Value: new(big.Int).Lsh(big.NewInt(1), 126),
+			Decimals: 18})
 	l.add(repute.FeedbackRevoked{TokenID: token(1), Client: addr(202), Index: 1},
 		repute.ResponseAppended{TokenID: token(1), Client: addr(201), Index: 1, Responder: addr(1),
 			URI: "https://answer.example", ResponseHash: common.Hash{2}})
-	l.add(repute.ValidationRequest{Validator: addr(50), TokenID: token(1), URI: "ipfs://work", RequestHash: common.Hash{0xaa}},
-		repute.ValidationRequest{Validator: addr(50), TokenID: token(1), URI: "ipfs://more", RequestHash: common.Hash{0xbb}})
-	l.add(repute.ValidationResponse{Validator: addr(50), TokenID: token(1), RequestHash: common.Hash{0xaa}, Response: 90,
-		Tag: "tee"})
+	l.add(repute.ValidationRequest{Validator: addr(50), TokenID: token(1), URI: "ipfs://work",
+		RequestHash: common.Hash{0xaa}},
+		repute.ValidationRequest{Validator: addr(50), TokenID: token(1), URI: "ipfs://more",
+			RequestHash: common.Hash{0xbb}})
+	l.add(repute.ValidationResponse{Validator: addr(50), TokenID: token(1), RequestHash: common.Hash{0xaa},
+		Response: 90,
+		Tag:      "tee"})
 	l.read()
 	return l
 }

@@ -194,10 +194,12 @@ func (d *Deliverer) work(ctx context.Context, stop context.CancelFunc, v *delive
 	})
 	err := v.follow(ctx)
 	switch {
-	case ctx.Err() != nil, errors.Is(err, errDisabled), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFenced):
+	case ctx.Err() != nil, errors.Is(err, errDisabled), errors.Is(err, repute.ErrConflict),
+		errors.Is(err, repute.ErrFenced):
 	case errors.Is(err, repute.ErrGone):
-		err = v.disable(ctx, fmt.Sprintf("changes that were not sent are no longer kept (%v): read the state of the index, then "+
-			"replay the webhook from a cursor that is kept", err))
+		err = v.disable(ctx,
+			fmt.Sprintf("changes that were not sent are no longer kept (%v): read the state of the index, then "+
+				"replay the webhook from a cursor that is kept", err))
 		fallthrough
 	default:
 		if err != nil && !errors.Is(err, errDisabled) {

@@ -67,7 +67,8 @@ func (v *delivery) follow(ctx context.Context) error {
 		}
 		return v.savePosition(ctx, next)
 	})
-	if ctx.Err() != nil && at != v.w.Cursor { // not stored, so that a later process would look at the same changes again
+	if ctx.Err() != nil &&
+		at != v.w.Cursor { // not stored, so that a later process would look at the same changes again
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if v.flush(ctx) == nil && at != v.w.Cursor {
@@ -166,7 +167,8 @@ func (v *delivery) failed(ctx context.Context, a answer, now time.Time) error {
 	return nil
 }
 
-// disable stops the webhook for a reason that the operator is shown. It returns errDisabled, or why that was not stored.
+// disable stops the webhook for a reason that the operator is shown. It returns errDisabled, or why that was not
+// stored.
 func (v *delivery) disable(ctx context.Context, reason string) error {
 	if err := webhookdb.Disable(ctx, v.db, v.lease, &v.w, reason); err != nil {
 		return err

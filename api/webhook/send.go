@@ -117,7 +117,8 @@ func (d *Deliverer) Test(ctx context.Context, id string) (push.WebhookTest, erro
 		return push.WebhookTest{}, err
 	}
 	now := d.o.Clock.Now().UTC()
-	body, err := json.Marshal(push.WebhookMessage{Type: TestKind, Timestamp: now, Data: map[string]string{"webhook": id}})
+	body, err := json.Marshal(push.WebhookMessage{Type: TestKind, Timestamp: now,
+		Data: map[string]string{"webhook": id}})
 	if err != nil {
 		return push.WebhookTest{}, fmt.Errorf("test message: %w", err)
 	}

@@ -123,7 +123,8 @@ func (w *world) change(n int, kind, data string) (cursors []string) {
 // hook adds a webhook for the sink that begins at the oldest change.
 func (w *world) hook(f webhookdb.Filter) webhookdb.Webhook {
 	w.t.Helper()
-	h, err := webhookdb.Add(w.t.Context(), w.db, webhookdb.Webhook{URL: w.sink.server.URL + "/secret-path", Filter: f, By: "ann"})
+	h, err := webhookdb.Add(w.t.Context(), w.db,
+		webhookdb.Webhook{URL: w.sink.server.URL + "/secret-path", Filter: f, By: "ann"})
 	ok(w.t, err)
 	return h
 }
@@ -132,7 +133,8 @@ func (w *world) hook(f webhookdb.Filter) webhookdb.Webhook {
 func (w *world) run(db *store.DB) (stop func()) {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	d := webhook.New(db, webhook.Options{Feed: feed.New(db, log), Client: &http.Client{}, UserAgent: "test", Clock: w.clock, Log: log,
+	d := webhook.New(db, webhook.Options{Feed: feed.New(db, log), Client: &http.Client{}, UserAgent: "test",
+		Clock: w.clock, Log: log,
 		Timeout: 300 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -215,7 +217,8 @@ func TestTwoProcessesSendOnce(t *testing.T) {
 	}
 }
 
-// Messages verify with the library of others: after a rotation with both secrets for a day, then with the new one alone.
+// Messages verify with the library of others: after a rotation with both secrets for a day, then with the new one
+// alone.
 func TestSignatures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -309,7 +312,8 @@ func TestGivesUpAfterThreeDays(t *testing.T) {
 	w.run(w.db)
 	got := w.await(h.ID, "disabled", func(h *webhookdb.Webhook) bool { return h.Disabled != "" })
 	took := w.clock.Now().Sub(began)
-	if took < 72*time.Hour || took > 74*time.Hour || !strings.Contains(got.Disabled, "72 hours") || !strings.Contains(got.Disabled, "500") {
+	if took < 72*time.Hour || took > 74*time.Hour || !strings.Contains(got.Disabled, "72 hours") ||
+		!strings.Contains(got.Disabled, "500") {
 		t.Errorf("disabled after %s: %s", took, got.Disabled)
 	}
 	if got.Delivered != 0 || got.Cursor != "" {
@@ -401,7 +405,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	})
 	w.change(1, "agent.uri", `{}`)
 	stop := w.run(w.db)
-	got := w.await(h.ID, "disabled", func(h *webhookdb.Webhook) bool { return h.Disabled != "" && w.log.String() != "" })
+	got := w.await(h.ID, "disabled",
+		func(h *webhookdb.Webhook) bool { return h.Disabled != "" && w.log.String() != "" })
 	stop()
 	shown, err := json.Marshal(push.EncodeWebhook(got))
 	ok(t, err)
@@ -427,11 +432,13 @@ func TestTest(t *testing.T) {
 	d := webhook.New(w.db, webhook.Options{Feed: feed.New(w.db, slog.Default()), Client: &http.Client{}})
 	got, err := d.Test(t.Context(), h.ID)
 	ok(t, err)
-	if got.Status != 200 || got.Reason != "" || len(w.sink.all()) != 1 || !strings.Contains(string(w.sink.all()[0].body), webhook.TestKind) {
+	if got.Status != 200 || got.Reason != "" || len(w.sink.all()) != 1 ||
+		!strings.Contains(string(w.sink.all()[0].body), webhook.TestKind) {
 		t.Errorf("%+v, received %v", got, w.sink.all())
 	}
 	w.sink.server.Close()
-	if got, err = d.Test(t.Context(), h.ID); err != nil || got.Status != 0 || got.Reason == "" || strings.Contains(got.Reason, "secret-path") {
+	if got, err = d.Test(t.Context(), h.ID); err != nil || got.Status != 0 || got.Reason == "" ||
+		strings.Contains(got.Reason, "secret-path") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := d.Test(t.Context(), "wh_none"); !errors.Is(err, repute.ErrNotFound) {

@@ -98,7 +98,8 @@ func encodeProof(p repute.HashProof) HashProof {
 // EncodeDomainProof writes what is known of one domain; texts of its server are cut short.
 func EncodeDomainProof(p repute.DomainProof) DomainProof {
 	return DomainProof{
-		Domain: BriefText(p.Domain), Verdict: string(p.Result), URL: OrNull(BriefText(p.URL)), SHA256: encodeHash(p.SHA256),
+		Domain: BriefText(p.Domain), Verdict: string(p.Result), URL: OrNull(BriefText(p.URL)),
+		SHA256:    encodeHash(p.SHA256),
 		CheckedAt: EncodeTime(p.CheckedAt), NextCheck: EncodeTime(p.NextCheck), Reason: OrNull(p.Reason),
 		Detail: OrNull(BriefText(p.Detail)),
 	}

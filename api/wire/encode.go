@@ -65,7 +65,8 @@ func EncodeTime(t time.Time) *Time {
 
 // EncodePoint writes where on the chain something happened.
 func EncodePoint(p repute.Point) Point {
-	return Point{Block: Long(p.Block), LogIndex: Long(p.LogIndex), TxHash: Hash(p.TxHash.Hex()), Time: EncodeTime(p.Time)}
+	return Point{Block: Long(p.Block), LogIndex: Long(p.LogIndex), TxHash: Hash(p.TxHash.Hex()),
+		Time: EncodeTime(p.Time)}
 }
 
 // encodeAmount writes a value as an exact integer, its decimals, and the number that both make.
@@ -96,8 +97,9 @@ func EncodeAgentAt(a repute.Agent, at repute.At) Agent {
 		Wallet: encodeAddress(a.Wallet), Approved: encodeAddress(a.Approved),
 		URISize: Long(a.URISize), Metadata: encodeMetadata(a, texts), MetadataCount: Long(a.MetadataCount),
 		Registered: EncodePoint(a.Registered), Updated: EncodePoint(a.Updated),
-		Counts: EncodeCounts(a.Counts), Document: encodeDocument(a.Document, document), Standing: EncodeStanding(a.Score),
-		Said: encodeSaid(a),
+		Counts: EncodeCounts(a.Counts), Document: encodeDocument(a.Document, document),
+		Standing: EncodeStanding(a.Score),
+		Said:     encodeSaid(a),
 	}
 	// A list has the head already. What is denied is shorter for another reason.
 	goesOn := a.URISize > int64(len(a.URI)) && len(a.URI) > maxShown-utf8.UTFMax
@@ -126,7 +128,8 @@ func encodeMetadata(a repute.Agent, cuts *cutter) []Metadata {
 		w := Metadata{Size: Long(m.Size), Set: EncodePoint(m.Set)}
 		keys := &cutter{left: max(left, leastKey)}
 		field := fmt.Sprintf("metadata/%d/", i)
-		w.Key, w.KeyHex = keys.chain(m.Key, field+"key", TextPath(a.ID, m.Set, "metadataKey"), slices.Contains(m.Cut, "key"))
+		w.Key, w.KeyHex = keys.chain(m.Key, field+"key", TextPath(a.ID, m.Set, "metadataKey"),
+			slices.Contains(m.Cut, "key"))
 		shown, cost := m.Value, 3*len(m.Value) // as hex and as text
 		if cost > max(left, leastKey) {
 			shown, cost = nil, 0
@@ -236,7 +239,8 @@ func encodePayment(p *repute.Payment) *Payment {
 	if p == nil {
 		return nil
 	}
-	w := &Payment{State: string(p.State), TxHash: encodeHash(p.Tx), From: encodeAddress(p.From), To: encodeAddress(p.To)}
+	w := &Payment{State: string(p.State), TxHash: encodeHash(p.Tx), From: encodeAddress(p.From),
+		To: encodeAddress(p.To)}
 	if p.Reason != "" {
 		w.Reason = OrNull(string(p.Reason))
 	}
@@ -263,7 +267,8 @@ func EncodeValidation(v repute.Validation) Validation {
 	w := Validation{
 		Agent: ID(v.Agent.String()), ChainID: Long(v.ChainID), Contract: AddressOf(v.Contract),
 		ContractTrusted: v.ContractTrusted,
-		RequestHash:     Hash(v.RequestHash.Hex()), Validator: AddressOf(v.Validator), Requested: EncodePoint(v.Requested),
+		RequestHash:     Hash(v.RequestHash.Hex()), Validator: AddressOf(v.Validator),
+		Requested:   EncodePoint(v.Requested),
 		RequestFile: encodeFile(v.RequestFile),
 		Status:      "pending", Answers: Long(v.Answers),
 	}
@@ -307,7 +312,8 @@ func EncodeTag(t repute.TagSummary, unit string) TagSummary {
 // is there.
 func EncodeAsOf(a repute.AsOf) AsOf {
 	w := AsOf{
-		ChainID: Long(a.ChainID), Block: Long(a.Block.Number), Hash: encodeHash(a.Block.Hash), Time: EncodeTime(a.Block.Time),
+		ChainID: Long(a.ChainID), Block: Long(a.Block.Number), Hash: encodeHash(a.Block.Hash),
+		Time:     EncodeTime(a.Block.Time),
 		Finality: string(a.Finality), Safe: OrNull(Long(a.Safe)), Finalized: OrNull(Long(a.Finalized)),
 		Head:       OrNull(Long(a.Head)),
 		HeadSeenAt: EncodeTime(a.HeadSeenAt), Completeness: encodeCompleteness(a.Completeness),
@@ -377,15 +383,18 @@ func EncodeChain(c repute.ChainStatus) Chain {
 	return Chain{
 		ChainID: Long(c.Chain.ID), Name: httpapi.Clean(c.Name), StartBlock: Long(c.StartBlock), Imported: c.Imported,
 		Registries: Registries{
-			Identity: AddressOf(c.Identity), Reputation: AddressOf(c.Reputation), Validations: Each(c.Validations, AddressOf),
+			Identity: AddressOf(c.Identity), Reputation: AddressOf(c.Reputation),
+			Validations: Each(c.Validations, AddressOf),
 		},
 		Scores: encodeScoring(c.Scoring),
 		Agents: Long(c.Agents), Feedback: Long(c.Feedback),
 		Documents: ChainDocuments{Known: Long(c.URIs), Due: Long(c.URIsDue)},
-		Reorgs:    Long(c.Reorgs), Upgrades: Long(c.Upgrades), UpgradedAtBlock: OrNull(Long(c.UpgradedAt)), Halted: c.Halted,
+		Reorgs:    Long(c.Reorgs), Upgrades: Long(c.Upgrades), UpgradedAtBlock: OrNull(Long(c.UpgradedAt)),
+		Halted:    c.Halted,
 		Stalled:   c.Stalled,
-		Endpoints: Each(c.Endpoints, encodeEndpoint), Kinds: encodeKinds(c), LastError: OrNull(WithoutSecrets(c.LastError)),
-		AsOf: EncodeAsOf(c.AsOf),
+		Endpoints: Each(c.Endpoints, encodeEndpoint), Kinds: encodeKinds(c),
+		LastError: OrNull(WithoutSecrets(c.LastError)),
+		AsOf:      EncodeAsOf(c.AsOf),
 	}
 }
 
@@ -407,7 +416,8 @@ func encodeScoring(s repute.Scoring) ChainScores {
 func encodeCoverage(c repute.Coverage) Coverage {
 	counted := func(n repute.Counted) Counted { return Counted{Long(n.All), Long(n.Counted)} }
 	out := Coverage{Records: counted(c.Records), Raters: counted(c.Raters), Agents: counted(c.Agents),
-		Several: Long(c.Several), ByRoots: Long(c.ByRoots), Rated: Long(c.Rated), Thin: Long(c.Thin), Left: []ReasonCount{},
+		Several: Long(c.Several), ByRoots: Long(c.ByRoots), Rated: Long(c.Rated), Thin: Long(c.Thin),
+		Left:     []ReasonCount{},
 		BySource: []SourceCount{}, ToFifty: encodeLift(c.ToFifty)}
 	for source, n := range c.BySource {
 		out.BySource = append(out.BySource, SourceCount{source, Long(n)})

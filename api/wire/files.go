@@ -102,7 +102,8 @@ func encodeFile(f *repute.File) *File {
 // encodeFileBy writes a file whose texts are cut by c, which notes what it cut.
 func encodeFileBy(f repute.File, c *documentCutter) *File {
 	w := &File{
-		Status: string(f.Status), Source: OrNull(f.Source), SHA256: encodeHash(f.SHA256), Keccak256: encodeHash(f.Keccak),
+		Status: string(f.Status), Source: OrNull(f.Source), SHA256: encodeHash(f.SHA256),
+		Keccak256: encodeHash(f.Keccak),
 		Size:      Long(f.Size),
 		FetchedAt: EncodeTime(f.FetchedAt), Reason: OrNull(f.Reason), Detail: OrNull(BriefText(f.Detail)),
 		Proof:    encodeProof(f.Proof),

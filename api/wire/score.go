@@ -307,7 +307,8 @@ func encodeResult(r trust.Result) (Standing, resultView, error) {
 // troubledSources lists the sources that were off or not read completely for a run.
 func troubledSources(readings string) ([]SourceState, error) {
 	states, err := repute.ParseSourceStates(readings)
-	return encodeSources(slices.DeleteFunc(states, func(s repute.SourceState) bool { return s.Status == repute.SourceOK })), err
+	return encodeSources(slices.DeleteFunc(states,
+		func(s repute.SourceState) bool { return s.Status == repute.SourceOK })), err
 }
 
 // encodeSources writes how sources were read.
@@ -319,7 +320,8 @@ func encodeSources(states []repute.SourceState) []SourceState {
 		return EncodeTime(time.Unix(int64(seconds), 0))
 	}
 	return Each(states, func(s repute.SourceState) SourceState {
-		return SourceState{Source: s.Source, Status: s.Status, Reason: OrNull(WithoutSecrets(s.Reason)), Chain: Long(s.Chain),
+		return SourceState{Source: s.Source, Status: s.Status, Reason: OrNull(WithoutSecrets(s.Reason)),
+			Chain: Long(s.Chain),
 			Block: Long(s.Block), ReadAt: at(s.Time), CompleteAt: at(s.Complete), Kept: Long(s.Kept)}
 	})
 }

@@ -63,10 +63,12 @@ func (v resultView) basis() string {
 	case alone == trusted:
 		return "their weight comes from sources alone (" + classes + ")"
 	case alone > 0:
-		return fmt.Sprintf("%d by roots and %d by sources alone; sources give %.0f %% of the evidence (%s)", trusted-alone,
+		return fmt.Sprintf("%d by roots and %d by sources alone; sources give %.0f %% of the evidence (%s)",
+			trusted-alone,
 			alone, 100*part, classes)
 	}
-	return fmt.Sprintf("their weight comes from roots and, for %.0f %% of the evidence, from sources (%s)", 100*part, classes)
+	return fmt.Sprintf("their weight comes from roots and, for %.0f %% of the evidence, from sources (%s)", 100*part,
+		classes)
 }
 
 // clients says how many clients have weight, and how they rate the agent.

@@ -16,8 +16,9 @@ import (
 
 // scoreOf is a stored score with such a result.
 func scoreOf(status repute.Status, result string) repute.Score {
-	return repute.Score{Status: status, Score: 37_500, Low: 20_000, High: 50_000, Confidence: 400_000, Run: 1, Scorer: "repute",
-		Roots: replay.NoRoots(), Result: []byte(result)}
+	return repute.Score{Status: status, Score: 37_500, Low: 20_000, High: 50_000, Confidence: 400_000, Run: 1,
+		Scorer: "repute",
+		Roots:  replay.NoRoots(), Result: []byte(result)}
 }
 
 // A sentence says on what a score rests.
@@ -58,12 +59,14 @@ func TestReasonsOfChainsWithoutRoots(t *testing.T) {
 // A score says which sources could not be read for it, and a public answer shows classes, never the sources of its
 // raters.
 func TestScoreShowsTroubledSources(t *testing.T) {
-	s := scoreOf(trust.Rated, `{"trustedFor":6,"evidence":3,"sourced":{"raters":6,"classes":["A"],"praise":3,"blame":0}}`)
+	s := scoreOf(trust.Rated,
+		`{"trustedFor":6,"evidence":3,"sourced":{"raters":6,"classes":["A"],"praise":3,"blame":0}}`)
 	s.Readings = `[{"source":"fine","chain":9,"status":"ok","block":10,"time":100,"complete":100},
 		{"source":"away","chain":9,"status":"incomplete","reason":"Post \"https://node.example/KEY\": timeout","block":10,"time":100,"complete":40,"kept":3}]`
 	w, err := EncodeScored(s)
 	if err != nil || len(w.Sources) != 1 || w.Sources[0].Source != "away" || w.Sources[0].Kept != 3 ||
-		*w.Sources[0].Reason != `Post "https://node.example": timeout` || *w.Sources[0].CompleteAt != "1970-01-01T00:00:40Z" {
+		*w.Sources[0].Reason != `Post "https://node.example": timeout` ||
+		*w.Sources[0].CompleteAt != "1970-01-01T00:00:40Z" {
 		t.Errorf("%+v, %v", w.Sources, err)
 	}
 	if w.Sourced == nil || w.Sourced.Raters != 6 || fmt.Sprint(w.Sourced.Classes) != "[A]" {
@@ -127,7 +130,8 @@ func TestSentenceOfMixes(t *testing.T) {
 		v.Sourced.Praise = given.evidence
 		v.Channels = append(v.Channels, channel{evidence,
 			100 * (vouched.evidence*vouched.value + given.evidence*given.value) / evidence})
-		got := v.missing(Gate{Lacks: []Lacking{{What: "low", Have: 100 * min(with, without), Need: 100 * need}}}, 100*with)
+		got := v.missing(Gate{Lacks: []Lacking{{What: "low", Have: 100 * min(with, without), Need: 100 * need}}},
+			100*with)
 		text := fmt.Sprintf("about %.0f more clients vouched for by roots", want)
 		switch want {
 		case 0:

@@ -85,7 +85,8 @@ func (c *documentCutter) registration(r repute.Registration) repute.Registration
 		out.Services = append(out.Services, repute.Service{
 			Name: c.text(s.Name), Endpoint: c.text(s.Endpoint), Version: c.text(s.Version), Skills: c.texts(s.Skills),
 			Domains: c.texts(s.Domains),
-			Tools:   c.texts(s.Tools), Prompts: c.texts(s.Prompts), Resources: c.texts(s.Resources), Extra: c.members(s.Extra),
+			Tools:   c.texts(s.Tools), Prompts: c.texts(s.Prompts), Resources: c.texts(s.Resources),
+			Extra: c.members(s.Extra),
 		})
 	}
 	for _, l := range head(c, r.Registrations) {

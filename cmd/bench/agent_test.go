@@ -13,7 +13,8 @@ import (
 func TestAgent(t *testing.T) {
 	t.Setenv("REPUTE_RUN_PROGRAM", "1")
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"agent", "--json", "--requests", "40", "--at-once", "10", "--paid", "120", "--kills", "2"},
+	code := run(t.Context(), []string{"agent", "--json", "--requests", "40", "--at-once", "10", "--paid", "120",
+		"--kills", "2"},
 		&stdout, &stderr)
 	var r struct {
 		Measurements agentbench.Measurements
@@ -30,7 +31,8 @@ func TestAgent(t *testing.T) {
 	if k := m.Kills; k.Calls != 120 || k.Settled != 120 || k.Lost+k.Doubled != 0 || k.Kills == 0 {
 		t.Errorf("%+v", k)
 	}
-	if m.Serial.Free.Count != 40 || m.AtOnce.Paid.Count != 40 || m.AtOnce.Before.P99 <= 0 || m.AtOnce.Health.Count == 0 ||
+	if m.Serial.Free.Count != 40 || m.AtOnce.Paid.Count != 40 || m.AtOnce.Before.P99 <= 0 ||
+		m.AtOnce.Health.Count == 0 ||
 		m.AtOnce.Ratio <= 0 {
 		t.Errorf("%+v", m)
 	}

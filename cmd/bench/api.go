@@ -22,8 +22,10 @@ func (b *benches) apiCommand() *cobra.Command {
 			if o.Bare, err = self(); err != nil {
 				return err
 			}
-			if err := errors.Join(positive("agents", o.Agents), positive("ratings", o.Ratings), positive("rate", o.Rate),
-				positive("streams", o.Streams), positive("messages", o.Messages), positive("span", int(o.Span))); err != nil {
+			if err := errors.Join(positive("agents", o.Agents), positive("ratings", o.Ratings),
+				positive("rate", o.Rate),
+				positive("streams", o.Streams), positive("messages", o.Messages),
+				positive("span", int(o.Span))); err != nil {
 				return err
 			}
 			if o.Heavy < 1 || o.Heavy > o.Ratings {

@@ -40,7 +40,8 @@ func (b *benches) indexCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.Bool("json", true, "print the report as JSON, the only form there is")
-	f.StringVar(&o.Dir, "dir", bench.HistoryDir(), "where generated histories are kept, about 1.3 GB per million events")
+	f.StringVar(&o.Dir, "dir", bench.HistoryDir(),
+		"where generated histories are kept, about 1.3 GB per million events")
 	f.IntVar(&o.Events, "events", 1_000_000, "of the history of every mode")
 	f.StringSliceVar(&o.Modes, "modes", bench.ModeNames(), "how the node behaves")
 	f.IntVar(&o.Runs, "runs", 3, "of the first mode, with the yardsticks in between")

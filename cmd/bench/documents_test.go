@@ -58,7 +58,8 @@ func TestBenchDocuments(t *testing.T) {
 
 // What cannot be measured is refused by its flag's name.
 func TestBenchDocumentsRefuses(t *testing.T) {
-	for _, args := range [][]string{{"--hosts", "19"}, {"--documents", "100"}, {"--documents", "0"}, {"--hosts", "-1"}} {
+	for _, args := range [][]string{{"--hosts", "19"}, {"--documents", "100"}, {"--documents", "0"},
+		{"--hosts", "-1"}} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"bench", "documents"}, args...), &stdout, &stderr)
 		if code != 2 || !bytes.Contains(stderr.Bytes(), []byte(args[0][2:])) || stdout.Len() > 0 {

@@ -46,7 +46,8 @@ func TestBenchIndex(t *testing.T) {
 // The curve ends where the history does.
 func TestCurveEndsWithTheHistory(t *testing.T) {
 	t.Parallel()
-	for most, want := range map[int][]int{50: {50}, 100: {100}, 2000: {100, 1000, 2000}, 5000: {100, 1000, 3000, 5000}} {
+	for most, want := range map[int][]int{50: {50}, 100: {100}, 2000: {100, 1000, 2000},
+		5000: {100, 1000, 3000, 5000}} {
 		if got := upTo([]int{100, 1000, 3000}, most); !slices.Equal(got, want) {
 			t.Errorf("up to %d: %v, want %v", most, got, want)
 		}
@@ -63,7 +64,8 @@ func checkIndexReport(t *testing.T, m bench.IndexMeasurements, targets []harness
 	if !run.Exact || run.Difference != "" {
 		t.Errorf("the index differs from the history: %s", run.Difference)
 	}
-	if run.Calls["eth_getLogs"] == 0 || run.Seconds <= 0 || m.Yardsticks.FinalMedian <= 0 || m.Yardsticks.RawMedian <= 0 {
+	if run.Calls["eth_getLogs"] == 0 || run.Seconds <= 0 || m.Yardsticks.FinalMedian <= 0 ||
+		m.Yardsticks.RawMedian <= 0 {
 		t.Errorf("got %+v and %+v", run, m.Yardsticks)
 	}
 	// A batch counts as its calls; the fixed ones weigh much in so short a history.

@@ -11,7 +11,8 @@ import (
 // TestManifests makes a small run of bench manifests: each target has its value and limit.
 func TestManifests(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	run(t.Context(), []string{"manifests", "--json", "--manifests", "100", "--intents", "1000", "--queries", "5", "--texts", "20",
+	run(t.Context(), []string{"manifests", "--json", "--manifests", "100", "--intents", "1000", "--queries", "5",
+		"--texts", "20",
 		"--hosts", "0"},
 		&stdout, &stderr)
 	var r harness.Report

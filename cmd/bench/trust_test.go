@@ -25,7 +25,8 @@ func TestBenchTrust(t *testing.T) {
 		data = ""
 	}
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"trust", "--json", "--epoch", "0", "--curve", "10000", "--trials", "200", "--data", data}, &stdout,
+	code := run(t.Context(), []string{"trust", "--json", "--epoch", "0", "--curve", "10000", "--trials", "200",
+		"--data", data}, &stdout,
 		&stderr)
 	var report struct {
 		Name         string

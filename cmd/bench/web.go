@@ -22,7 +22,8 @@ this process, because the product does not count them.`,
 			if o.Program, err = b.product(); err != nil {
 				return err
 			}
-			if err := errors.Join(positive("agents", o.Agents), positive("ratings", o.Ratings), positive("views", o.Views)); err != nil {
+			if err := errors.Join(positive("agents", o.Agents), positive("ratings", o.Ratings),
+				positive("views", o.Views)); err != nil {
 				return err
 			}
 			if o.Heavy < 1 || o.Heavy > o.Ratings {

@@ -118,13 +118,15 @@ func (c *crew) publish(chain repute.Chain, docs *devnet.Documents, selling strin
 			docs.Serve(crewPath(m.slug, "agent.json"), "application/json", encoded(a.Info().Manifest))
 		}
 		services = append(services,
-			map[string]any{"name": "agentWallet", "endpoint": fmt.Sprintf("eip155:%d:%s", chain.ID, m.wallet.Address.Hex())})
+			map[string]any{"name": "agentWallet",
+				"endpoint": fmt.Sprintf("eip155:%d:%s", chain.ID, m.wallet.Address.Hex())})
 		docs.Serve(crewPath(m.slug, "registration.json"), "application/json", encoded(map[string]any{
 			"type": manifest.TypeRegistration, "name": m.title(), "description": "One of the demo's own agents.",
 			"image":    docs.URL() + "/logo.png",
 			"services": services, "active": true, "supportedTrust": []string{"reputation"},
-			"registrations": []any{map[string]any{"agentId": m.id, "agentRegistry": fmt.Sprintf("eip155:%d:%s", chain.ID,
-				chain.Identity)}}}))
+			"registrations": []any{map[string]any{"agentId": m.id,
+				"agentRegistry": fmt.Sprintf("eip155:%d:%s", chain.ID,
+					chain.Identity)}}}))
 	}
 }
 

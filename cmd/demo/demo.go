@@ -289,7 +289,8 @@ func (d *demo) settled(status wire.StatusAnswer) bool {
 	head := d.chain.Head()
 	for _, c := range status.Chains {
 		if uint64(c.ChainID) == d.chain.Chain().ID {
-			atHead := uint64(c.AsOf.Block) == head.Number && c.AsOf.Hash != nil && string(*c.AsOf.Hash) == head.Hash.Hex()
+			atHead := uint64(c.AsOf.Block) == head.Number && c.AsOf.Hash != nil &&
+				string(*c.AsOf.Hash) == head.Hash.Hex()
 			return atHead && c.Documents.Due == 0
 		}
 	}

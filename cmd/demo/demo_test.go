@@ -48,7 +48,8 @@ func TestRefusals(t *testing.T) {
 		{[]string{"--chain", "base"}, "unknown flag: --chain"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), c.args, &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), c.want) ||
+		if code := run(t.Context(), c.args, &stdout, &stderr); code != 2 ||
+			!strings.Contains(stderr.String(), c.want) ||
 			stdout.Len() > 0 {
 			t.Errorf("%v: exit code %d: %s", c.args, code, &stderr)
 		}

@@ -83,7 +83,8 @@ func (d *demo) serveModel() (stop func(), err error) {
 		if r.Contains("flows along good ratings") {
 			return modeltest.Turn{Text: "Trust starts at roots and flows along good ratings.", Input: 400, Output: 20}
 		}
-		return modeltest.Turn{Calls: []modeltest.Call{{Name: "skill", Input: `{"name":"trust"}`}}, Input: 300, Output: 12}
+		return modeltest.Turn{Calls: []modeltest.Call{{Name: "skill", Input: `{"name":"trust"}`}}, Input: 300,
+			Output: 12}
 	}}
 	server := &http.Server{Handler: script, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.Serve(d.model) }() // it ends with the demo
@@ -117,7 +118,8 @@ func (d *demo) guide(ctx context.Context) (g guided, err error) {
 
 // check compares the guide's run with what the script of its model says.
 func (g *guided) check() error {
-	if want := "Trust starts at roots and flows along good ratings."; g.Answer != want || g.Tokens != 732 || g.CostUSD != "0.00258" {
+	if want := "Trust starts at roots and flows along good ratings."; g.Answer != want || g.Tokens != 732 ||
+		g.CostUSD != "0.00258" {
 		return fmt.Errorf("the guide (%s) said %q with %d tokens for %s dollars, not %q with 732 for 0.00258", g.Status,
 			g.Answer,
 			g.Tokens, g.CostUSD, want)

@@ -86,7 +86,8 @@ func (d *demo) writeSeller() (string, error) {
 		"listen":    d.selling,
 		"log_level": "error",
 		"payments": map[string]any{"settler": settlerSlug, "tokens": []any{map[string]any{"network": chainName(chain),
-			"asset": d.crew.coin.at.Hex(), "symbol": coinName, "decimals": 6, "name": coinName, "version": coinVersion}}},
+			"asset": d.crew.coin.at.Hex(), "symbol": coinName, "decimals": 6, "name": coinName,
+			"version": coinVersion}}},
 		"capabilities": []any{map[string]any{"name": forecast, "version": "1.0.0", "description": "weather of a place",
 			"inputSchema":  map[string]any{"type": "object", "required": []string{"place"}},
 			"outputSchema": map[string]any{"type": "object", "required": []string{"wind"}},
@@ -133,8 +134,9 @@ func (d *demo) buy(ctx context.Context) (s sold, err error) {
 	}
 	least := float64(demoLeast)
 	request := control.TaskRequest{Goal: "Buy a forecast and rate its seller", Coordinator: agents.Reporter,
-		Input: encoded(agents.Report{Agent: d.crew.member(seller).ref(d.chain.Chain().ID), Endpoint: forecastURL(d.selling),
-			Pay: true, Body: json.RawMessage(`{"place":"harbor"}`)})}
+		Input: encoded(agents.Report{Agent: d.crew.member(seller).ref(d.chain.Chain().ID),
+			Endpoint: forecastURL(d.selling),
+			Pay:      true, Body: json.RawMessage(`{"place":"harbor"}`)})}
 	request.Threshold = policy.Threshold{RequireIdentity: true, MinReputation: &least}
 	s.taskShown, err = d.task(ctx, request)
 	if err != nil || s.Status != repute.TaskCompleted {
@@ -155,7 +157,8 @@ func (d *demo) followSale(ctx context.Context, s *sold) error {
 	}
 	s.Dollars, s.Transaction, s.Answer = s.Report.Payment.Dollars, s.Report.Payment.Transaction, s.Report.Answer
 	query := url.Values{"client": {d.crew.member(agents.Reporter).wallet.Address.Hex()}, "tag1": {"successRate"}}
-	path := fmt.Sprintf("%s/agents/%s/feedback?%s", d.base, d.crew.member(seller).ref(d.chain.Chain().ID), query.Encode())
+	path := fmt.Sprintf("%s/agents/%s/feedback?%s", d.base, d.crew.member(seller).ref(d.chain.Chain().ID),
+		query.Encode())
 	err := d.await(ctx, "the index shows the rating as paid", func() (bool, error) {
 		var list wire.FeedbackList
 		if err := getJSON(ctx, path, &list); err != nil || len(list.Items) == 0 || list.Items[0].Payment == nil {
@@ -188,7 +191,8 @@ func (v *verification) sold(s sold) {
 func (s sold) print(w io.Writer, base string) {
 	fmt.Fprintf(w, "A task that buys a forecast from an agent runtime: %s in %.0f s.\n", s.Status, s.Seconds)
 	if s.Dollars != "" {
-		fmt.Fprintf(w, "  paid %s dollars by x402 in %s for %s\n  rated the seller; the index shows the payment as %s\n",
+		fmt.Fprintf(w,
+			"  paid %s dollars by x402 in %s for %s\n  rated the seller; the index shows the payment as %s\n",
 			s.Dollars, s.Transaction, s.Answer, s.Payment)
 	}
 	fmt.Fprintf(w, "  %s/v1/runs/%s\n\n", base, s.Run)

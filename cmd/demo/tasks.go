@@ -158,7 +158,8 @@ func (d *demo) awaitMoved(ctx context.Context, s *shown) error {
 	return d.await(ctx, "the reporter's ratings move the score", func() (bool, error) {
 		var list wire.FeedbackList
 		query := url.Values{"client": {d.crew.member(agents.Reporter).wallet.Address.Hex()}}
-		err := getJSON(ctx, fmt.Sprintf("%s/agents/%d:%d/feedback?%s", d.base, d.chain.Chain().ID, seen, query.Encode()),
+		err := getJSON(ctx, fmt.Sprintf("%s/agents/%d:%d/feedback?%s", d.base, d.chain.Chain().ID, seen,
+			query.Encode()),
 			&list)
 		if err != nil {
 			return false, err
@@ -219,7 +220,8 @@ func (d *demo) task(ctx context.Context, r control.TaskRequest) (taskShown, erro
 // its owner would, until ctx ends.
 func (d *demo) serveRival(ctx context.Context, praised uint64) (member, error) {
 	m := member{slug: rivalSlug, id: praised}
-	a, err := agents.New(agents.Coordinator, agents.Self{Slug: m.slug, ID: m.identity(d.chain.Chain())}, agents.Options{})
+	a, err := agents.New(agents.Coordinator, agents.Self{Slug: m.slug, ID: m.identity(d.chain.Chain())},
+		agents.Options{})
 	if err != nil {
 		return m, err
 	}
@@ -271,7 +273,8 @@ func (s shown) print(w io.Writer, base string) {
 		fmt.Fprintf(w, "  %s (has %s, needs %s)\n", r.Text, r.Have, r.Need)
 	}
 	fmt.Fprintf(w, "  %s/v1/runs/%s\n\n", base, s.Rejected.Run)
-	fmt.Fprintf(w, "A question to an agent of the Open Agent Format: %s, %q, %d tokens for %s dollars.\n  %s/v1/runs/%s\n\n",
+	fmt.Fprintf(w,
+		"A question to an agent of the Open Agent Format: %s, %q, %d tokens for %s dollars.\n  %s/v1/runs/%s\n\n",
 		s.Guide.Status, s.Guide.Answer, s.Guide.Tokens, s.Guide.CostUSD, base, s.Guide.Run)
 	s.Sold.print(w, base)
 }

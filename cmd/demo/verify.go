@@ -207,7 +207,8 @@ func (v *verification) feedback(ctx context.Context, token uint64) error {
 	for _, w := range want {
 		g := indexed[fmt.Sprint(w.Client.Hex(), " ", w.Index)]
 		tag1, tag2 := raw(g.Tag1, g.Tag1Hex), raw(g.Tag2, g.Tag2Hex)
-		v.compare("feedback", subject, rating(string(g.Client), uint64(g.Index), string(g.Value), uint8(g.Decimals), tag1,
+		v.compare("feedback", subject, rating(string(g.Client), uint64(g.Index), string(g.Value),
+			uint8(g.Decimals), tag1,
 			tag2, g.IsRevoked),
 			rating(w.Client.Hex(), w.Index, w.Value.String(), w.Decimals, shownAs(w.Tag1, tag1, g.Partial),
 				shownAs(w.Tag2, tag2, g.Partial), w.Revoked))

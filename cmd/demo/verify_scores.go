@@ -78,7 +78,8 @@ func (v *verification) tutorial(ctx context.Context) error {
 		for _, r := range got.Reasons {
 			reasons = append(reasons, r.ID)
 		}
-		v.compare("decision of the tutorial", step.query, fmt.Sprint(got.Decision.Decision, slices.Contains(reasons, step.reason)),
+		v.compare("decision of the tutorial", step.query,
+			fmt.Sprint(got.Decision.Decision, slices.Contains(reasons, step.reason)),
 			fmt.Sprint(step.want, step.reason != ""))
 		path, _, _ := strings.Cut(step.query, "/decision")
 		if err := getJSON(ctx, v.base+path+"?at=finalized", &agent); err != nil {

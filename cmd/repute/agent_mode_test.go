@@ -49,7 +49,8 @@ func newRatedAgent(t *testing.T) *ratedAgent {
 		t.Fatal(err)
 	}
 	dir, listen, c := t.TempDir(), freeport.Address(t), chain.Chain()
-	a := &ratedAgent{chain: chain, index: "http://" + listen, database: pgtest.New(t), file: filepath.Join(dir, "agent.yaml"),
+	a := &ratedAgent{chain: chain, index: "http://" + listen, database: pgtest.New(t),
+		file:   filepath.Join(dir, "agent.yaml"),
 		policy: filepath.Join(dir, "policy.json")}
 	indexed, key, roots := pgtest.New(t), filepath.Join(dir, "key"), ""
 	for i := range raters {
@@ -63,7 +64,8 @@ func newRatedAgent(t *testing.T) *ratedAgent {
 	config := filepath.Join(dir, "repute.yaml")
 	for name, text := range map[string]string{
 		config: fmt.Sprintf("database: %q\nlisten: %s\nroles: [indexer, trust, api]\nrate: -1\nchains:\n"+
-			"  - {name: devnet, id: %d, identity: %q, reputation: %q, start_block: 0, rpc: %q}\n", indexed, listen, c.ID, c.Identity,
+			"  - {name: devnet, id: %d, identity: %q, reputation: %q, start_block: 0, rpc: %q}\n", indexed, listen,
+			c.ID, c.Identity,
 			c.Reputation, chain.RPCURL()),
 		filepath.Join(dir, "roots.yaml"): roots,
 		key:                              hex.EncodeToString(crypto.FromECDSA(chain.Account(raters).Key)),
@@ -149,7 +151,8 @@ func (a *ratedAgent) awaitStatus(t *testing.T, url, want string, says *bytes.Buf
 		}
 		if time.Now().After(end) {
 			_, score := fetch(t, a.index+"/agents/0/reputation?chainId=31337")
-			t.Fatalf("the agent is %s and not %s; the index says %s; the agent says\n%s\nthe index says\n%s", body, want, score,
+			t.Fatalf("the agent is %s and not %s; the index says %s; the agent says\n%s\nthe index says\n%s", body,
+				want, score,
 				says, a.indexSays)
 		}
 	}
@@ -166,8 +169,9 @@ func (a *ratedAgent) awaitStatus(t *testing.T, url, want string, says *bytes.Buf
 }
 
 // TestScoreMovesMode mines ratings on a chain that a process indexes. Another process serves the agent, reads its own
-// score from the first one over HTTP, and follows it: degraded while nobody has rated it, normal, degraded, shut down and
-// normal again. Where the policy does not restart it, it stays shut down over a restart until the operator resumes it.
+// score from the first one over HTTP, and follows it: degraded while nobody has rated it, normal, degraded, shut down
+// and normal again. Where the policy does not restart it, it stays shut down over a restart until the operator resumes
+// it.
 func TestScoreMovesMode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a runtime to ask its chain, for two minutes")

@@ -42,7 +42,8 @@ func TestAgentNew(t *testing.T) {
 	text := fmt.Sprintf("database: %q\nlisten: %s\norchestrator: {development: true, agent_hosts: [%q, %q], tokens: {ann: %q}, policy: %q}\n",
 		database, listen, goAgent, pyAgent, strings.Repeat("t", 32), rules)
 	const asks = "version: \"1\"\nrules:\n  - {id: ask, when: 'task.goal == \"ask\"', effect: require_approval, reason: it is to be asked}\n"
-	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.WriteFile(rules, []byte(asks), 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600),
+		os.WriteFile(rules, []byte(asks), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	_, says := child(t, "serve", "--config", file, "--roles", "api")
@@ -79,7 +80,8 @@ func TestAgentNew(t *testing.T) {
 			}
 			here := []string{"--database-url", database}
 			for _, where := range [][]string{there, here} {
-				if out := mustRun(t, append([]string{"run", "show", strings.Fields(out)[1]}, where...)...); !strings.Contains(out,
+				if out := mustRun(t, append([]string{"run", "show", strings.Fields(out)[1]},
+					where...)...); !strings.Contains(out,
 					"result   count {\"words\":3}\n") {
 					t.Errorf("the run: %s", out)
 				}
@@ -117,11 +119,13 @@ func TestAgentNew(t *testing.T) {
 			approve := append([]string{"task", "approve", task}, there...)
 			code, shown, hint := tool(t, approve...)
 			var asked struct{ Subject string }
-			if err := json.Unmarshal([]byte(shown), &asked); err != nil || code != 2 || !strings.Contains(hint, asked.Subject) {
+			if err := json.Unmarshal([]byte(shown), &asked); err != nil || code != 2 ||
+				!strings.Contains(hint, asked.Subject) {
 				t.Fatalf("nothing is approved unseen: exit code %d, %v, %s %s", code, err, shown, hint)
 			}
 			mustRun(t, append(approve, "--subject", asked.Subject)...)
-			if out := mustRun(t, append([]string{"task", "watch", task}, there...)...); !strings.Contains(out, "completed") {
+			if out := mustRun(t, append([]string{"task", "watch", task}, there...)...); !strings.Contains(out,
+				"completed") {
 				t.Errorf("the task that was approved: %s", out)
 			}
 			if code, _, _ := tool(t, "task", "submit", "count", "--coordinator", name, "--input", `{}`, "--watch",
@@ -177,8 +181,10 @@ func TestScaffoldsDeclarePlaceholders(t *testing.T) {
 			continue
 		}
 		for name, typ := range map[string]reflect.Type{"transaction": reflect.TypeFor[transaction.Tx](),
-			"placeholder": reflect.TypeFor[transaction.Placeholder](), "simulated": reflect.TypeFor[standard.DryRun]()} {
-			if got, want := membersIn(t, filepath.Join(dir, "protocol.go"), name), membersOf(typ); !slices.Equal(got, want) {
+			"placeholder": reflect.TypeFor[transaction.Placeholder](),
+			"simulated":   reflect.TypeFor[standard.DryRun]()} {
+			if got, want := membersIn(t, filepath.Join(dir, "protocol.go"), name), membersOf(typ); !slices.Equal(got,
+				want) {
 				t.Errorf("%s has %q, the protocol %q", name, got, want)
 			}
 		}
@@ -277,7 +283,8 @@ func TestAgentRunOnATakenPort(t *testing.T) {
 	for _, what := range []string{dir, "payer"} {
 		code, _, says := tool(t, "agent", "run", what, "--address", other.Listener.Addr().String(), "--orchestrator",
 			other.URL)
-		if code != 2 || !strings.Contains(says, "is in use") || !strings.Contains(says, "--address") || asked.Load() > 0 {
+		if code != 2 || !strings.Contains(says, "is in use") || !strings.Contains(says, "--address") ||
+			asked.Load() > 0 {
 			t.Errorf("%s: exit code %d, %d requests: %s", what, code, asked.Load(), says)
 		}
 	}

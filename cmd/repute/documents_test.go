@@ -38,7 +38,8 @@ func TestDocumentsCommands(t *testing.T) {
 		{"allow host bad.example", 1, "host bad.example is not denied"},
 	} {
 		var out, said bytes.Buffer
-		code := run(t.Context(), append([]string{"documents"}, append(strings.Fields(step.args), "--database-url", url)...),
+		code := run(t.Context(), append([]string{"documents"},
+			append(strings.Fields(step.args), "--database-url", url)...),
 			&out, &said)
 		if code != step.code || !strings.Contains(out.String()+said.String(), step.want) {
 			t.Errorf("documents %s: exit %d, %s%s", step.args, code, &out, &said)
@@ -47,7 +48,8 @@ func TestDocumentsCommands(t *testing.T) {
 	var out, said bytes.Buffer
 	code := run(t.Context(), []string{"documents", "status", "--json", "--database-url", url}, &out, &said)
 	var s files.DocumentsStatus
-	if err := json.Unmarshal(out.Bytes(), &s); code != 0 || err != nil || len(s.Queue) != 4 || s.Queue[0].Rank != "new" {
+	if err := json.Unmarshal(out.Bytes(), &s); code != 0 || err != nil || len(s.Queue) != 4 ||
+		s.Queue[0].Rank != "new" {
 		t.Errorf("exit %d, %v, %s%s", code, err, &out, &said)
 	}
 }

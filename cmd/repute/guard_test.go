@@ -102,14 +102,16 @@ func TestGuardInFrontOfAgents(t *testing.T) {
 				for _, s := range []struct {
 					host, name, value string
 					want              int
-				}{{address, "Accept", "*/*", 200}, {"localhost", "Accept", "*/*", 200}, {"evil.example", "Accept", "*/*", 403},
+				}{{address, "Accept", "*/*", 200}, {"localhost", "Accept", "*/*", 200},
+					{"evil.example", "Accept", "*/*", 403},
 					{"evil.example:80", "Accept", "*/*", 403},
 					{address, "Sec-Fetch-Site", "cross-site", 403}} {
 					method, body := http.MethodPost, question
 					if path == "/info" {
 						method, body = http.MethodGet, ""
 					}
-					r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, strings.NewReader(body))
+					r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path,
+						strings.NewReader(body))
 					if err != nil {
 						t.Fatal(err)
 					}

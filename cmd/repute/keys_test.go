@@ -96,11 +96,13 @@ func TestVerifySnapshot(t *testing.T) {
 	score := repute.Score{Agent: repute.AgentID{ChainID: 8453}, Final: true, Status: repute.Rated, Score: -12_500,
 		Block:  repute.Block{Number: 9, Time: time.Unix(1, 0)},
 		Result: []byte(`{"guard":{}}`)}
-	signed, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0), VerifiedTo: 10}, time.Now())
+	signed, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0), VerifiedTo: 10},
+		time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0), VerifiedTo: 10}, time.Now().Add(-3*time.Hour))
+	old, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0), VerifiedTo: 10},
+		time.Now().Add(-3*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,8 @@ func TestVerifySnapshot(t *testing.T) {
 		return filepath.Join(dir, name)
 	}
 	good, answer, expired := write("good", signed),
-		write("answer", map[string]any{"signed": signed, "score": -12.5, "status": "rated", "low": 0}), write("old", old)
+		write("answer", map[string]any{"signed": signed, "score": -12.5, "status": "rated",
+			"low": 0}), write("old", old)
 	forged := signed
 	forged.Score = 90_000
 	forgery, keys, none := write("forged", forged), write("keys", signer.Keys()), write("none", statement.KeyList{})

@@ -22,7 +22,8 @@ import (
 	"repute/internal/rpctest"
 )
 
-// reader is a consumer of the change feed. It asks a server that may be dead, and continues after the last cursor it saw.
+// reader is a consumer of the change feed. It asks a server that may be dead, and continues after the last cursor it
+// saw.
 type reader struct {
 	url string
 
@@ -82,7 +83,8 @@ func (r *reader) agents(t *testing.T) map[string]string {
 			gone[*c.Retracts] = true
 		}
 	}
-	list = slices.DeleteFunc(list, func(c push.Change) bool { return gone[c.Cursor] || c.Retracts != nil || c.Agent == nil })
+	list = slices.DeleteFunc(list,
+		func(c push.Change) bool { return gone[c.Cursor] || c.Retracts != nil || c.Agent == nil })
 	slices.SortStableFunc(list, func(a, b push.Change) int {
 		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex))
 	})
@@ -165,7 +167,8 @@ func TestChangesThroughKills(t *testing.T) {
 	listen, database := freeport.Address(t), pgtest.New(t)
 	config := filepath.Join(t.TempDir(), "repute.yaml")
 	text := fmt.Sprintf("database: %q\nlisten: %s\nroles: [indexer, api]\nrate: -1\nchains:\n  - {name: busy, id: 31337, "+
-		"identity: %q, reputation: %q, start_block: 0, rpc: %q}\n", database, listen, chain.Identity, chain.Reputation, chain.URL())
+		"identity: %q, reputation: %q, start_block: 0, rpc: %q}\n", database, listen, chain.Identity, chain.Reputation,
+		chain.URL())
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

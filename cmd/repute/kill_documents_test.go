@@ -81,7 +81,8 @@ func configureDocuments(t *testing.T, c *rpctest.Chain, database string) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	both := strings.Replace(string(text), "roles: [indexer]", "roles: [indexer, documents]\nallow_hosts: [127.0.0.1]", 1)
+	both := strings.Replace(string(text), "roles: [indexer]",
+		"roles: [indexer, documents]\nallow_hosts: [127.0.0.1]", 1)
 	if err := os.WriteFile(path, []byte(both), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -65,13 +65,15 @@ func busyChain(t *testing.T) *rpctest.Chain {
 	for block := range uint64(busyBlocks) {
 		if agents < 3 || block%9 == 0 {
 			owner[agents] = 1 + block%40
-			c.Mine(c.Register(agents, rpctest.Account(owner[agents]), fmt.Sprintf("data:,{%%22name%%22:%%22%d%%22}", agents)))
+			c.Mine(c.Register(agents, rpctest.Account(owner[agents]),
+				fmt.Sprintf("data:,{%%22name%%22:%%22%d%%22}", agents)))
 			agents++
 			continue
 		}
 		agent, client := rng.Uint64N(agents), 100+rng.Uint64N(30)
 		given[[2]uint64{agent, client}]++
-		rating := c.Feedback(agent, rpctest.Account(client), given[[2]uint64{agent, client}], rng.Int64N(100), "starred")
+		rating := c.Feedback(agent, rpctest.Account(client), given[[2]uint64{agent, client}], rng.Int64N(100),
+			"starred")
 		switch block % 5 {
 		case 0:
 			to := 1 + rng.Uint64N(40)

@@ -120,11 +120,14 @@ done. verify says more with its own: see its help.`,
 	manifests := files.ManifestCommand(p)
 	manifests.AddCommand(crawl.ImportCommand(p), crawl.ProbeCommand(p))
 	root.AddCommand(serveCommand(p), importEventsCommand(p), exportCommand(p), reindexCommand(p),
-		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p),
+		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p),
+		files.DocumentsCommand(p),
 		scores.ScoreCommand(p), scores.TrustCommand(p), manifests, oaf.Command(p),
-		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p), bulk.KeysCommand(p), verifySnapshotCommand(p),
+		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p),
+		bulk.KeysCommand(p), verifySnapshotCommand(p),
 		tasks.TaskCommand(p), tasks.RunCommand(p), agentCommand(p), mcpCommand(p),
-		webhooks.Command(p), intents.Command(p), payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p),
+		webhooks.Command(p), intents.Command(p), payments.FacilitatorCommand(p), payments.PayCommand(p),
+		payments.FeedbackCommand(p),
 		movedCommand("bench", "make bench, or go run ./cmd/bench NAME"),
 		movedCommand("demo", "make demo, or go run ./cmd/demo"), versionCommand(p))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })

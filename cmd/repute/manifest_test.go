@@ -75,12 +75,15 @@ func TestManifestCheck(t *testing.T) {
 			[]string{"-"}, 0, "tier    declared 1, verified none"},
 		"agent.json, line and column": {"{\"version\":\"1.3\",\n  \"origin\":\"https://a.example\",\"payout_address\":\"p\"}",
 			[]string{"-"}, 1, "EJ606 /origin (line 2, column 3)"},
-		"agent.json for readers":    {`{"version":"1.3","origin":"a.example","payout_address":"p","own":1}`, []string{"-"}, 0, "WJ603 /own"},
-		"agent.json for publishers": {`{"version":"1.3","origin":"a.example","payout_address":"p","own":1}`, []string{"-", "--strict"}, 1, "EJ603 /own"},
-		"another agent.json":        {`{"awp_version":"0.2"}`, []string{"-", "--kind", "agent-json"}, 1, "Agent Web Protocol"},
-		"private domain":            {"", []string{"metadata.internal"}, 2, "blocked_host"},
-		"registry is missing":       {"", []string{"https://127.0.0.1/agent.json", "--oatr", dir}, 2, "blocked_"},
-		"wrong kind":                {good, []string{"-", "--kind", "vcard"}, 2, "kind: "},
+		"agent.json for readers": {`{"version":"1.3","origin":"a.example","payout_address":"p","own":1}`,
+			[]string{"-"}, 0, "WJ603 /own"},
+		"agent.json for publishers": {`{"version":"1.3","origin":"a.example","payout_address":"p","own":1}`,
+			[]string{"-", "--strict"}, 1, "EJ603 /own"},
+		"another agent.json": {`{"awp_version":"0.2"}`, []string{"-", "--kind", "agent-json"}, 1,
+			"Agent Web Protocol"},
+		"private domain":      {"", []string{"metadata.internal"}, 2, "blocked_host"},
+		"registry is missing": {"", []string{"https://127.0.0.1/agent.json", "--oatr", dir}, 2, "blocked_"},
+		"wrong kind":          {good, []string{"-", "--kind", "vcard"}, 2, "kind: "},
 		"too large": {strings.Repeat(" ", 1<<20) + good, []string{"-"}, 2,
 			"standard input has more than 1048576 bytes"},
 		"no such file":     {"", []string{"missing.json"}, 2, "there is no file"},
@@ -216,18 +219,21 @@ func TestManifestPublish(t *testing.T) {
 		!strings.Contains(out, "https://shop.example/.well-known/agent.json") {
 		t.Fatalf("exit code %d: %s%s", code, out, said)
 	}
-	if code, out, _ := check(t, "", doc, "--strict"); code != 0 || !strings.Contains(out, "declared 3, verified none") ||
+	if code, out, _ := check(t, "", doc, "--strict"); code != 0 ||
+		!strings.Contains(out, "declared 3, verified none") ||
 		!strings.Contains(out, "WJ614 /payout_address (line 4, column 3)") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	if code, _, said := manifest("sign", doc, "--key", key); code != 2 || !strings.Contains(said, "commitments: are missing") {
+	if code, _, said := manifest("sign", doc, "--key", key); code != 2 ||
+		!strings.Contains(said, "commitments: are missing") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	b, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	withCommitments := strings.Replace(string(b), "{", `{"commitments":{"schema_version":"1.0","entries":[{"type":"a","constraint":"p99 < 1s"}]},`, 1)
+	withCommitments := strings.Replace(string(b), "{",
+		`{"commitments":{"schema_version":"1.0","entries":[{"type":"a","constraint":"p99 < 1s"}]},`, 1)
 	if err := os.WriteFile(doc, []byte(withCommitments), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -60,9 +60,11 @@ func TestHugeAnswers(t *testing.T) {
 				useSocket(t, path, chain)
 			}
 			cmd, out := child(t, "serve", "--config", path)
-			for end := time.Now().Add(2 * time.Minute); chain.Calls("eth_getLogs") < asked+c.asks; time.Sleep(20 * time.Millisecond) {
+			for end := time.Now().Add(2 * time.Minute); chain.Calls("eth_getLogs") < asked+
+				c.asks; time.Sleep(20 * time.Millisecond) {
 				if time.Now().After(end) {
-					t.Fatalf("%d answers were asked for, the program says:\n%.3000s", chain.Calls("eth_getLogs")-asked, out)
+					t.Fatalf("%d answers were asked for, the program says:\n%.3000s",
+						chain.Calls("eth_getLogs")-asked, out)
 				}
 			}
 			peak := peakOf(t, cmd.Process.Pid)

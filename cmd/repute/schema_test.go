@@ -47,11 +47,13 @@ func TestConfiguredHostsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "repute.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "allow_hosts: [%q]\nipfs_gateways: [%q]\n", docs.Host(), docs.URL()),
+	if err := os.WriteFile(config, fmt.Appendf(nil, "allow_hosts: [%q]\nipfs_gateways: [%q]\n", docs.Host(),
+		docs.URL()),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, uri := range []string{docs.Serve("/a.json", "application/json", []byte(`{"name":"served"}`)), "ipfs://" + cid} {
+	for _, uri := range []string{docs.Serve("/a.json", "application/json", []byte(`{"name":"served"}`)),
+		"ipfs://" + cid} {
 		cmd := exec.Command(os.Args[0], "manifest", "check", uri, "--config", config)
 		cmd.Env = append(os.Environ(), "REPUTE_RUN_PROGRAM=1", "SSL_CERT_FILE="+authority)
 		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "name    served") &&

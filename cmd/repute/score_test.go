@@ -64,8 +64,10 @@ func scoredDatabase(t *testing.T) string {
 		roots = append(roots, repute.TrustRoot{Address: client(10 + i), Weight: repute.RootUnit, Reason: "test"})
 	}
 	for _, err := range []error{
-		eventdb.Apply(t.Context(), db, b), rootdb.AddRoots(t.Context(), db, chain.ID, repute.DefaultRoots, roots, false),
-		chaindb.SetHead(t.Context(), db, chain.ID, store.Lease{}, chaindb.Head{Head: 30, Finalized: 25, SeenAt: time.Now()}),
+		eventdb.Apply(t.Context(), db, b), rootdb.AddRoots(t.Context(), db, chain.ID, repute.DefaultRoots, roots,
+			false),
+		chaindb.SetHead(t.Context(), db, chain.ID, store.Lease{},
+			chaindb.Head{Head: 30, Finalized: 25, SeenAt: time.Now()}),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -66,7 +66,8 @@ func TestWrongChainBehindTheURL(t *testing.T) {
 		t.Errorf("exit code %d (%v), says %s; want 2 naming both ids", code, err, out)
 	}
 	address := freeport.Address(t)
-	_, out = child(t, "serve", "--config", configure(t, c, pgtest.New(t)), "--roles", "indexer,api", "--listen", address)
+	_, out = child(t, "serve", "--config", configure(t, c, pgtest.New(t)), "--roles", "indexer,api", "--listen",
+		address)
 	eventually(t, "http://"+address+"/readyz", 503, "serves chain 5, configured is 31337", out)
 	eventually(t, "http://"+address+"/healthz", 200, "", out)
 }
@@ -122,7 +123,8 @@ func TestImport(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, errs bytes.Buffer
-		code := run(t.Context(), []string{"import", path, "--chain", "ethereum", "--database-url", database}, &out, &errs)
+		code := run(t.Context(), []string{"import", path, "--chain", "ethereum", "--database-url", database}, &out,
+			&errs)
 		return code, out.String() + errs.String()
 	}
 	broken := bytes.Replace(good, []byte(`"blockNumber":"0x1745082"`), []byte(`"blockNumber":"0xzz"`), 1)
@@ -270,7 +272,8 @@ func TestServeChecksBeforeItMakes(t *testing.T) {
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		code, _, stderr := tool(t, "serve", "--config", path, "--data-dir", dir, "--roles", "orchestrator,api", "--listen",
+		code, _, stderr := tool(t, "serve", "--config", path, "--data-dir", dir, "--roles", "orchestrator,api",
+			"--listen",
 			freeport.Address(t))
 		if _, err := os.Stat(dir); code != 2 || !strings.Contains(stderr, says) || !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: exit code %d, %s; the data directory: %v", says, code, stderr, err)

@@ -42,7 +42,8 @@ final one when nothing else is said. A name that ends in .gz is compressed.
 					return err
 				}
 				if len(chains) != 1 {
-					return repute.Invalid("chain", fmt.Sprintf("%d chains are indexed", len(chains)), "name one with --chain")
+					return repute.Invalid("chain", fmt.Sprintf("%d chains are indexed", len(chains)),
+						"name one with --chain")
 				}
 				return exportEvents(cmd.Context(), p, db, chains[0].Chain.ID, blocks, file)
 			})
@@ -110,7 +111,8 @@ refused stay stored. What was stored is told as JSON.`,
 			defer file.Close()
 			in, err := cli.Decompressed(file)
 			if err != nil {
-				return repute.Invalid("file", args[0]+" begins like a gzip file and is none, or is cut short", "give a whole file")
+				return repute.Invalid("file", args[0]+" begins like a gzip file and is none, or is cut short",
+					"give a whole file")
 			}
 			return importInput(cmd.Context(), p, args[0], in)
 		},

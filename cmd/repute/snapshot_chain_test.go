@@ -24,7 +24,8 @@ func TestImportIsComparedWithItsChain(t *testing.T) {
 		{config.ChainConfig{Name: "other"}, false},
 	} {
 		tt.entry.RPC = config.URLs{"http://127.0.0.1:1"}
-		compare, stop, err := comparing((&cli.Program{}), config.Config{Chains: []config.ChainConfig{tt.entry}}, nil, of)
+		compare, stop, err := comparing((&cli.Program{}), config.Config{Chains: []config.ChainConfig{tt.entry}},
+			nil, of)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,8 @@ func TestStartFromSnapshot(t *testing.T) {
 		}
 	}
 	mustRun(t, "import", zipped, "--database-url", second)
-	if again := mustRun(t, "export", "events", "--chain", "31337", "--config", configure(t, c, second)); again != read(t,
+	if again := mustRun(t, "export", "events", "--chain", "31337", "--config",
+		configure(t, c, second)); again != read(t,
 		plain) {
 		t.Errorf("the second export differs:\n%s\n%s", again, read(t, plain))
 	}
@@ -131,7 +132,8 @@ func TestServeUntilBlock(t *testing.T) {
 		{"--once", "--until-block", "3"},
 		{"--until-block", "3", "--chain", "busy", "--chain", "base", "--rpc", "http://h"},
 	} {
-		if code, _, says := tool(t, append([]string{"serve", "--config", configure(t, c, database)}, args...)...); code != 2 {
+		if code, _, says := tool(t, append([]string{"serve", "--config", configure(t, c, database)},
+			args...)...); code != 2 {
 			t.Errorf("%v: exit code %d, says %s", args, code, says)
 		}
 	}

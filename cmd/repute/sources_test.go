@@ -61,7 +61,8 @@ func TestSourcesCommands(t *testing.T) {
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	run(t.Context(), append(strings.Fields("sources check "+address+reach+" --json"), "--database-url", url), &stdout, &stderr)
+	run(t.Context(), append(strings.Fields("sources check "+address+reach+" --json"), "--database-url", url), &stdout,
+		&stderr)
 	var v struct{ Sources []struct{ Says, Why string } }
 	if err := json.Unmarshal(stdout.Bytes(), &v); err != nil || len(v.Sources) != 8 || v.Sources[0].Says != "unknown" ||
 		v.Sources[7].Why != "no epoch has read it yet" {
@@ -80,7 +81,8 @@ func TestVerifyTellsWhatItDoesNotCheck(t *testing.T) {
 	head := chain.Head()
 	policy := []byte(strings.ReplaceAll(string(source.DefaultFile()), "coinbase-business", "other-business"))
 	held, err := source.Encode([]source.Credential{
-		{Source: "other-business", Version: 1, Rater: common.Address{1}, Chain: 8453, Block: head.Number(), Hash: head.Hash()},
+		{Source: "other-business", Version: 1, Rater: common.Address{1}, Chain: 8453, Block: head.Number(),
+			Hash: head.Hash()},
 		{Source: "agentbook", Version: 7, Rater: common.Address{2}, Chain: 8453},
 		{Source: "bab", Version: 1, Rater: common.Address{3}, Chain: 56, Lapsed: 5},
 	})
@@ -94,7 +96,8 @@ func TestVerifyTellsWhatItDoesNotCheck(t *testing.T) {
 	if err := scoredb.KeepInputs(t.Context(), db, parsed.Encode(), held); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, db, `insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block, cursor_hash)
+	mustExec(t, db,
+		`insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block, cursor_hash)
 		values (8453, 'base', decode(repeat('01', 20), 'hex'), decode(repeat('02', 20), 'hex'), '{}', 0, false, 60, decode(repeat('03', 32), 'hex'))`)
 	if err := scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 8453, Run: 1, Epoch: 3, Boundary: 60, Scorer: "test",
 		Readings: "[]", Sources: parsed.Hash(), Credentials: replay.HashInput(held)}); err != nil {
@@ -113,7 +116,8 @@ func TestVerifyTellsWhatItDoesNotCheck(t *testing.T) {
 			}
 		}
 	}
-	verify("other-business: 1 credentials", "1 credentials of version 7 of agentbook", "1 credentials of version 1 of bab")
+	verify("other-business: 1 credentials", "1 credentials of version 7 of agentbook",
+		"1 credentials of version 1 of bab")
 	mustExec(t, db, "delete from trust_inputs")
 	verify("credentials of run 1: not stored", "policy of sources of run 1: not stored")
 }

@@ -74,9 +74,12 @@ func printFetching(w io.Writer, f docstats.Fetching, now time.Time) {
 	waits := span(now.Sub(f.Since))
 	switch answers.FetchState(f, now) {
 	case "unfetched":
-		fmt.Fprintf(w, "\nDOCUMENTS: they wait for %s and no process fetches them: run repute serve with the role documents\n", waits)
+		fmt.Fprintf(w,
+			"\nDOCUMENTS: they wait for %s and no process fetches them: run repute serve with the role documents\n",
+			waits)
 	case "late":
-		fmt.Fprintf(w, "\nDOCUMENTS: they wait for %s: see repute documents status; another process with the role documents helps\n", waits)
+		fmt.Fprintf(w,
+			"\nDOCUMENTS: they wait for %s: see repute documents status; another process with the role documents helps\n", waits)
 	}
 }
 
@@ -101,7 +104,8 @@ func watchStatus(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool)
 // of gaps where there are any. Lag is now minus the time of the newest indexed block.
 func printStatus(p *cli.Program, chains []repute.ChainStatus) error {
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CHAIN\tID\tBLOCK\tHEAD\tFINALIZED\tLAG\tAGENTS\tFEEDBACK\tURIS DUE\tWAITING\tUNREAD\tREORGS\tUPGRADES\tCOMPLETENESS\tPROBLEM")
+	fmt.Fprintln(w,
+		"CHAIN\tID\tBLOCK\tHEAD\tFINALIZED\tLAG\tAGENTS\tFEEDBACK\tURIS DUE\tWAITING\tUNREAD\tREORGS\tUPGRADES\tCOMPLETENESS\tPROBLEM")
 	for _, c := range chains {
 		started := c.Block.Hash != (common.Hash{}) || c.Imported
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Name, c.Chain.ID,
@@ -177,11 +181,14 @@ func printEndpoints(w io.Writer, chains []repute.ChainStatus) {
 	for _, c := range chains {
 		for _, e := range c.Endpoints {
 			if first {
-				fmt.Fprintln(w, "\nCHAIN\tENDPOINT\tKIND\tSTATE\tLATENCY\tERRORS\tREQUESTS\tAT A TIME\tHEAD\tPROCESS\tLAST ERROR")
+				fmt.Fprintln(w,
+					"\nCHAIN\tENDPOINT\tKIND\tSTATE\tLATENCY\tERRORS\tREQUESTS\tAT A TIME\tHEAD\tPROCESS\tLAST ERROR")
 			}
 			first = false
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.0f%%\t%d\t%d\t%s\t%s\t%s\n", c.Name, e.Name, e.Kind, condition(e.State),
-				e.Latency.Round(100*time.Microsecond), 100*e.ErrorRate, e.Requests, e.Concurrency, known(e.Head > 0, e.Head),
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.0f%%\t%d\t%d\t%s\t%s\t%s\n", c.Name, e.Name, e.Kind,
+				condition(e.State),
+				e.Latency.Round(100*time.Microsecond), 100*e.ErrorRate, e.Requests, e.Concurrency,
+				known(e.Head > 0, e.Head),
 				e.Owner, e.LastError)
 		}
 	}
@@ -196,7 +203,8 @@ func printScores(w io.Writer, chains []repute.ChainStatus) {
 			continue
 		}
 		if first {
-			fmt.Fprintln(w, "\nCHAIN\tEPOCH\tTO BLOCK\tWALKED\tFINAL SCORES\tVERIFIED TO\tROOTS\tSTALE\tWAITING\tLAST LOOK")
+			fmt.Fprintln(w,
+				"\nCHAIN\tEPOCH\tTO BLOCK\tWALKED\tFINAL SCORES\tVERIFIED TO\tROOTS\tSTALE\tWAITING\tLAST LOOK")
 		}
 		first = false
 		final := "being stored"
@@ -221,7 +229,8 @@ func printSourceStates(w io.Writer, chains []repute.ChainStatus) {
 				fmt.Fprintln(w, "\nCHAIN\tSOURCE\tSTATE\tLAST READ COMPLETELY\tKEPT\tREASON")
 			}
 			first = false
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", c.Name, s.Source, s.Status, sinceUnix(s.Complete), s.Kept, s.Reason)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", c.Name, s.Source, s.Status, sinceUnix(s.Complete), s.Kept,
+				s.Reason)
 		}
 	}
 }

@@ -29,7 +29,8 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	}
 	defer conn.Close()
 	// A request whose body never comes.
-	fmt.Fprintf(conn, "POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	fmt.Fprintf(conn,
+		"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	interrupt := func() {

@@ -45,7 +45,8 @@ func TestTakeover(t *testing.T) {
 	for i := 0; i < len(faults) || time.Now().Before(until); i++ {
 		f := faults[order[i%len(order)]]
 		took := w.strike(t, f)
-		t.Logf("%s: taken over after %.1f leases (%s)", f.name, took.Seconds()/lease.Seconds(), took.Round(time.Millisecond))
+		t.Logf("%s: taken over after %.1f leases (%s)", f.name, took.Seconds()/lease.Seconds(),
+			took.Round(time.Millisecond))
 		if took > 5*lease {
 			t.Errorf("%s: %s without a leader, the lease is %s", f.name, took, lease)
 		}

@@ -101,11 +101,14 @@ func TestTaskFlags(t *testing.T) {
 		_, _ = w.Write([]byte("{}"))
 	}))
 	t.Cleanup(server.Close)
-	mustRun(t, "task", "submit", "x", "--orchestrator", server.URL, "--min-reputation", "-5", "--min-trust-score", "0.5",
+	mustRun(t, "task", "submit", "x", "--orchestrator", server.URL, "--min-reputation", "-5", "--min-trust-score",
+		"0.5",
 		"--min-tier", "2", "--gate", "service,identity",
-		"--require-identity", "--require-registration", "--require-validation", "--verified", "--max-steps", "1", "--max-tool-calls", "2",
+		"--require-identity", "--require-registration", "--require-validation", "--verified", "--max-steps", "1",
+		"--max-tool-calls", "2",
 		"--max-runtime-ms", "3", "--max-writes", "4",
-		"--max-gas", "5", "--max-payment", "1", "--max-tokens", "8", "--max-cost", "2", "--value-at-risk", "6", "--tag", "a", "--key", "k", "--input", "7")
+		"--max-gas", "5", "--max-payment", "1", "--max-tokens", "8", "--max-cost", "2", "--value-at-risk", "6", "--tag",
+		"a", "--key", "k", "--input", "7")
 	for _, v := range []reflect.Value{reflect.ValueOf(asked.Threshold), reflect.ValueOf(asked.Budget),
 		reflect.ValueOf(asked.Terms)} {
 		for i := range v.NumField() {

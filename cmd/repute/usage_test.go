@@ -19,7 +19,8 @@ import (
 // A command line that cannot be meant exits with 2, whatever is wrong with it.
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"nope", "nope --help", "verify --jsn", "verify --from -1", "export event", "bench foo",
+	for _, line := range []string{"nope", "nope --help", "verify --jsn", "verify --from -1", "export event",
+		"bench foo",
 		"import", "dump extra", "serve --until-block 0 --chain base --rpc http://127.0.0.1:1",
 		"demo --chain base", "status --rpc http://h", "bench index --events 0", "bench follow --blocks 0",
 		"bench index --curve 0"} {
@@ -127,7 +128,8 @@ func TestInterruptedIsNoSuccess(t *testing.T) {
 	cancel()
 	for _, line := range []string{"serve --once --roles indexer --chain base --rpc http://127.0.0.1:1",
 		"bench index --events 2000 --json"} {
-		if code := run(ctx, append(strings.Fields(line), "--data-dir", t.TempDir()), io.Discard, io.Discard); code == 0 {
+		if code := run(ctx, append(strings.Fields(line), "--data-dir", t.TempDir()), io.Discard,
+			io.Discard); code == 0 {
 			t.Errorf("%s: exit code 0", line)
 		}
 	}

@@ -140,7 +140,8 @@ func ofChain(ctx context.Context, p *cli.Program, nodes []*node.Node, chainID ui
 			last = err
 			fmt.Fprintln(p.Stderr, "an endpoint is not asked, it does not tell its chain:", err)
 		case heads.ChainID != chainID:
-			return nil, repute.Invalid("rpc", fmt.Sprintf("an endpoint serves chain %d, not %d", heads.ChainID, chainID),
+			return nil, repute.Invalid("rpc",
+				fmt.Sprintf("an endpoint serves chain %d, not %d", heads.ChainID, chainID),
 				fmt.Sprintf("give endpoints of chain %d, or name the chain that this one serves", chainID))
 		default:
 			proven = append(proven, n)
@@ -209,7 +210,8 @@ func checkChain(ctx context.Context, p *cli.Program, db *store.DB, v *verify.Ver
 		if err := v.Report(ctx, all); err != nil {
 			return err
 		}
-		fmt.Fprintln(p.Stderr, "another process leads the chain: it was told, and will repair blocks and events where it can")
+		fmt.Fprintln(p.Stderr,
+			"another process leads the chain: it was told, and will repair blocks and events where it can")
 	}
 	report.sum(result)
 	return conclude(p, report, result, o.json)
@@ -229,8 +231,9 @@ func conclude(p *cli.Program, report verifyReport, r verify.CheckResult, asJSON 
 	}
 	switch {
 	case r.Differences > 0:
-		return cli.ExitError{Code: cli.CodeDiffers, Text: "the index differs from the chain in " + cli.Count(r.Differences,
-			"place")}
+		return cli.ExitError{Code: cli.CodeDiffers,
+			Text: "the index differs from the chain in " + cli.Count(r.Differences,
+				"place")}
 	case r.Unproven > 0 || len(r.Unchecked) > 0:
 		return cli.ExitError{Code: cli.CodeUnchecked, Text: "not everything could be checked"}
 	}

@@ -119,7 +119,8 @@ func TestVerifyRepairBesideServe(t *testing.T) {
 	}
 	holds("all blocks are compared", `exists (select from block_proofs p join chains c using (chain_id)
 		where p.from_block <= c.start_block and p.to_block = c.finalized_block)`)
-	mustExec(t, db, "update blocks set time = time + interval '1 year' where number = (select min(block) from events where kind = 9)")
+	mustExec(t, db,
+		"update blocks set time = time + interval '1 year' where number = (select min(block) from events where kind = 9)")
 	code, said, errs := tool(t, "verify", "--config", config, "--repair")
 	if code != 1 || !strings.Contains(said, "the block's time is") ||
 		!strings.Contains(errs, "another process leads the chain") {

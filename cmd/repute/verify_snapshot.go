@@ -72,7 +72,8 @@ or the keys cannot be read.`,
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "address that must have signed")
-	cmd.Flags().StringVar(&keys, "keys", "", "URL (https, or http of this machine) or file of the operator's list of keys")
+	cmd.Flags().StringVar(&keys, "keys", "",
+		"URL (https, or http of this machine) or file of the operator's list of keys")
 	cmd.Flags().StringVar(&agent, "agent", "",
 		"agent that the statement must be about: CHAIN:TOKEN, or with its registry eip155:CHAIN:REGISTRY:TOKEN")
 	cmd.Flags().DurationVar(&maxAge, "max-age", 0,
@@ -109,7 +110,8 @@ func trustedKeys(ctx context.Context, p *cli.Program, key, keys string) ([]state
 		address, err := repute.ParseAddress("key", key)
 		return []statement.Key{{Address: address}}, err
 	case keys == "":
-		return nil, repute.Invalid("key", "whose signature is trusted is not said", "give --key ADDRESS, or --keys URL|FILE")
+		return nil, repute.Invalid("key", "whose signature is trusted is not said",
+			"give --key ADDRESS, or --keys URL|FILE")
 	}
 	in, err := openKeys(ctx, p, keys)
 	if err != nil {
@@ -264,7 +266,8 @@ type statementReport struct {
 }
 
 func printStatement(p *cli.Program, s statement.Signed) error {
-	return p.PrintJSON(statementReport{Valid: true, Agent: s.Agent.String(), Status: string(s.Status), Score: s.Score, Low: s.Low,
+	return p.PrintJSON(statementReport{Valid: true, Agent: s.Agent.String(), Status: string(s.Status), Score: s.Score,
+		Low:        s.Low,
 		High:       s.High,
 		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Guarded: s.Guarded, Block: s.Block.Number,
 		BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time, HoldsBlock: s.Holds.Number, HoldsTime: s.Holds.Time,

@@ -52,8 +52,9 @@ func CompareWith(source BlockSource) Compare {
 		}
 		for i, b := range canonical {
 			if b.Hash != blocks[i].Hash {
-				return repute.Invalid("logs", fmt.Sprintf("block %d has hash %s, on the chain it is %s", b.Number, blocks[i].Hash,
-					b.Hash),
+				return repute.Invalid("logs",
+					fmt.Sprintf("block %d has hash %s, on the chain it is %s", b.Number, blocks[i].Hash,
+						b.Hash),
 					"name the chain that the logs were recorded on")
 			}
 		}

@@ -75,7 +75,8 @@ func (rec Recording) decode(d contracts.Decoder) ([]repute.Record, error) {
 	for i, l := range rec.Logs {
 		if i > 0 && l.BlockNumber == rec.Logs[i-1].BlockNumber && l.Index == rec.Logs[i-1].Index {
 			if !node.SameLog(rec.Logs[i-1].Log, l.Log) {
-				return nil, badInput(l.Line, "another log than line %d at block %d, index %d", rec.Logs[i-1].Line, l.BlockNumber,
+				return nil, badInput(l.Line, "another log than line %d at block %d, index %d", rec.Logs[i-1].Line,
+					l.BlockNumber,
 					l.Index)
 			}
 			continue
@@ -148,7 +149,8 @@ func (rec Recording) covered() ([]repute.BlockRange, error) {
 	}
 	for _, l := range []RecordedLog{first, last} {
 		if l.BlockNumber < rec.Range.From || l.BlockNumber > rec.Range.To {
-			return nil, badInput(l.Line, "block %d is outside the input's blockRange %d..%d", l.BlockNumber, rec.Range.From,
+			return nil, badInput(l.Line, "block %d is outside the input's blockRange %d..%d", l.BlockNumber,
+				rec.Range.From,
 				rec.Range.To)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"repute/store/denydb"
 )
 
-// Denied returns the entry of the operator's deny-list that forbids to fetch a URI, because of its host or its CID; nil if
-// none does. Agents that have the URI are not looked at.
+// Denied returns the entry of the operator's deny-list that forbids to fetch a URI, because of its host or its CID; nil
+// if none does. Agents that have the URI are not looked at.
 func Denied(ctx context.Context, db *store.DB, uri string) (*repute.Denial, error) {
 	ref := resolver.Classify(uri)
 	if ref.Kind == resolver.KindIPFS {
@@ -22,8 +22,8 @@ func Denied(ctx context.Context, db *store.DB, uri string) (*repute.Denial, erro
 	return deniedHost(ctx, db, ref.Host)
 }
 
-// DeniedAnswer returns the entry of the deny-list that forbids to show what was fetched, because of the host that served it
-// after redirects or of its bytes; nil if none does.
+// DeniedAnswer returns the entry of the deny-list that forbids to show what was fetched, because of the host that
+// served it after redirects or of its bytes; nil if none does.
 func DeniedAnswer(ctx context.Context, db *store.DB, doc *resolver.Document) (*repute.Denial, error) {
 	if doc.Source == resolver.SourceHTTPS {
 		if d, err := deniedHost(ctx, db, resolver.HostOf(doc.FinalURL)); d != nil || err != nil {

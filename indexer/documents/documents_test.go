@@ -124,7 +124,8 @@ func TestDocuments(t *testing.T) {
 		again  bool // another try is planned
 	}{
 		{repute.DocumentOK, "https", true}, {repute.DocumentOK, "https", true}, {repute.DocumentOK, "data", false},
-		{repute.DocumentOK, "inline", false}, {repute.DocumentInvalid, "https", true}, {repute.DocumentFailed, "", true},
+		{repute.DocumentOK, "inline", false}, {repute.DocumentInvalid, "https", true},
+		{repute.DocumentFailed, "", true},
 		{repute.DocumentDead, "", false}, {repute.DocumentDead, "", false}, {repute.DocumentNone, "", false},
 	}
 	for i, w := range want {

@@ -182,8 +182,9 @@ func (l *Loop) failure(u docdb.URI, err error) *docdb.FetchResult {
 		return nil
 	}
 	now := time.Now().UTC()
-	r := &docdb.FetchResult{URIID: u.ID, FetchedAt: now, Reason: string(failure.Reason), Detail: plain(failure.Detail()),
-		Dead: !failure.Retry || u.Failures+1 >= l.opts.DeadAfter}
+	r := &docdb.FetchResult{URIID: u.ID, FetchedAt: now, Reason: string(failure.Reason),
+		Detail: plain(failure.Detail()),
+		Dead:   !failure.Retry || u.Failures+1 >= l.opts.DeadAfter}
 	wait := l.delay(u.Attempts)
 	switch {
 	case r.Dead && !onNetwork(u.Kind):

@@ -164,7 +164,8 @@ func TestHostileDocumentsAreRecorded(t *testing.T) {
 		if d.Reason != string(want.reason) {
 			t.Errorf("%.60s: %q (%s), want %q", want.uri, d.Reason, d.Detail, want.reason)
 		}
-		if want.code != "" && !slices.ContainsFunc(d.Problems, func(p repute.Problem) bool { return p.Code == want.code }) {
+		if want.code != "" && !slices.ContainsFunc(d.Problems,
+			func(p repute.Problem) bool { return p.Code == want.code }) {
 			t.Errorf("%.60s: %v, want %s", want.uri, d.Problems, want.code)
 		}
 		if read := d.Registration != nil; read != (want.reason == "" && !strings.HasPrefix(want.code, "E")) {

@@ -27,7 +27,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		planned: gauge("repute_documents_planned", "Documents with a next fetch, by rank: new, agent, proof or file."),
 		due:     gauge("repute_documents_due", "Documents that wait to be fetched now, by rank."),
 		dead:    gauge("repute_documents_dead", "Documents that failed permanently or too often, by rank."),
-		oldest:  gauge("repute_documents_oldest_due_seconds", "For how long the document waits that waits longest, by rank."),
+		oldest: gauge("repute_documents_oldest_due_seconds",
+			"For how long the document waits that waits longest, by rank."),
 	}
 	r.MustRegister(m.documents, m.planned, m.due, m.dead, m.oldest)
 	return m

@@ -78,8 +78,8 @@ func crawledPaths() []string {
 	return append(wellknown.ManifestPaths(), "/.well-known/did.json", "/.well-known/agent-trust.json")
 }
 
-// robots returns the paths that robots.txt forbids, and until when that holds; zero where the host did not say. It reads
-// the file once a day. An error says that the caller gave up.
+// robots returns the paths that robots.txt forbids, and until when that holds; zero where the host did not say. It
+// reads the file once a day. An error says that the caller gave up.
 func (l *Loop) robots(ctx context.Context, c manifestdb.Claim) (forbidden []string, until time.Time, err error) {
 	now := time.Now()
 	if now.Before(c.RobotsUntil) {
@@ -99,7 +99,8 @@ func (l *Loop) robots(ctx context.Context, c manifestdb.Claim) (forbidden []stri
 
 // gone is the outcome of a domain of which nothing may be shown.
 func (l *Loop) gone(state manifestdb.State, reason, detail string) *outcome {
-	return &outcome{Result: manifestdb.Result{Gone: state, Reason: reason, Detail: detail, Wait: node.Jitter(l.opts.Absent)}}
+	return &outcome{Result: manifestdb.Result{Gone: state, Reason: reason, Detail: detail,
+		Wait: node.Jitter(l.opts.Absent)}}
 }
 
 // manifest asks for the manifest and judges it.

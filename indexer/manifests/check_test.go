@@ -35,7 +35,8 @@ func TestFailures(t *testing.T) {
 	}{
 		"busy": {resolver.Error{Reason: resolver.ReasonHTTPStatus, Status: http.StatusTooManyRequests,
 			RetryAfter: 30 * time.Hour, Retry: true}, false, 30 * time.Hour, ""},
-		"broken":   {resolver.Error{Reason: resolver.ReasonHTTPStatus, Status: 500, RetryAfter: time.Hour, Retry: true}, false, 0, ""},
+		"broken": {resolver.Error{Reason: resolver.ReasonHTTPStatus, Status: 500, RetryAfter: time.Hour, Retry: true},
+			false, 0, ""},
 		"silent":   {resolver.Error{Reason: resolver.ReasonTimeout, Retry: true}, true, 0, ""},
 		"no name":  {resolver.Error{Reason: resolver.ReasonDNS, Retry: true}, true, 0, ""},
 		"missing":  {resolver.Error{Reason: resolver.ReasonNotFound, Status: 404}, false, 0, manifestdb.StateMissing},
@@ -82,14 +83,16 @@ func TestSilentHostRests(t *testing.T) {
 	if _, err := manifestdb.Import(t.Context(), db, []string{domain}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Pool().Exec(t.Context(), `insert into hosts (host, due_at) values ($1, now())`, domain); err != nil {
+	if _, err := db.Pool().Exec(t.Context(), `insert into hosts (host, due_at) values ($1, now())`,
+		domain); err != nil {
 		t.Fatal(err)
 	}
 	claims, err := manifestdb.ClaimDue(t.Context(), db, 10)
 	if err != nil || len(claims) != 1 {
 		t.Fatalf("%v, %v", claims, err)
 	}
-	o := outcome{silent: true, shortest: time.Minute, Result: manifestdb.Result{Reason: "timeout", Wait: time.Nanosecond}}
+	o := outcome{silent: true, shortest: time.Minute,
+		Result: manifestdb.Result{Reason: "timeout", Wait: time.Nanosecond}}
 	if err := o.save(t.Context(), db, claims[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +128,7 @@ func TestPlacesAreRefilled(t *testing.T) {
 	o.Sweep, o.Domains, o.Absent = time.Hour, 2, time.Hour
 	crawl(t, db, client, o, domains...)
 	for _, domain := range domains {
-		eventually(t, domain+" was asked", func() bool { m, _ := read(t, db, domain); return m.State == manifestdb.StateMissing })
+		eventually(t, domain+" was asked",
+			func() bool { m, _ := read(t, db, domain); return m.State == manifestdb.StateMissing })
 	}
 }

@@ -21,7 +21,8 @@ func signedFile(t *testing.T, root ed25519.PrivateKey, members string) *fstest.M
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fstest.MapFile{Data: fmt.Appendf(nil, `{%s,"signature":{"algorithm":"Ed25519","kid":"root","value":%q}}`, members,
+	return &fstest.MapFile{Data: fmt.Appendf(nil, `{%s,"signature":{"algorithm":"Ed25519","kid":"root","value":%q}}`,
+		members,
 		signature)}
 }
 
@@ -30,10 +31,13 @@ func registry(t *testing.T, domain string, key ed25519.PublicKey) fstest.MapFS {
 	t.Helper()
 	root := ed25519.NewKeyFromSeed([]byte(strings.Repeat("r", ed25519.SeedSize)))
 	return fstest.MapFS{
-		"root-keys.json": {Data: fmt.Appendf(nil, `{"keys":[{"kid":"root","algorithm":"Ed25519","public_key":%q,"status":"active"}]}`,
+		"root-keys.json": {Data: fmt.Appendf(nil,
+			`{"keys":[{"kid":"root","algorithm":"Ed25519","public_key":%q,"status":"active"}]}`,
 			identity.EncodeKey(root.Public().(ed25519.PublicKey)))},
-		"manifest.json": signedFile(t, root, fmt.Sprintf(`"entries":[{"issuer_id":"shops","website":"https://%s","status":"active",`+
-			`"public_keys":[{"kid":"k1","algorithm":"Ed25519","public_key":%q,"status":"active"}]}]`, domain, identity.EncodeKey(key))),
+		"manifest.json": signedFile(t, root,
+			fmt.Sprintf(`"entries":[{"issuer_id":"shops","website":"https://%s","status":"active",`+
+				`"public_keys":[{"kid":"k1","algorithm":"Ed25519","public_key":%q,"status":"active"}]}]`, domain,
+				identity.EncodeKey(key))),
 		"revocations.json": signedFile(t, root, `"revoked_keys":[],"revoked_issuers":[]`),
 	}
 }
@@ -49,7 +53,8 @@ func TestIssuers(t *testing.T) {
 			return
 		}
 		fmt.Fprint(w, strings.Replace(priced(r.Host, payee), `"display_name"`,
-			fmt.Sprintf(`"identity":{"oatr_issuer_id":"shops","public_key":%q},"display_name"`, identity.EncodeKey(key)), 1))
+			fmt.Sprintf(`"identity":{"oatr_issuer_id":"shops","public_key":%q},"display_name"`,
+				identity.EncodeKey(key)), 1))
 	}, own, other)
 	for name, c := range map[string]struct {
 		files         fs.FS

@@ -84,15 +84,17 @@ func (l *Loop) success(c manifestdb.Claim, found wellknown.Found, j judged) *out
 	for i := range j.manifest.Intents {
 		m.Intents = append(m.Intents, intentOf(&j.manifest, i))
 	}
-	return &outcome{Result: manifestdb.Result{Content: m, Wait: l.wait(c, m.State == manifestdb.StateOK, found.FreshFor)}}
+	return &outcome{Result: manifestdb.Result{Content: m,
+		Wait: l.wait(c, m.State == manifestdb.StateOK, found.FreshFor)}}
 }
 
 // promises reports whether a usable manifest has a commitment that the crawl can measure.
 func promises(j *judged) bool {
 	c := j.manifest.Commitments
-	return stateOf(*j) == manifestdb.StateOK && c != nil && slices.ContainsFunc(c.Entries, func(e agentjson.Commitment) bool {
-		return measure.Promise{Type: e.Type, Constraint: e.Constraint, Verifiable: e.Verifiable}.IsMeasured()
-	})
+	return stateOf(*j) == manifestdb.StateOK && c != nil &&
+		slices.ContainsFunc(c.Entries, func(e agentjson.Commitment) bool {
+			return measure.Promise{Type: e.Type, Constraint: e.Constraint, Verifiable: e.Verifiable}.IsMeasured()
+		})
 }
 
 // stateOf returns the state of a domain that serves a document.

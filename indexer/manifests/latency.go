@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// stopwatch measures how long a host takes to answer. Unless an operator lets a domain be probed, only the requests that
-// the crawl makes anyway are measured: one of its own could have an effect.
+// stopwatch measures how long a host takes to answer. Unless an operator lets a domain be probed, only the requests
+// that the crawl makes anyway are measured: one of its own could have an effect.
 type stopwatch struct {
 	mu    sync.Mutex
 	wrote time.Time

@@ -44,7 +44,8 @@ func TestStates(t *testing.T) {
 		state  manifestdb.State
 		reason string
 	}{
-		"ok.example.com": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, priced(r.Host, payee)) }, "ok", ""},
+		"ok.example.com": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, priced(r.Host, payee)) },
+			"ok", ""},
 		"foreign.example.com": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, priced("github.io", payee)) },
 			"invalid", ""},
 		"card.example.com": {func(w http.ResponseWriter, _ *http.Request) {
@@ -110,7 +111,8 @@ func TestStates(t *testing.T) {
 		t.Errorf("a card was read as %q", m.Format)
 	}
 	found, err := manifestdb.Intents(t.Context(), db, manifestdb.IntentFilter{Text: "flights", Limit: 10})
-	if err != nil || len(found.Items) != 1 || found.Items[0].URL != "https://ok.example.com/book" || *found.Items[0].Price != "0.25" {
+	if err != nil || len(found.Items) != 1 || found.Items[0].URL != "https://ok.example.com/book" ||
+		*found.Items[0].Price != "0.25" {
 		t.Errorf("found %+v, %v", found, err)
 	}
 }
@@ -127,8 +129,9 @@ func TestVerifiedTierFollowsTheDIDDocument(t *testing.T) {
 		}
 		return b
 	}
-	body := strings.Replace(priced(domain, payee), `"intents"`, fmt.Sprintf(`"identity":{"did":"did:web:%s","public_key":%q},"intents"`,
-		domain, identity.EncodeKey(key.Public().(ed25519.PublicKey))), 1)
+	body := strings.Replace(priced(domain, payee), `"intents"`,
+		fmt.Sprintf(`"identity":{"did":"did:web:%s","public_key":%q},"intents"`,
+			domain, identity.EncodeKey(key.Public().(ed25519.PublicKey))), 1)
 	var did atomic.Pointer[[]byte]
 	right, wrong := document(key), document(other)
 	did.Store(&right)
@@ -213,13 +216,15 @@ func TestWatch(t *testing.T) {
 	if m.Watch.Since.IsZero() || m.Watch.Down != 0 {
 		t.Errorf("%+v", m.Watch)
 	}
-	if m, _ := read(t, db, silent); m.State != manifestdb.StateOK || !m.Watch.Since.IsZero() || len(m.Watch.Latencies) > 0 {
+	if m, _ := read(t, db, silent); m.State != manifestdb.StateOK || !m.Watch.Since.IsZero() ||
+		len(m.Watch.Latencies) > 0 {
 		t.Errorf("a host without commitments is watched: %+v", m.Watch)
 	}
 	down.Store(true)
 	eventually(t, "the host is down", func() bool { m, _ := read(t, db, promising); return m.Watch.Down > 0 })
 	down.Store(false)
-	eventually(t, "the host is back", func() bool { m, _ := read(t, db, promising); return m.Failures == 0 && m.Reason == "" })
+	eventually(t, "the host is back",
+		func() bool { m, _ := read(t, db, promising); return m.Failures == 0 && m.Reason == "" })
 	if again, _ := read(t, db, promising); again.Watch.Down == 0 || !again.Watch.Since.Equal(m.Watch.Since) ||
 		again.Watch.Down > again.CheckedAt.Sub(again.Watch.Since) {
 		t.Errorf("%+v, watched before %+v", again.Watch, m.Watch)
@@ -251,7 +256,8 @@ func TestStaleAndGone(t *testing.T) {
 	if m.State != manifestdb.StateOK || m.Body == nil || m.Intents != 1 || !m.FetchedAt.Before(m.CheckedAt) {
 		t.Errorf("a failing host lost its manifest: %+v", m)
 	}
-	if _, err := db.Pool().Exec(t.Context(), `update manifests set fetched_at = now() - interval '8 days'`); err != nil {
+	if _, err := db.Pool().Exec(t.Context(),
+		`update manifests set fetched_at = now() - interval '8 days'`); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "after a week it proves nothing", func() bool {
@@ -259,7 +265,8 @@ func TestStaleAndGone(t *testing.T) {
 		return m.State == manifestdb.StateFailed && m.Verified == 0 && m.Intents == 0
 	})
 	status.Store(http.StatusOK)
-	eventually(t, "it is back", func() bool { m, _ := read(t, db, domain); return m.State == manifestdb.StateOK && m.Intents == 1 })
+	eventually(t, "it is back",
+		func() bool { m, _ := read(t, db, domain); return m.State == manifestdb.StateOK && m.Intents == 1 })
 	status.Store(http.StatusGone)
 	eventually(t, "it is gone", func() bool { m, _ := read(t, db, domain); return m.State == manifestdb.StateMissing })
 	if m, _ = read(t, db, domain); m.Body != nil || m.Intents != 0 || m.Verified != 0 {
@@ -328,7 +335,8 @@ func TestLinks(t *testing.T) {
 	}
 	eventually(t, "the change is told", func() bool { // once no older transaction of the server is open
 		changes, _, err := db.Changes(t.Context(), "", 1000, store.ChangeFilter{})
-		return err == nil && slices.ContainsFunc(changes, func(c store.Change) bool { return c.Kind == "manifest.updated" })
+		return err == nil && slices.ContainsFunc(changes,
+			func(c store.Change) bool { return c.Kind == "manifest.updated" })
 	})
 }
 

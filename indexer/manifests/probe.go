@@ -61,7 +61,8 @@ func (l *Loop) measure(ctx context.Context, domain, target string) (m measured) 
 	default:
 		m.took = watch.last()
 	}
-	l.opts.Log.Info("manifests: endpoint probed", "domain", domain, "url", target, "status", status, "took", m.took, "error", err)
+	l.opts.Log.Info("manifests: endpoint probed", "domain", domain, "url", target, "status", status, "took", m.took,
+		"error", err)
 	return m
 }
 

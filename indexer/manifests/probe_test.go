@@ -16,8 +16,8 @@ import (
 	"repute/store/manifestdb"
 )
 
-// An endpoint is probed only where an operator says so and robots.txt allows it, by HEAD alone, and never one with a price
-// or another method. Its time replaces that of the manifest, and failures one after the other are downtime.
+// An endpoint is probed only where an operator says so and robots.txt allows it, by HEAD alone, and never one with a
+// price or another method. Its time replaces that of the manifest, and failures one after the other are downtime.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	const domain, shy, plain = "probed.example.com", "shy.example.com", "plain.example.com"
@@ -91,7 +91,8 @@ func TestProbe(t *testing.T) {
 	}
 	broken.Store(false)
 	before, _ := read(t, db, shy)
-	eventually(t, "the shy host is checked again", func() bool { m, _ := read(t, db, shy); return m.CheckedAt.After(before.CheckedAt) })
+	eventually(t, "the shy host is checked again",
+		func() bool { m, _ := read(t, db, shy); return m.CheckedAt.After(before.CheckedAt) })
 	if m, _ := read(t, db, shy); len(m.Watch.Latencies) > 0 {
 		t.Errorf("measured against robots.txt: %+v", m.Watch)
 	}
@@ -156,7 +157,8 @@ func TestProbeable(t *testing.T) {
 		`{"name":"a","description":"A description."},{"name":"b","description":"A description.","endpoint":"/b","method":"GET"}`: "https://example.com/b",
 		`{"name":"a","description":"A description.","endpoint":"https://sub.example.com/a","method":"GET"}`:                      "",
 	} {
-		m, _ := agentjson.Parse([]byte(`{"version":"1.4","origin":"example.com","payout_address":"p","intents":[`+intents+`]}`), agentjson.Options{})
+		m, _ := agentjson.Parse([]byte(`{"version":"1.4","origin":"example.com","payout_address":"p","intents":[`+
+			intents+`]}`), agentjson.Options{})
 		if got := probeable(&m); got != want {
 			t.Errorf("%s: %q, want %q", intents, got, want)
 		}

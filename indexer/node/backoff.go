@@ -25,7 +25,8 @@ func Doubled(least, most time.Duration, times int) time.Duration {
 	return Jitter(least)
 }
 
-// Jitter changes a pause by up to a tenth in either direction, so that what failed together is not tried again together.
+// Jitter changes a pause by up to a tenth in either direction, so that what failed together is not tried again
+// together.
 func Jitter(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
 // Reset begins anew, after a success.

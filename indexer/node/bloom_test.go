@@ -13,7 +13,8 @@ func TestBloomBitsAreThoseOfTheBloom(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		bits := bloomBits{}
-		values := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), common.HashLength, common.HashLength), 1, 40).Draw(t, "values")
+		values := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), common.HashLength, common.HashLength), 1, 40).Draw(t,
+			"values")
 		var bloom types.Bloom
 		for _, v := range values[:len(values)/2] {
 			bloom.Add(v)

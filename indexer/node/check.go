@@ -114,7 +114,8 @@ func (s *Span) checkHeaders(q Query) (map[uint64]common.Hash, error) {
 	for i, h := range s.Headers {
 		hashes[h.Number] = h.Hash
 		if i > 0 && s.Headers[i-1].Number+1 == h.Number && s.Headers[i-1].Hash != h.Parent {
-			return nil, &jsonrpc.AnswerError{What: fmt.Sprintf("block %d is not the child of block %d", h.Number, h.Number-1)}
+			return nil, &jsonrpc.AnswerError{What: fmt.Sprintf("block %d is not the child of block %d", h.Number,
+				h.Number-1)}
 		}
 	}
 	if q.Linked && uint64(len(hashes)) != q.To-q.From+1 {

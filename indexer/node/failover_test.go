@@ -34,7 +34,8 @@ func TestFirst(t *testing.T) {
 	a.GoDark(true)
 	for range 10 {
 		var done asked
-		if err := p.First(t.Context(), done.call(t)); err != nil || !slices.Equal(done.hosts, []string{p.members[1].host}) {
+		if err := p.First(t.Context(), done.call(t)); err != nil ||
+			!slices.Equal(done.hosts, []string{p.members[1].host}) {
 			t.Errorf("called with %v: %v", done.hosts, err)
 		}
 	}
@@ -42,7 +43,8 @@ func TestFirst(t *testing.T) {
 	await(t, "recovery", func() bool { _, err := p.members[0].refreshHead(t.Context(), 31337); return err == nil })
 	var done asked
 	refused := errors.New("refused")
-	if err := p.First(t.Context(), func(n *Node) error { _ = done.call(t)(n); return refused }); !errors.Is(err, refused) ||
+	if err := p.First(t.Context(), func(n *Node) error { _ = done.call(t)(n); return refused }); !errors.Is(err,
+		refused) ||
 		len(done.hosts) != 2 {
 		t.Errorf("called with %v: %v", done.hosts, err)
 	}

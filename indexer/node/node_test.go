@@ -111,7 +111,8 @@ func TestNodeRefusals(t *testing.T) {
 		{"502", rpctest.Always(rpctest.Answer{Status: 502, Raw: []byte("<html>")}), true},
 		{"hangs", rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Hang: true})), false},
 		{"log without topics",
-			rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Result: []map[string]any{{"address": "0x"}}})), false},
+			rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Result: []map[string]any{{"address": "0x"}}})),
+			false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,7 +184,8 @@ func TestNodeHidesKeyInAnswers(t *testing.T) {
 				answer(w, fmt.Sprint(r.RequestURI, " ", r.URL.Path, " ", r.URL.Query(), " ", user, ":", password))
 			}))
 			t.Cleanup(s.Close)
-			n, err := New(strings.Replace(s.URL, "://", "://alice:pa55word@", 1)+"/v3/SECRETKEY123/s%2Fecret?key=QUERYKEY",
+			n, err := New(strings.Replace(s.URL, "://", "://alice:pa55word@", 1)+
+				"/v3/SECRETKEY123/s%2Fecret?key=QUERYKEY",
 				Options{})
 			if err != nil {
 				t.Fatal(err)

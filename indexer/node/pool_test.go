@@ -341,7 +341,8 @@ func TestPoolNames(t *testing.T) {
 		}
 	}
 	for _, e := range list {
-		if e.Failures == 0 || e.LastError == "" || e.Requests == 0 || e.Kind != "http" || !strings.Contains(shown, e.Name) {
+		if e.Failures == 0 || e.LastError == "" || e.Requests == 0 || e.Kind != "http" ||
+			!strings.Contains(shown, e.Name) {
 			t.Errorf("health %+v", e)
 		}
 	}

@@ -46,7 +46,8 @@ func wantAnnounced(t *testing.T, p *Pool, c *rpctest.Chain, when string) {
 func TestPoolAnnounces(t *testing.T) {
 	t.Parallel()
 	c, other := twoOf(t, 3)
-	p := poolOf(t, PoolOptions{Silence: 300 * time.Millisecond, Every: 20 * time.Millisecond}, c.SocketURL(), other.URL())
+	p := poolOf(t, PoolOptions{Silence: 300 * time.Millisecond, Every: 20 * time.Millisecond}, c.SocketURL(),
+		other.URL())
 	runPool(t, p)
 	wantAnnounced(t, p, c, "at first")
 	wantSpan(t, p, queryOf(c, 1, 3, true), nil)
@@ -121,7 +122,8 @@ func TestPoolRunTries(t *testing.T) {
 	await(t, "recovery", func() bool { return !p.members[0].limiter.Failing() })
 	await(t, "stored health", func() bool {
 		list, err := readEndpoints(t.Context(), p.opts.DB, 31337)
-		return err == nil && len(list) == 2 && list[0].State == "closed" && list[1].State == "closed" && list[0].Head == 3
+		return err == nil && len(list) == 2 && list[0].State == "closed" && list[1].State == "closed" &&
+			list[0].Head == 3
 	})
 	end()
 	if list, err := readEndpoints(t.Context(), p.opts.DB, 31337); err != nil || len(list) != 0 {

@@ -41,7 +41,8 @@ func TestReceiptsProveBlocks(t *testing.T) {
 			}
 			logs, err := n.LogsOf(t.Context(), []common.Hash{headers[0].Hash}, nil)
 			if err != nil || len(logs[0]) != len(e.Logs) {
-				t.Fatalf("block %d has %d logs by hash and %d in its receipts, %v", number, len(logs[0]), len(e.Logs), err)
+				t.Fatalf("block %d has %d logs by hash and %d in its receipts, %v", number, len(logs[0]),
+					len(e.Logs), err)
 			}
 			for i := range e.Logs {
 				if !SameLog(e.Logs[i], logs[0][i]) {
@@ -214,13 +215,15 @@ func TestCallsTellWhatIsMissing(t *testing.T) {
 		}
 	}
 	for _, words := range []string{"missing trie node 0x12 (path ) state 0x34 is not available", "header not found",
-		"historical state 0xab is not available", "required historical state unavailable (reexec=128)", "state is pruned",
+		"historical state 0xab is not available", "required historical state unavailable (reexec=128)",
+		"state is pruned",
 		"distance to target block exceeds maximum proof window", "Archive node required"} {
 		if !jsonrpc.LacksState(errors.New(words)) {
 			t.Errorf("%q is not taken for missing state", words)
 		}
 	}
-	if jsonrpc.LacksState(errors.New("execution reverted: Not authorized")) || !strings.Contains(ErrNoState.Error(), "state") {
+	if jsonrpc.LacksState(errors.New("execution reverted: Not authorized")) ||
+		!strings.Contains(ErrNoState.Error(), "state") {
 		t.Error("a revert is taken for missing state")
 	}
 }

@@ -136,7 +136,8 @@ func verdictOf(k repute.PaymentCase, t landed, next time.Duration) paydb.Outcome
 func merge(a, b []repute.TokenTransfer) []repute.TokenTransfer {
 	out := slices.Clone(a)
 	for _, t := range b {
-		if !slices.ContainsFunc(a, func(u repute.TokenTransfer) bool { return u.Tx == t.Tx && u.LogIndex == t.LogIndex }) {
+		if !slices.ContainsFunc(a,
+			func(u repute.TokenTransfer) bool { return u.Tx == t.Tx && u.LogIndex == t.LogIndex }) {
 			out = append(out, t)
 		}
 	}

@@ -28,7 +28,8 @@ func Coins(chainID uint64) ([]repute.Stablecoin, error) {
 	var out []repute.Stablecoin
 	for _, c := range list {
 		if c.ChainID == chainID {
-			out = append(out, repute.Stablecoin{ChainID: c.ChainID, Address: c.Address, Symbol: c.Symbol, Decimals: c.Decimals})
+			out = append(out, repute.Stablecoin{ChainID: c.ChainID, Address: c.Address, Symbol: c.Symbol,
+				Decimals: c.Decimals})
 		}
 	}
 	return out, nil

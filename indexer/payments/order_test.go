@@ -144,7 +144,8 @@ func TestDeclaredPayee(t *testing.T) {
 	w := newWorld(t, Options{})
 	b := w.dn.Batch()
 	b.SetAgentURI(w.dn.Account(0), 0,
-		`data:application/json,{"name":"a","services":[{"name":"agentWallet","endpoint":"eip155:31337:`+w.who(4).Hex()+`"}]}`)
+		`data:application/json,{"name":"a","services":[{"name":"agentWallet","endpoint":"eip155:31337:`+w.who(4).Hex()+
+			`"}]}`)
 	w.mine(b)
 	txs := w.pay(transfer{w.coin, 2, 4, usd(7)}, transfer{w.coin, 2, 5, usd(7)})
 	w.rate(2, w.file(2, w.proof(2, 4, txs[0])), w.file(2, w.proof(2, 5, txs[1])))

@@ -47,8 +47,9 @@ func newWorld(t *testing.T, o Options) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = dn.Close() })
-	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{Classify: documents.Classify, Decode: contracts.Read,
-		MaxConns: 8})
+	db, err := store.Open(t.Context(), pgtest.New(t),
+		store.Options{Classify: documents.Classify, Decode: contracts.Read,
+			MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +268,8 @@ func TestClaimsAreSettled(t *testing.T) {
 	w.sees(6, "refused circular")
 	w.sees(7, "none")
 	s, err := trustdb.ReadEvidence(t.Context(), w.db,
-		repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity}, repute.At{Finality: repute.Latest}, nil)
+		repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity},
+		repute.At{Finality: repute.Latest}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

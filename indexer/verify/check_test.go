@@ -35,7 +35,8 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 		return r, all
 	}
 	result, found := check(CheckOptions{})
-	if result.Differences == 0 || result.Differences != len(found) || result.Unproven != 0 || len(result.Unchecked) != 0 {
+	if result.Differences == 0 || result.Differences != len(found) || result.Unproven != 0 ||
+		len(result.Unchecked) != 0 {
 		t.Fatalf("%+v with %d differences", result, len(found))
 	}
 	wantSame(t, dump(t, db), before)
@@ -105,7 +106,8 @@ func TestCheckOfAPartSaysWhatItLeavesOut(t *testing.T) {
 		!strings.Contains(strings.Join(r.Unchecked, ";"), "only parts") {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := verifierOf(db, c, n).Check(t.Context(), CheckOptions{From: 50, To: 9}, func(Difference) {}); err == nil {
+	if _, err := verifierOf(db, c, n).Check(t.Context(), CheckOptions{From: 50, To: 9},
+		func(Difference) {}); err == nil {
 		t.Error("a range that ends before it begins was taken")
 	}
 }

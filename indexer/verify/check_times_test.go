@@ -33,7 +33,8 @@ func TestCheckComparesBlockTimes(t *testing.T) {
 		}
 		return r, found
 	}
-	if r, found := check(true); r.Differences != 1 || r.Retimed != 1 || found[0].Kind != 0 || found[0].Blocks.From == 0 {
+	if r, found := check(true); r.Differences != 1 || r.Retimed != 1 || found[0].Kind != 0 ||
+		found[0].Blocks.From == 0 {
 		t.Errorf("got %+v, %+v", r, found)
 	}
 	if r, found := check(false); r.Differences != 0 {

@@ -147,7 +147,8 @@ func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map
 	}
 	for i, place := range open {
 		if len(showing[i]) > 1 && !others[i] && !v.needsReceipts(&blocks[place], stored[blocks[place].Number]) {
-			out[place] = blockResult{judgment: judgment{block: blocks[place], agreed: true}, number: blocks[place].Number}
+			out[place] = blockResult{judgment: judgment{block: blocks[place], agreed: true},
+				number: blocks[place].Number}
 		}
 	}
 }

@@ -221,7 +221,8 @@ func TestDisagreementIsNoProof(t *testing.T) {
 	indexFrom(t, db, c, nodeAt(t, d.URL))
 	const isApprovedForAll = "0xe985e9c5"
 	d.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
-		if call.Method == "eth_call" && strings.Contains(string(call.Params[0]), isApprovedForAll) && a["result"] != nil {
+		if call.Method == "eth_call" && strings.Contains(string(call.Params[0]), isApprovedForAll) &&
+			a["result"] != nil {
 			a["result"] = json.RawMessage(`"0x0000000000000000000000000000000000000000000000000000000000000000"`)
 		}
 	}

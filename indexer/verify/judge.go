@@ -309,8 +309,8 @@ func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgment {
 	return j
 }
 
-// judgePlaces judges the blocks of logs that are not stored, at most so many that were not looked at before, and returns
-// those in which logs are missing or claimed to be. The error is that of a block that could not be judged.
+// judgePlaces judges the blocks of logs that are not stored, at most so many that were not looked at before, and
+// returns those in which logs are missing or claimed to be. The error is that of a block that could not be judged.
 func (v *Verifier) judgePlaces(ctx context.Context, logs []types.Log, most int,
 	looked map[uint64]bool) (out []judgment, err error) {
 	unknown, err := verifydb.UnknownLogs(ctx, v.db, v.chain.ID, logs)

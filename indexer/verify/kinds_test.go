@@ -222,7 +222,8 @@ func TestEventsWithoutStateComeBack(t *testing.T) {
 	for i := range uint64(9) {
 		c.Mine(c.Register(i, rpctest.Account(i), ""),
 			c.Tx(repute.BatchMetadataUpdate{From: rpctest.Token(0), To: rpctest.Token(i)},
-				repute.OwnershipTransferred{New: rpctest.Account(i)}, repute.Upgraded{Implementation: rpctest.Account(i)},
+				repute.OwnershipTransferred{New: rpctest.Account(i)},
+				repute.Upgraded{Implementation: rpctest.Account(i)},
 				repute.Initialized{Version: i}, repute.EIP712DomainChanged{}))
 	}
 	c.MineEmpty(3)

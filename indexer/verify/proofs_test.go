@@ -232,7 +232,8 @@ func TestOldHeadersAreTied(t *testing.T) {
 		if number, err := hexutil.DecodeUint64(tag); err == nil && number <= 40 {
 			raw, _ := blocks[number].Header.MarshalJSON()
 			hash, _ := json.Marshal(blocks[number].Hash())
-			a["result"] = append(append(append(raw[:len(raw)-1:len(raw)-1], `,"transactions":[],"hash":`...), hash...), '}')
+			a["result"] = append(append(append(raw[:len(raw)-1:len(raw)-1], `,"transactions":[],"hash":`...),
+				hash...), '}')
 		}
 	}
 	v := New(db, chainOf(c), func() []*node.Node { return []*node.Node{n} }, Options{Rate: 1e6, Window: 20})

@@ -47,7 +47,8 @@ func TestStartAboveDeployment(t *testing.T) {
 			continue
 		}
 		if s := status(t, db); s.Completeness.Status != repute.Incomplete ||
-			gaps[0].Blocks != (repute.BlockRange{From: 1, To: 5}) || !strings.Contains(gaps[0].Reason, "start_block 6") {
+			gaps[0].Blocks != (repute.BlockRange{From: 1, To: 5}) ||
+			!strings.Contains(gaps[0].Reason, "start_block 6") {
 			t.Errorf("%s: %s, %+v", name, s.Completeness.Status, gaps[0])
 		}
 		// A node that was wrong, or a chain that begins earlier now.

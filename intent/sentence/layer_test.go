@@ -119,7 +119,8 @@ func TestHuge(t *testing.T) {
 	e := encoder(t)
 	for _, part := range []string{"a", "pay ", "\xff", "\U0001F600", "\ufdfa", "\u0301", "▁", "\u1100\u1161", "a\x00"} {
 		text := strings.Repeat(part, 10<<20/len(part))
-		if ids, first := e.words.split(text), e.words.split(text[:8<<10]); !slices.Equal(ids, first) || len(ids) > maxPieces {
+		if ids, first := e.words.split(text), e.words.split(text[:8<<10]); !slices.Equal(ids, first) ||
+			len(ids) > maxPieces {
 			t.Errorf("%q: %d pieces, of the head %d", part, len(ids), len(first))
 		}
 	}

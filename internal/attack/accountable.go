@@ -100,7 +100,8 @@ func (s *washing) paidCase() GuardCase {
 		}
 	})
 	c := s.judge(GuardCase{Accountable: "owner that customers paid, and that never acts after a launchpad's transfer",
-		Bystander: "payee that only the bad one's file names, and of an owner that got it and is paid by strangers"}, penalties,
+		Bystander: "payee that only the bad one's file names, and of an owner that got it and is paid by strangers"},
+		penalties,
 		trust.Evidence{Owner: Address(s.old)}, named, trust.Evidence{Owner: Address(s.other)})
 	c.Unlimited = min(c.Unlimited, held(s.ask(gifted, true, 1, trust.Evidence{Owner: Address(s.next)})))
 	return c
@@ -138,7 +139,8 @@ func (s *washing) agedCase() GuardCase {
 		e := s.engine.Evidence(s.fresh)
 		e.Owner, e.Agent = Address(owner), repute.AgentID{ChainID: 1}
 		for i, p := range append(s.praise, s.praise...) {
-			e.Rows = append(e.Rows, RowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now - 200*secondsDay*int64(i%2)}))
+			e.Rows = append(e.Rows, RowOf(len(s.World.Ratings)+i,
+				Rating{p, s.fresh, 1, s.World.Now - 200*secondsDay*int64(i%2)}))
 		}
 		e.Agent.TokenID.SetUint64(1)
 		e.Related = s.kept.Related(&e, s.Params, func(common.Address) int { return 1 })
@@ -146,7 +148,8 @@ func (s *washing) agedCase() GuardCase {
 	}
 	free := score(s.other + 7)
 	return GuardCase{Accountable: "owner of an agent that was praised 200 days ago and since",
-		Bystander: "owner of such an agent, not of the bad one", Bad: points(s.bad.Score), Score: score(s.old), Free: free,
+		Bystander: "owner of such an agent, not of the bad one", Bad: points(s.bad.Score), Score: score(s.old),
+		Free:      free,
 		Unlimited: score(s.other)}
 }
 
@@ -173,7 +176,8 @@ func (s *washing) platformCase() GuardCase {
 	})
 	customer := trust.Evidence{Owner: Address(s.other), Registrar: Address(platform)}
 	c := s.judge(GuardCase{Accountable: "customer that acts, after a platform handed over in eleven minutes",
-		Bystander: "other customer of that platform, or of one with 1,000 known agents whose bad customer never acts"}, acted,
+		Bystander: "other customer of that platform, or of one with 1,000 known agents whose bad customer never acts"},
+		acted,
 		trust.Evidence{Owner: Address(s.old)}, acted, customer)
 	c.Unlimited = min(c.Unlimited, held(s.ask(idle, true, s.known(platform), customer)))
 	return c
@@ -216,15 +220,18 @@ func (s *washing) listedCase() GuardCase {
 			{Kind: repute.KindRegistered, To: Address(s.old)},
 			{Block: first + badRatings, Kind: repute.KindTransfer, From: Address(s.old), To: Address(s.next)},
 			{Block: first + badRatings + 1, Kind: repute.KindApproval, From: Address(s.next), To: Address(s.next + 6)},
-			{Block: first + badRatings + 2, Kind: repute.KindApprovalForAll, From: Address(s.next), To: Address(s.next + 7)},
+			{Block: first + badRatings + 2, Kind: repute.KindApprovalForAll, From: Address(s.next),
+				To: Address(s.next + 7)},
 		})
 	}
 	penalties := s.penalties(given)
-	return s.judge(GuardCase{Accountable: "owner that gave the bad one away", Bystander: "owner that got it, approved a market and an operator, and did nothing else"},
+	return s.judge(GuardCase{Accountable: "owner that gave the bad one away",
+		Bystander: "owner that got it, approved a market and an operator, and did nothing else"},
 		penalties, trust.Evidence{Owner: Address(s.old)}, penalties, trust.Evidence{Owner: Address(s.next)})
 }
 
-// movedCase is of an owner that moves an agent to its verified wallet: the bad one, or a good one that keeps its praise.
+// movedCase is of an owner that moves an agent to its verified wallet: the bad one, or a good one that keeps its
+// praise.
 func (s *washing) movedCase() GuardCase {
 	moved := s.penalties(func(e *trust.Evidence, first uint64) {
 		e.Tenures[0].Wallet = Address(s.next)
@@ -237,7 +244,8 @@ func (s *washing) movedCase() GuardCase {
 	last := uint64(len(s.World.Ratings) + len(s.praise))
 	tenures := []rating.Tenure{{To: last, Owner: Address(s.other), Wallet: Address(s.next)},
 		{From: last + 1, To: math.MaxUint64, Owner: Address(s.next)}}
-	e := trust.Evidence{Owner: Address(s.next), Tenures: tenures, Since: rating.PresentSince(tenures, s.engine.weights.Graph())}
+	e := trust.Evidence{Owner: Address(s.next), Tenures: tenures,
+		Since: rating.PresentSince(tenures, s.engine.weights.Graph())}
 	c.Unlimited = min(c.Unlimited, held(s.ask(nil, true, 1, e)))
 	return c
 }
@@ -256,6 +264,7 @@ func (s *washing) strawmanCase() GuardCase {
 		e.Actions = []accountable.Action{{Block: first - 1, By: Address(s.next)}}
 	})
 	return s.judge(GuardCase{Accountable: "owner that gave it away after half of the ratings to one that acts for it",
-		Bystander: "owner that gave one away before the ratings to one that acts for it", Bad: points(bad.Score)}, before,
+		Bystander: "owner that gave one away before the ratings to one that acts for it", Bad: points(bad.Score)},
+		before,
 		trust.Evidence{Owner: Address(s.old)}, sold, trust.Evidence{Owner: Address(s.old)})
 }

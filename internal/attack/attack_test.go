@@ -92,7 +92,8 @@ func checkDrop(t *testing.T, d Drop, most float64) {
 
 func check(t *testing.T, o Outcome, most float64) {
 	t.Helper()
-	t.Logf("%s %s %d: mean %.2f score %.2f paths %d %v", o.World, o.Attack, o.Size, o.Mean, o.Score, o.Paths, o.Baselines)
+	t.Logf("%s %s %d: mean %.2f score %.2f paths %d %v", o.World, o.Attack, o.Size, o.Mean, o.Score, o.Paths,
+		o.Baselines)
 	if o.Mean > most {
 		t.Errorf("%s: %d identities reach %.2f, most is %.0f", o.Attack, o.Size, o.Mean, most)
 	}
@@ -169,7 +170,8 @@ func TestScales(t *testing.T) {
 // What a root said long ago fades.
 func TestVouchesAge(t *testing.T) {
 	w := VouchAge(params(t), 8)
-	if w[0] != 1 || w[4] > 0.1 || w[4] == 0 || !slices.IsSortedFunc(w, func(a, b float64) int { return cmp.Compare(b, a) }) {
+	if w[0] != 1 || w[4] > 0.1 || w[4] == 0 ||
+		!slices.IsSortedFunc(w, func(a, b float64) int { return cmp.Compare(b, a) }) {
 		t.Errorf("%v", w)
 	}
 }
@@ -218,7 +220,8 @@ func TestPrice(t *testing.T) {
 	for w, p := range worlds(t) {
 		got := NewBench(w, p, 1).Price()
 		t.Logf("%s: %+v", w.Name, got)
-		if got.Strangers > got.Unpaid || got.To50 < 4 || got.Paying50 < 3 || got.Low50 < got.To50 || got.Formula50 != 5 ||
+		if got.Strangers > got.Unpaid || got.To50 < 4 || got.Paying50 < 3 || got.Low50 < got.To50 ||
+			got.Formula50 != 5 ||
 			got.Formula80 != 20 {
 			t.Errorf("%s: %+v", w.Name, got)
 		}

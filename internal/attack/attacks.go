@@ -53,7 +53,8 @@ func (b *Bench) sybils(n, target int) (out []Rating) {
 func (b *Bench) outcome(attack string, size, target int, more ...Rating) Outcome {
 	w := b.World.With(more...)
 	r := NewEngine(w, b.Params).Score(target)
-	o := Outcome{Attack: attack, Size: size, World: w.Name, Mean: float64(r.Mean) / 1000, Score: float64(r.Score) / 1000,
+	o := Outcome{Attack: attack, Size: size, World: w.Name, Mean: float64(r.Mean) / 1000,
+		Score: float64(r.Score) / 1000,
 		Paths: r.PathsFor, Tier: r.Tier, Baselines: map[string]float64{}}
 	opinions := w.opinions(target)
 	for _, base := range Baselines() {

@@ -53,7 +53,8 @@ func nsgoods(v []float64) float64 {
 		return 0
 	}
 	quality := 50 + 50*mean(v)
-	return 0.5*quality + 20*min(1, math.Log1p(n)/math.Log1p(25)) + 15*min(1, math.Log1p(n)/math.Log1p(50)) + 0.15*quality
+	return 0.5*quality + 20*min(1, math.Log1p(n)/math.Log1p(25)) + 15*min(1, math.Log1p(n)/math.Log1p(50)) +
+		0.15*quality
 }
 
 // mainStreet: jobs on a logarithmic scale, the newest is of today, all that praise succeeded.

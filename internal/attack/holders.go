@@ -129,8 +129,9 @@ func (b *Bench) by(held []holding, target int, value float64) (out []Rating) {
 func (b *Bench) bought(name string, size, target, agents int, s *Sources, held []holding, more ...Rating) Outcome {
 	w := b.World.With(append(more, b.by(held, target, 1)...)...)
 	r := NewEngine(w, b.Params).credited(s, held, agents).Score(target)
-	o := Outcome{Attack: name, Size: size, World: w.Name, Mean: points(r.Mean), Score: points(r.Score), Paths: r.PathsFor,
-		Tier: r.Tier}
+	o := Outcome{Attack: name, Size: size, World: w.Name, Mean: points(r.Mean), Score: points(r.Score),
+		Paths: r.PathsFor,
+		Tier:  r.Tier}
 	for _, g := range r.Gates {
 		o.Opens = o.Opens || g.Passed && g.Direction == rating.Admits
 	}
@@ -184,8 +185,8 @@ func (b *Bench) BoughtWithRaters(s *Sources, raters int) Outcome {
 		hold(target+1, 100, s.of("")...), more...)
 }
 
-// ThreeWallets is S3: a holder praises an agent from three wallets, of a source that identifies persons or of one that does
-// not.
+// ThreeWallets is S3: a holder praises an agent from three wallets, of a source that identifies persons or of one that
+// does not.
 func (b *Bench) ThreeWallets(s *Sources, id string, identified bool) Outcome {
 	const wallets = 3
 	target := b.World.Next()

@@ -85,7 +85,8 @@ func (b *Bench) SlanderByDust(n int) Drop {
 		return out
 	}
 	engine := NewEngine(b.World.With(b.wallets(root, first)...), b.Params)
-	return b.slander("T17 slander by a compromised root, 50 wallets and dust", n, engine, victims[:min(20, len(victims))],
+	return b.slander("T17 slander by a compromised root, 50 wallets and dust", n, engine,
+		victims[:min(20, len(victims))],
 		slander)
 }
 

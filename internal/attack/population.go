@@ -24,7 +24,8 @@ type Marginals struct {
 	Name   string `json:"name"`
 	Agents int    `json:"agents"` // with feedback
 	Raters int    `json:"raters"`
-	// Coordinated is the share of raters that look coordinated; Honest the share of agents that have feedback by others.
+	// Coordinated is the share of raters that look coordinated; Honest the share of agents that have feedback by
+	// others.
 	Coordinated float64 `json:"coordinated"`
 	Honest      float64 `json:"honest"`
 	// Two and Three are the shares of agents with at least two and three raters, Tail the exponent from three on.
@@ -48,10 +49,12 @@ type Marginals struct {
 // are reviewed.
 func ChainMarginals() []Marginals {
 	return []Marginals{
-		{Chain: 1, Name: "Ethereum", Agents: 2500, Raters: 800, Coordinated: 0.736, Honest: 0.845, Two: 0.11, Three: 0.043,
-			Tail: 2.4, Monitors: 3, Listed: 2, Monitored: 0.29},
-		{Chain: 56, Name: "BNB Chain", Agents: 8000, Raters: 104, Coordinated: 0.592, Honest: 0.277, Two: 0.11, Three: 0.043,
-			Tail: 2.4, Monitors: 3, Listed: 2, Monitored: 0.29},
+		{Chain: 1, Name: "Ethereum", Agents: 2500, Raters: 800, Coordinated: 0.736, Honest: 0.845, Two: 0.11,
+			Three: 0.043,
+			Tail:  2.4, Monitors: 3, Listed: 2, Monitored: 0.29},
+		{Chain: 56, Name: "BNB Chain", Agents: 8000, Raters: 104, Coordinated: 0.592, Honest: 0.277, Two: 0.11,
+			Three: 0.043,
+			Tail:  2.4, Monitors: 3, Listed: 2, Monitored: 0.29},
 		{Chain: 8453, Name: "Base", Agents: 29_570, Raters: 12_569, Coordinated: 0.906, Honest: 0.106, Two: 0.465,
 			Three: 0.181, Tail: 2.4, Monitors: 6, Listed: 3, Monitored: 0.29},
 	}
@@ -164,7 +167,8 @@ type Coverage struct {
 	// The same of persons alone, whatever writers are listed.
 	PersonsRated float64 `json:"persons_rated"`
 	PersonsThin  float64 `json:"persons_thin"`
-	// Heard of agents with any honest reviewer have one who holds something or is a root: no rule makes more of them thin.
+	// Heard of agents with any honest reviewer have one who holds something or is a root: no rule makes more of them
+	// thin.
 	Heard   float64 `json:"heard"`
 	Several float64 `json:"several"` // of those with three or more, two
 	Agents  int     `json:"agents"`  // with any honest reviewer

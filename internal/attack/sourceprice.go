@@ -12,8 +12,8 @@ import (
 type SourcePrice struct {
 	Chain   uint64   `json:"chain"`
 	Sources []string `json:"sources"`
-	// Dollars for credentials whose holders lift a new agent to a mean of 50, 0 where all that has a price does not; and
-	// how many credentials that is.
+	// Dollars for credentials whose holders lift a new agent to a mean of 50, 0 where all that has a price does not;
+	// and how many credentials that is.
 	To50        float64 `json:"dollars_to_50"`
 	Credentials int     `json:"credentials"`
 	// Best is the mean by all that can be held of every source, Low its lower bound, Opens whether it opens a gate of

@@ -118,7 +118,8 @@ func TestCoverage(t *testing.T) {
 			two, three, honest = two+one(len(ratings) > 1), three+one(len(ratings) > 2), honest+one(persons > 0)
 		}
 		n := float64(m.Agents)
-		if near := func(x, want, by float64) bool { return x > want-by && x < want+by }; !near(honest/n, m.Honest, 0.02) ||
+		if near := func(x, want, by float64) bool { return x > want-by && x < want+by }; !near(honest/n, m.Honest,
+			0.02) ||
 			two/n < m.Two || !near(three/n, m.Three, 0.06) {
 			t.Errorf("%s: %.3f honest, %.3f with two, %.3f with three, want %+v", m.Name, honest/n, two/n, three/n, m)
 		}

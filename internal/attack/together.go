@@ -190,7 +190,8 @@ func (b *Bench) SourcedDigest(ctx context.Context, s *Sources, seed uint64) (str
 	var held []holding
 	ids := s.of("")
 	for p := 0; p < b.World.Next(); p += 10 {
-		held = append(held, holding{party: p, source: ids[p/10%len(ids)]}, holding{party: p, source: ids[(p/10+1)%len(ids)]})
+		held = append(held, holding{party: p, source: ids[p/10%len(ids)]},
+			holding{party: p, source: ids[(p/10+1)%len(ids)]})
 	}
 	rng.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
 	e := NewEngine(b.World, b.Params).credited(s, held, 1)

@@ -91,7 +91,8 @@ func (b *Bench) Whitewash() (w Whitewash) {
 	}
 	w.Praised = held(ask(s.kept, true, trust.Evidence{Owner: other}))
 	for _, known := range []int{1, 4, 10, 100, 1000} {
-		w.Shared = append(w.Shared, SharedPenalty{known, held(s.ask(s.kept, true, known, trust.Evidence{Owner: owner}))})
+		w.Shared = append(w.Shared, SharedPenalty{known,
+			held(s.ask(s.kept, true, known, trust.Evidence{Owner: owner}))})
 	}
 	w.Cases = s.cases()
 	return w
@@ -99,7 +100,8 @@ func (b *Bench) Whitewash() (w Whitewash) {
 
 func (b *Bench) washing() *washing {
 	n := b.World.Next()
-	s := &washing{Bench: b, old: n, fresh: n + 1, alias: n + 2, other: n + 3, next: n + 4, praise: b.fullRaters(23)[20:]}
+	s := &washing{Bench: b, old: n, fresh: n + 1, alias: n + 2, other: n + 3, next: n + 4,
+		praise: b.fullRaters(23)[20:]}
 	var more []Rating
 	for _, p := range b.fullRaters(badRatings) {
 		more = append(more, Rating{p, s.old, -1, b.World.Now})
@@ -109,7 +111,8 @@ func (b *Bench) washing() *washing {
 	s.kept = s.givenTo()
 	s.given = s.givenTo(handover{badRatings, s.next})
 	s.dropped = s.givenTo(handover{0, s.next})
-	s.split = s.givenTo(handover{5, s.next}, handover{10, s.next + 1}, handover{15, s.next + 2}, handover{badRatings, s.old})
+	s.split = s.givenTo(handover{5, s.next}, handover{10, s.next + 1}, handover{15, s.next + 2},
+		handover{badRatings, s.old})
 	return s
 }
 

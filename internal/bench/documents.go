@@ -143,7 +143,8 @@ func (b *documentsBench) run(ctx context.Context, name string, x *reading) (Docu
 		return r, err
 	}
 	b.Say("%s: %d in %.2f s (ideal %.2f s, product %.2f s, Postgres %.2f s), %.0f/s, at most %d at once, %.0f MB at 20 %%, %.0f MB at the end, %.0f MB at most",
-		name, r.Documents, r.Seconds, r.Ideal, r.CPU, r.PostgresCPU, r.PerSecond, r.AtOnce, r.EarlyMB, r.EndMB, r.PeakMB)
+		name, r.Documents, r.Seconds, r.Ideal, r.CPU, r.PostgresCPU, r.PerSecond, r.AtOnce, r.EarlyMB, r.EndMB,
+		r.PeakMB)
 	return r, nil
 }
 

@@ -97,9 +97,11 @@ func registrations(parent repute.Block, first int, uris []string) eventdb.Batch 
 		owner := common.BigToAddress(uint256.NewInt(uint64(first + i + 1)).ToBig())
 		for _, e := range []repute.Event{repute.Transfer{To: owner, TokenID: id},
 			repute.Registered{TokenID: id, URI: uri, Owner: owner}} {
-			b.Records = append(b.Records, repute.Record{Time: to.Time, Event: e, Log: types.Log{Address: benchChain().Identity,
-				Topics: []common.Hash{crypto.Keccak256Hash(fmt.Append(nil, e.Kind()))}, BlockNumber: to.Number, BlockHash: to.Hash,
-				TxHash: crypto.Keccak256Hash(id.Bytes()), TxIndex: uint(i), Index: uint(len(b.Records))}})
+			b.Records = append(b.Records, repute.Record{Time: to.Time, Event: e,
+				Log: types.Log{Address: benchChain().Identity,
+					Topics: []common.Hash{crypto.Keccak256Hash(fmt.Append(nil, e.Kind()))}, BlockNumber: to.Number,
+					BlockHash: to.Hash,
+					TxHash:    crypto.Keccak256Hash(id.Bytes()), TxIndex: uint(i), Index: uint(len(b.Records))}})
 		}
 	}
 	return b

@@ -138,7 +138,8 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 			select @chain, 'default', owner, 1000000, 'bench' from agents where token_id % 100 = 0`,
 	}
 	starred, empty := column.Keccak("starred"), column.Keccak("")
-	args := pgx.NamedArgs{"chain": int64(crowdChain), "last": x.last, "ratings": int64(x.ratings), "large": int64(x.large),
+	args := pgx.NamedArgs{"chain": int64(crowdChain), "last": x.last, "ratings": int64(x.ratings),
+		"large":   int64(x.large),
 		"starred": starred[:], "empty": empty[:]}
 	indexes, err := x.dropIndexes(ctx)
 	if err != nil {
@@ -227,7 +228,8 @@ func (x *crowdChainBench) events(ctx context.Context, p *harness.Process, m *Tru
 	for i, event := range []struct {
 		token int
 		into  *[]float64
-	}{{x.ratings / 20, new([]float64)}, {x.ratings / 30, &m.Events}, {x.ratings / 10, &m.LargeEvents}} { // the first prepares statements
+	}{{x.ratings / 20, new([]float64)}, {x.ratings / 30, &m.Events},
+		{x.ratings / 10, &m.LargeEvents}} { // the first prepares statements
 		took, err := x.event(ctx, p, event.token, 10*n+i)
 		if err != nil {
 			return fmt.Errorf("rating of agent %d after epoch %d: %w", event.token, n, err)
@@ -239,7 +241,8 @@ func (x *crowdChainBench) events(ctx context.Context, p *harness.Process, m *Tru
 
 // event stores a rating of an agent in the n-th block after the last epoch, n below crowdEpoch in all, and returns the
 // milliseconds until the agent's score is of that block.
-func (x *crowdChainBench) event(ctx context.Context, p *harness.Process, token, n int) (milliseconds float64, err error) {
+func (x *crowdChainBench) event(ctx context.Context, p *harness.Process,
+	token, n int) (milliseconds float64, err error) {
 	block := x.last + 1 + int64(n%10)
 	args := pgx.NamedArgs{"chain": int64(crowdChain), "block": block, "token": int64(token), "idx": int64(1000 + n)}
 	var began time.Time

@@ -268,5 +268,6 @@ func delaysOf(all []float64) Delays {
 		return Delays{}
 	}
 	at := func(share float64) float64 { return sorted[int(math.Ceil(share*float64(len(sorted))))-1] }
-	return Delays{Median: harness.Median(sorted), P90: at(0.90), P99: at(0.99), Longest: sorted[len(sorted)-1], All: all}
+	return Delays{Median: harness.Median(sorted), P90: at(0.90), P99: at(0.99), Longest: sorted[len(sorted)-1],
+		All: all}
 }

@@ -265,7 +265,8 @@ func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int
 	if err != nil {
 		return err
 	}
-	b.Say("yardsticks: %d final rows %.2f s (Postgres %.2f s), raw events %.2f s (%.2f s), %d transactions", y.FinalRows,
+	b.Say("yardsticks: %d final rows %.2f s (Postgres %.2f s), raw events %.2f s (%.2f s), %d transactions",
+		y.FinalRows,
 		final, finalCPU,
 		raw, rawCPU, y.Transactions)
 	y.FinalSeconds, y.FinalCPU = append(y.FinalSeconds, final), append(y.FinalCPU, finalCPU)

@@ -56,7 +56,8 @@ func TestPollingTargets(t *testing.T) {
 			}
 		}
 		if missed != tt.missed {
-			t.Errorf("a median of %v ms at %v polls per block misses %d targets, want %d", tt.median, tt.perBlock, missed,
+			t.Errorf("a median of %v ms at %v polls per block misses %d targets, want %d", tt.median, tt.perBlock,
+				missed,
 				tt.missed)
 		}
 	}

@@ -217,7 +217,8 @@ func storeRun(ctx context.Context, tx pgx.Tx, f *os.File, from, to int64, table,
 	if from == to {
 		return nil
 	}
-	run := io.MultiReader(bytes.NewReader(copyHeader), io.NewSectionReader(f, from, to-from), bytes.NewReader(copyTrailer))
+	run := io.MultiReader(bytes.NewReader(copyHeader), io.NewSectionReader(f, from, to-from),
+		bytes.NewReader(copyTrailer))
 	sql := strings.Join([]string{"copy", table, "(" + columns + ")", "from stdin binary"}, " ")
 	if _, err := tx.Conn().PgConn().CopyFrom(ctx, run, sql); err != nil {
 		return fmt.Errorf("%s: %w", table, err)

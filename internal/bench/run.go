@@ -147,7 +147,8 @@ func (x *indexing) settled(ctx context.Context, d *harness.Database, p *harness.
 	limited, cancel := context.WithTimeout(ctx, x.settle)
 	defer cancel()
 	err := p.Await(limited, time.Second, func(ctx context.Context) (bool, error) {
-		return harness.Value[bool](ctx, d, "select (select count(*) from events) >= $1 and not exists (select from pending)",
+		return harness.Value[bool](ctx, d,
+			"select (select count(*) from events) >= $1 and not exists (select from pending)",
 			x.history.Events())
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -167,5 +168,6 @@ func (x *indexing) configure(d *harness.Database, n *node) (path string, err err
 // chainConfig is the configuration of one chain. Lines with more of its keys may follow.
 func chainConfig(c repute.Chain, url string) string {
 	return fmt.Sprintf("chains:\n  - name: %s\n    id: %d\n    identity: %q\n    reputation: %q\n    validations: [%q]\n"+
-		"    start_block: %d\n    rpc: %q\n", c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, url)
+		"    start_block: %d\n    rpc: %q\n", c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0],
+		c.StartBlock, url)
 }

@@ -75,7 +75,8 @@ func Runs(ctx context.Context, o RunsOptions) (r harness.Report, err error) {
 			return nil, nil, err
 		}
 		return x.m, []harness.Target{
-			harness.AtMost("nine phases of an agent that does nothing, median", x.m.Single.Median*1000, maxOverhead*1000, "ms"),
+			harness.AtMost("nine phases of an agent that does nothing, median", x.m.Single.Median*1000,
+				maxOverhead*1000, "ms"),
 			harness.AtLeast("runs at full load", x.m.Load.PerSecond, minThroughput, "/s"),
 			harness.AtMost("runs lost by kills", float64(x.m.Kills.Lost+x.m.Kills.Undecided), 0, ""),
 			harness.AtMost("runs doubled by kills", float64(x.m.Kills.Doubled), 0, ""),

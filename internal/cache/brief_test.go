@@ -16,7 +16,8 @@ func TestBrief(t *testing.T) {
 	t.Parallel()
 	b := NewBrief[int64]("a number", time.Hour, time.Minute)
 	failed := errors.New("failed")
-	if _, err := b.Get(t.Context(), func(context.Context) (int64, error) { return 7, failed }); !errors.Is(err, failed) {
+	if _, err := b.Get(t.Context(), func(context.Context) (int64, error) { return 7, failed }); !errors.Is(err,
+		failed) {
 		t.Fatalf("got %v", err)
 	}
 	var made atomic.Int64
@@ -48,7 +49,8 @@ func TestBriefWhileItIsMade(t *testing.T) {
 		t.Errorf("the caller left: %v", err)
 	}
 	close(end)
-	if v, err := b.Get(t.Context(), func(context.Context) (int, error) { return 4, errors.New("made twice") }); v != 3 || err != nil {
+	if v, err := b.Get(t.Context(),
+		func(context.Context) (int, error) { return 4, errors.New("made twice") }); v != 3 || err != nil {
 		t.Errorf("who stayed: %d, %v", v, err)
 	}
 	b = NewBrief[int]("a number", time.Hour, time.Millisecond)

@@ -76,7 +76,8 @@ func (h *Cache[K, V]) Get(ctx context.Context, key K, produce func(context.Conte
 	if v, ok := h.Peek(key); ok {
 		return v, nil
 	}
-	done := h.making.DoChan(h.name(key), func() (any, error) { return h.make(context.WithoutCancel(ctx), key, produce) })
+	done := h.making.DoChan(h.name(key),
+		func() (any, error) { return h.make(context.WithoutCancel(ctx), key, produce) })
 	select {
 	case r := <-done:
 		if r.Err != nil {
@@ -98,7 +99,8 @@ func (h *Cache[K, V]) make(ctx context.Context, key K, produce func(context.Cont
 		case h.places <- struct{}{}:
 			defer func() { <-h.places }()
 		default:
-			return v, &repute.BusyError{What: fmt.Sprintf("%s: %d others are made or wait", h.What, h.Asked), Hint: h.Instead,
+			return v, &repute.BusyError{What: fmt.Sprintf("%s: %d others are made or wait", h.What, h.Asked),
+				Hint:  h.Instead,
 				Retry: busyRetry}
 		}
 	}

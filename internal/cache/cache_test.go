@@ -25,7 +25,8 @@ func TestCacheRefusesTooMany(t *testing.T) {
 	made := make(chan error, 2)
 	for i := range 2 {
 		go func() {
-			_, err := h.Get(t.Context(), i, func(context.Context) (int, error) { begun <- struct{}{}; <-end; return i, nil })
+			_, err := h.Get(t.Context(), i,
+				func(context.Context) (int, error) { begun <- struct{}{}; <-end; return i, nil })
 			made <- err
 		}()
 	}

@@ -240,7 +240,8 @@ func (q *Query) MatchesAll(addresses []common.Address, topics []common.Hash) boo
 		}
 	}
 	for i, wanted := range q.Topics {
-		if len(wanted) > 0 && (i > 0 || slices.ContainsFunc(topics, func(t common.Hash) bool { return !wanted.matches(t) })) {
+		if len(wanted) > 0 && (i > 0 || slices.ContainsFunc(topics,
+			func(t common.Hash) bool { return !wanted.matches(t) })) {
 			return false
 		}
 	}

@@ -21,8 +21,8 @@ import (
 // that made the answer, before its snapshot, so that no change is hidden for longer.
 const answerLife = time.Second
 
-// answerCache keeps answers in Redis for processes that answer from the same database. While Redis does not answer, every
-// request is answered from the database.
+// answerCache keeps answers in Redis for processes that answer from the same database. While Redis does not answer,
+// every request is answered from the database.
 type answerCache struct {
 	client  *redis.Client
 	breaker *gobreaker.CircuitBreaker[[]byte]
@@ -44,7 +44,8 @@ func (s *Server) CacheAnswers(name string, mark func() string) {
 	if mark == nil {
 		mark = func() string { return "" }
 	}
-	s.answers = &answerCache{client: s.limiter.shared.client, breaker: newBreaker[[]byte](), log: s.Log, name: name, mark: mark}
+	s.answers = &answerCache{client: s.limiter.shared.client, breaker: newBreaker[[]byte](), log: s.Log, name: name,
+		mark: mark}
 }
 
 // remember answers from the cache, or keeps the answer. It MUST be inside of the compression.

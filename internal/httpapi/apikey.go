@@ -13,8 +13,8 @@ import (
 	"repute"
 )
 
-// KeyPrefix begins the text of every API key, so that keys differ from tokens and are found where they were published by
-// mistake.
+// KeyPrefix begins the text of every API key, so that keys differ from tokens and are found where they were published
+// by mistake.
 const KeyPrefix = "rpk_"
 
 // Scopes of API keys.
@@ -46,7 +46,8 @@ func scopeOf(route string) string {
 
 // KeySource finds API keys.
 type KeySource interface {
-	// Find returns the key whose text has a sha256. repute.ErrNotFound: there is none, or it was revoked or has expired.
+	// Find returns the key whose text has a sha256. repute.ErrNotFound: there is none, or it was revoked or has
+	// expired.
 	Find(ctx context.Context, hash [sha256.Size]byte) (APIKey, error)
 }
 

@@ -181,11 +181,13 @@ type sample struct{ text, fields, pattern string }
 // samples returns typical texts by field names and pattern.
 func samples() []sample {
 	return []sample{
-		{sampleAddress, " owner wallet approved registry address rater raters client responder validator contract token target from to operator ownerWallet " +
-			"operatorWallet pendingOwner treasury fromAddress identity reputation validations holder root signer ",
+		{sampleAddress,
+			" owner wallet approved registry address rater raters client responder validator contract token target from to operator ownerWallet " +
+				"operatorWallet pendingOwner treasury fromAddress identity reputation validations holder root signer ",
 			"^0x[0-9a-fA-F]{40}$"},
-		{sampleHash, " hash txHash tx transaction blockHash sha256 keccak256 requestHash feedbackHash scorer params tags evidence links result agentKey runKey " +
-			"taskKey manifestSha256 snapshot head previous policy subject record ", "^0x[0-9a-fA-F]{64}$"},
+		{sampleHash,
+			" hash txHash tx transaction blockHash sha256 keccak256 requestHash feedbackHash scorer params tags evidence links result agentKey runKey " +
+				"taskKey manifestSha256 snapshot head previous policy subject record ", "^0x[0-9a-fA-F]{64}$"},
 		{"eip155:8453:" + sampleAddress + ":22", " agent agentId payee ", ""},
 		{"task_06h0dtnoafk9oolgfc60k5q484", " id taskId task ", ""},
 		{"/services/0/endpoint", " path ", ""},

@@ -31,7 +31,8 @@ type described struct {
 	}
 }
 
-// TestExamplesFitTheirSchemas has an example of the answer of each route, and checks it against the schema of the answer.
+// TestExamplesFitTheirSchemas has an example of the answer of each route, and checks it against the schema of the
+// answer.
 func TestExamplesFitTheirSchemas(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"../../docs/reference/openapi.json"} {
@@ -59,7 +60,8 @@ func TestExamplesFitTheirSchemas(t *testing.T) {
 					for kind, media := range response.Content {
 						value := media.Example
 						for _, example := range media.Examples {
-							value = doc.Components.Examples[strings.TrimPrefix(example.Ref, "#/components/examples/")].Value
+							value = doc.Components.Examples[strings.TrimPrefix(example.Ref,
+								"#/components/examples/")].Value
 						}
 						if value == nil {
 							continue
@@ -69,7 +71,8 @@ func TestExamplesFitTheirSchemas(t *testing.T) {
 							continue
 						}
 						at := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D", " ", "%20")
-						schema, err := c.Compile("https://test.invalid/openapi.json#/paths/" + at.Replace(route) + "/" + method +
+						schema, err := c.Compile("https://test.invalid/openapi.json#/paths/" + at.Replace(route) + "/" +
+							method +
 							"/responses/" + status +
 							"/content/" + at.Replace(kind) + "/schema")
 						if err != nil {

@@ -82,8 +82,9 @@ func (g *Guard) refusal(r *http.Request) *ErrorBody {
 	public := g.public != nil && g.public(r)
 	switch {
 	case !g.knowsHost(r, public):
-		b := NewError(http.StatusForbidden, "forbidden", "Forbidden", fmt.Sprintf("Host: %.100q is no name of this server",
-			Clean(r.Host)))
+		b := NewError(http.StatusForbidden, "forbidden", "Forbidden",
+			fmt.Sprintf("Host: %.100q is no name of this server",
+				Clean(r.Host)))
 		b.Hint = "call it by its address, or add the name to allowed_hosts of the configuration; orchestrator.public_url is included"
 		if g.hint != "" {
 			b.Hint = g.hint

@@ -47,8 +47,9 @@ func TestQuotaOfACaller(t *testing.T) {
 
 func TestCallerKey(t *testing.T) {
 	for ip, want := range map[string]string{
-		"203.0.113.1": "203.0.113.1", "::ffff:203.0.113.1": "::ffff:203.0.113.1", "2001:db8:1:2:3::4": "2001:db8:1:2::/64",
-		"fe80::1%eth0": "fe80::/64", "": "", "nonsense": "nonsense",
+		"203.0.113.1": "203.0.113.1", "::ffff:203.0.113.1": "::ffff:203.0.113.1",
+		"2001:db8:1:2:3::4": "2001:db8:1:2::/64",
+		"fe80::1%eth0":      "fe80::/64", "": "", "nonsense": "nonsense",
 	} {
 		if got := CallerKey(ip); got != want {
 			t.Errorf("%q: %q, want %q", ip, got, want)

@@ -68,7 +68,8 @@ func callerAddress(proxies []netip.Prefix) echo.IPExtractor {
 	for _, p := range proxies {
 		p = p.Masked()
 		bits := p.Addr().BitLen()
-		options = append(options, echo.TrustIPRange(&net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), bits)}))
+		options = append(options, echo.TrustIPRange(&net.IPNet{IP: p.Addr().AsSlice(),
+			Mask: net.CIDRMask(p.Bits(), bits)}))
 	}
 	return echo.ExtractIPFromXFFHeader(options...)
 }

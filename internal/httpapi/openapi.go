@@ -177,7 +177,8 @@ func admitNull(s *huma.Schema, t reflect.Type) {
 			p.Nullable = true
 			continue
 		}
-		s.Properties[name] = &huma.Schema{Description: p.Description, AnyOf: []*huma.Schema{{Ref: p.Ref}, {Type: "null"}}}
+		s.Properties[name] = &huma.Schema{Description: p.Description,
+			AnyOf: []*huma.Schema{{Ref: p.Ref}, {Type: "null"}}}
 	}
 }
 

@@ -32,7 +32,8 @@ func (s *Server) KnowsOrigin(r *http.Request) bool {
 
 // ForeignOrigin returns the answer to a request that KnowsOrigin does not know.
 func ForeignOrigin() *ErrorBody {
-	b := NewError(http.StatusForbidden, "forbidden", "Forbidden", "Origin: pages of other sites may not open this connection")
+	b := NewError(http.StatusForbidden, "forbidden", "Forbidden",
+		"Origin: pages of other sites may not open this connection")
 	b.Hint = "add the page's origin to mcp.origins of the configuration"
 	return b
 }

@@ -69,7 +69,8 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			return nil
 		}
 		by, _ := By(ctx) // most callers need no name
-		s.Log.DebugContext(ctx, "request", "method", c.Request().Method, "path", c.Request().URL.Path, "route", routeOf(c.Path()),
+		s.Log.DebugContext(ctx, "request", "method", c.Request().Method, "path", c.Request().URL.Path, "route",
+			routeOf(c.Path()),
 			"status", status, "bytes", c.Response().Size, "ms", took.Milliseconds(), "ip", c.RealIP(), "by", by,
 			"caller", CallerOf(ctx), "requestId", RequestID(ctx))
 		return nil

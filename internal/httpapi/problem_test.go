@@ -27,7 +27,8 @@ func TestProblem(t *testing.T) {
 		{repute.ErrLimited, 429, "limited", true},
 		{fmt.Errorf("db at secret-host: %w", repute.ErrUnavailable), 503, "unavailable", true},
 		{fmt.Errorf("query: %w", context.DeadlineExceeded), 503, "timeout", true},
-		{fmt.Errorf("secret-host: %w", errors.Join(context.DeadlineExceeded, repute.ErrUnavailable)), 503, "timeout", true},
+		{fmt.Errorf("secret-host: %w", errors.Join(context.DeadlineExceeded, repute.ErrUnavailable)), 503, "timeout",
+			true},
 		{context.Canceled, 499, "canceled", false},
 		{errors.New("secret-host exploded"), 500, "internal", false},
 	}

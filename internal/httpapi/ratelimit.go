@@ -59,8 +59,8 @@ func (s *Server) refuse(q Quota, t Taken) error {
 	return &b
 }
 
-// keyOf returns the API key of a request, nil for a request without one. A key that is not known is refused, because its
-// caller relies on it. While keys cannot be read the caller counts by its address.
+// keyOf returns the API key of a request, nil for a request without one. A key that is not known is refused, because
+// its caller relies on it. While keys cannot be read the caller counts by its address.
 func (s *Server) keyOf(c echo.Context) (*APIKey, error) {
 	text := keyIn(c.Request())
 	if text == "" || s.keys == nil {

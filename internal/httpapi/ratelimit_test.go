@@ -49,8 +49,9 @@ const (
 
 func newKeys() *keySource {
 	return &keySource{keys: map[[sha256.Size]byte]httpapi.APIKey{
-		sha256.Sum256([]byte(readKey)):   {Name: "reader", Rate: 1, Scopes: []string{httpapi.ScopeRead}},
-		sha256.Sum256([]byte(exportKey)): {Name: "both", Rate: 5, Scopes: []string{httpapi.ScopeRead, httpapi.ScopeExport}},
+		sha256.Sum256([]byte(readKey)): {Name: "reader", Rate: 1, Scopes: []string{httpapi.ScopeRead}},
+		sha256.Sum256([]byte(exportKey)): {Name: "both", Rate: 5,
+			Scopes: []string{httpapi.ScopeRead, httpapi.ScopeExport}},
 	}}
 }
 
@@ -101,7 +102,8 @@ func TestKeysHaveTheirOwnLimit(t *testing.T) {
 	for range 30 {
 		if w := ask(other, "/read", "X-API-Key", exportKey); w.Code == http.StatusOK {
 			passed++
-			if !strings.HasPrefix(w.Header().Get(httpapi.RateLimitPolicy), `"key";q=20;w=4`) || w.Body.String() != "key/both" {
+			if !strings.HasPrefix(w.Header().Get(httpapi.RateLimitPolicy), `"key";q=20;w=4`) ||
+				w.Body.String() != "key/both" {
 				t.Errorf("%v, %s", w.Header(), w.Body)
 			}
 		}
@@ -123,7 +125,8 @@ func TestKeysAreRefused(t *testing.T) {
 		"with the scope":    {"/export/agents", exportKey, http.StatusOK, "key/both"},
 	} {
 		h := limitedServer(t, newKeys(), slog.New(slog.DiscardHandler))
-		if w := ask(h, c.path, "Authorization", "Bearer "+c.key); w.Code != c.status || !strings.Contains(w.Body.String(), c.says) {
+		if w := ask(h, c.path, "Authorization", "Bearer "+c.key); w.Code != c.status ||
+			!strings.Contains(w.Body.String(), c.says) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
@@ -149,11 +152,13 @@ func TestKeysWithoutSource(t *testing.T) {
 	keys := newKeys()
 	keys.away = true
 	h := limitedServer(t, keys, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	if w := ask(h, "/read", "X-API-Key", exportKey); w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get(httpapi.RateLimit), `"address"`) {
+	if w := ask(h, "/read", "X-API-Key", exportKey); w.Code != http.StatusOK ||
+		!strings.HasPrefix(w.Header().Get(httpapi.RateLimit), `"address"`) {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
 	keys.away = false
-	ask(limitedServer(t, keys, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))), "/read", "X-API-Key", exportKey)
+	ask(limitedServer(t, keys, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+		"/read", "X-API-Key", exportKey)
 	if text := log.String(); strings.Contains(text, exportKey) || !strings.Contains(text, "caller=key/both") {
 		t.Errorf("the log is\n%s", text)
 	}

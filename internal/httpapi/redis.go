@@ -61,7 +61,8 @@ func (s *sharedBuckets) take(ctx context.Context, caller string, q Quota) Taken 
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.client.Options().ReadTimeout)
 		defer cancel()
 		interval := int64(float64(time.Second/time.Microsecond) / q.Rate)
-		n, err := s.script.Run(bounded, s.client, []string{"repute:" + s.name + ":" + caller}, interval, q.Burst).Int64Slice()
+		n, err := s.script.Run(bounded, s.client, []string{"repute:" + s.name + ":" + caller}, interval,
+			q.Burst).Int64Slice()
 		s.health.saw(ctx, s.log, err)
 		if err != nil || len(n) != 2 {
 			return Taken{}, cmp.Or(err, errNoCount)

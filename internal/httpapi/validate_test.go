@@ -27,9 +27,11 @@ func TestCheckValue(t *testing.T) {
 		text    string
 		allowed string // "" when the text is valid
 	}{
-		{limit, "1", ""}, {limit, "200", ""}, {limit, "0", "1 to 200"}, {limit, "201", "1 to 200"}, {limit, "ten", "1 to 200"},
+		{limit, "1", ""}, {limit, "200", ""}, {limit, "0", "1 to 200"}, {limit, "201", "1 to 200"},
+		{limit, "ten", "1 to 200"},
 		{limit, "1.5", "1 to 200"}, {limit, "NaN", "1 to 200"}, {limit, "null", "1 to 200"}, {limit, "[1]", "1 to 200"},
-		{sort, "id", ""}, {sort, "name", "id, score"}, {flag, "1", ""}, {flag, "false", ""}, {flag, "yes", "true or false"},
+		{sort, "id", ""}, {sort, "name", "id, score"}, {flag, "1", ""}, {flag, "false", ""},
+		{flag, "yes", "true or false"},
 		{address, "anything", ""},
 	} {
 		err := checkValue(&huma.Param{Name: "p", Schema: c.schema}, c.text)

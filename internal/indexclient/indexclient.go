@@ -189,7 +189,8 @@ func (c *Client) Agents(ctx context.Context, chainID uint64, filter, value strin
 		}
 		query.Set("cursor", *p.Next)
 	}
-	return nil, fmt.Errorf("index: %s %s has more than %d agents, whose scores are not all read: %w", filter, value, MaxAgents,
+	return nil, fmt.Errorf("index: %s %s has more than %d agents, whose scores are not all read: %w", filter, value,
+		MaxAgents,
 		repute.ErrLimited)
 }
 

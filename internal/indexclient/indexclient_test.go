@@ -53,7 +53,8 @@ func TestScore(t *testing.T) {
 			t.Errorf("asked %v", *asked)
 		}
 	}
-	for _, text := range []string{`{}`, `{"low":40,"status":"rated"}`, `{"score":null}`, `{"score":101}`, `{"score":"60"}`,
+	for _, text := range []string{`{}`, `{"low":40,"status":"rated"}`, `{"score":null}`, `{"score":101}`,
+		`{"score":"60"}`,
 		`[]`, `<html>`, ``, `{"score":6` + strings.Repeat("0", 400) + `}`} {
 		c, _ := index(t, 200, text)
 		if s, err := c.Score(t.Context(), 0, "7:42"); !errors.Is(err, repute.ErrUnavailable) {
@@ -108,7 +109,8 @@ func TestAgents(t *testing.T) {
 	if _, err := c.Agents(t.Context(), 7, "wallet", "0xAb"); err != nil {
 		t.Error(err)
 	}
-	if want := []string{"/agents?limit=10&q=a.example", "/chains/7/agents?limit=50&wallet=0xAb"}; !slices.Equal(*asked, want) {
+	if want := []string{"/agents?limit=10&q=a.example", "/chains/7/agents?limit=50&wallet=0xAb"}; !slices.Equal(*asked,
+		want) {
 		t.Errorf("asked %v", *asked)
 	}
 }

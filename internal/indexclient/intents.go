@@ -39,7 +39,8 @@ func (c *Client) Intents(ctx context.Context, text, kind string, limit int) (Int
 	}
 	for _, f := range out.Items {
 		if f.Name == "" || f.Domain == "" && f.Agent == "" || math.Abs(f.Score) > 100 {
-			return Intents{}, fmt.Errorf("index: GET /intents has an item without a name, or of nobody: %w", repute.ErrUnavailable)
+			return Intents{}, fmt.Errorf("index: GET /intents has an item without a name, or of nobody: %w",
+				repute.ErrUnavailable)
 		}
 	}
 	out.Items = out.Items[:min(len(out.Items), limit)]

@@ -258,7 +258,8 @@ func FuzzWalk(f *testing.F) {
 func TestFindAll(t *testing.T) {
 	t.Parallel()
 	const text = ` {"a":[1,{"b/c":2,"x":{"y":[]}}],"d":{"e":1},"d":{"f":2},"":3}`
-	pointers := []string{"/d/f", "/a/1/x/y", "/a", "/a/1/b~1c", "", "/d/e", "/none", "/none/b", "/a/1", "/a/1", "/", "/a/x", "/a/01"}
+	pointers := []string{"/d/f", "/a/1/x/y", "/a", "/a/1/b~1c", "", "/d/e", "/none", "/none/b", "/a/1", "/a/1", "/",
+		"/a/x", "/a/01"}
 	places := FindAll([]byte(text), pointers)
 	for i, pointer := range pointers {
 		offset, ok := Find([]byte(text), pointer)

@@ -44,8 +44,8 @@ type Place struct {
 	Found  bool
 }
 
-// FindAll is Find for many pointers. It checks the text once, and reads each object and array once for all pointers that
-// lead through it.
+// FindAll is Find for many pointers. It checks the text once, and reads each object and array once for all pointers
+// that lead through it.
 func FindAll(b []byte, pointers []string) []Place {
 	out := make([]Place, len(pointers))
 	if Scan(b).Depth > maxFindDepth || !json.Valid(b) {
@@ -94,7 +94,8 @@ func (r *branch) grow(pointer string) *branch {
 	return r
 }
 
-// follow finds the branches below r in the value of r, which begins at an offset. Of repeated members the last one counts.
+// follow finds the branches below r in the value of r, which begins at an offset. Of repeated members the last one
+// counts.
 func (r *branch) follow(value []byte, base int) {
 	if len(r.next) == 0 {
 		return

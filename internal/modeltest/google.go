@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// googleSpeaker speaks Google's Gemini API: generateContent and streamGenerateContent. The input of a call MUST be a JSON
-// object, because the format has no place for anything else.
+// googleSpeaker speaks Google's Gemini API: generateContent and streamGenerateContent. The input of a call MUST be a
+// JSON object, because the format has no place for anything else.
 type googleSpeaker struct{}
 
 // isGoogle reports whether a path is of the Gemini API, and whether it asks for a stream.

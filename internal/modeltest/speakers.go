@@ -33,7 +33,8 @@ func (a anthropicSpeaker) whole(t Turn) any {
 			"input": json.RawMessage(c.Input)})
 	}
 	return object{"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": content,
-		"stop_reason": a.stop(t), "stop_sequence": nil, "usage": object{"input_tokens": t.Input, "output_tokens": t.Output}}
+		"stop_reason": a.stop(t), "stop_sequence": nil,
+		"usage": object{"input_tokens": t.Input, "output_tokens": t.Output}}
 }
 
 func (a anthropicSpeaker) events(t Turn) (out []string) {

@@ -92,8 +92,10 @@ func (s *Shop) serve(w http.ResponseWriter, r *http.Request, d *x402.Demand) err
 		return &x402.Refusal{Reason: settled.ErrorReason, Message: settled.ErrorText}
 	}
 	if s.Signer != nil {
-		if err := settled.AddReceipt(r.Context(), s.Signer, x402.Receipt{Network: own.Network, ResourceURL: d.Resource.URL,
-			Payer: settled.Payer, IssuedAt: uint64(time.Now().Unix()), Transaction: settled.Transaction}); err != nil {
+		if err := settled.AddReceipt(r.Context(), s.Signer,
+			x402.Receipt{Network: own.Network, ResourceURL: d.Resource.URL,
+				Payer: settled.Payer, IssuedAt: uint64(time.Now().Unix()),
+				Transaction: settled.Transaction}); err != nil {
 			return err
 		}
 	}

@@ -131,7 +131,8 @@ func fetchBinaries(ctx context.Context, major string, a *account, o Options) (st
 		return bin, nil
 	}
 	o.Log.Info("no Postgres is installed here: fetching binaries", "version", string(version), "cache", cache)
-	if err := download(ctx, repository, platform(runtime.GOOS, runtime.GOARCH, isAlpine()), version, cache); err != nil {
+	if err := download(ctx, repository, platform(runtime.GOOS, runtime.GOARCH, isAlpine()), version,
+		cache); err != nil {
 		return "", err
 	}
 	err = unpack(ctx, version, cache, dir, o.Log)

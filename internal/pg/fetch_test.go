@@ -58,8 +58,10 @@ func TestFetchedBinariesRun(t *testing.T) {
 
 func TestUnknownVersionIsNotFetched(t *testing.T) {
 	t.Parallel()
-	_, err := findBinaries(context.Background(), "9", nil, Options{Cache: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.Contains(err.Error(), "of version 9") || !strings.Contains(err.Error(), "set DATABASE_URL") {
+	_, err := findBinaries(context.Background(), "9", nil,
+		Options{Cache: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "of version 9") ||
+		!strings.Contains(err.Error(), "set DATABASE_URL") {
 		t.Fatalf("error = %v", err)
 	}
 }

@@ -50,7 +50,8 @@ const (
 func New(t testing.TB) string {
 	t.Helper()
 	h := setup(t)
-	return h.create(t, " template "+h.template+" strategy file_copy") // the template was not written since the last checkpoint
+	return h.create(t, " template "+h.template+
+		" strategy file_copy") // the template was not written since the last checkpoint
 }
 
 // Unmigrated gives the URL of an empty database.
@@ -174,7 +175,8 @@ func (h host) prepare(ctx context.Context) (template string, err error) {
 // makeTemplate migrates under another name: a template is complete or absent.
 func (h host) makeTemplate(ctx context.Context, conn *pgx.Conn, name string) error {
 	building := name + "_building"
-	for _, sql := range []string{"drop database if exists " + building + " with (force)", "create database " + building} {
+	for _, sql := range []string{"drop database if exists " + building + " with (force)",
+		"create database " + building} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return err
 		}
@@ -225,7 +227,8 @@ func dropStale(ctx context.Context, conn *pgx.Conn) error {
 		if err != nil || time.Since(time.Unix(made, 0)) < staleAfter {
 			continue
 		}
-		if _, err := conn.Exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)"); err != nil {
+		if _, err := conn.Exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+
+			" with (force)"); err != nil {
 			return err
 		}
 	}

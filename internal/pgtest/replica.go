@@ -22,8 +22,9 @@ func NewReplica(t testing.TB) *Replica {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	settings := map[string]string{"wal_level": "replica", "max_wal_senders": "4", "fsync": "off", "shared_buffers": "32MB",
-		"max_wal_size": "256MB"}
+	settings := map[string]string{"wal_level": "replica", "max_wal_senders": "4", "fsync": "off",
+		"shared_buffers": "32MB",
+		"max_wal_size":   "256MB"}
 	primary := startServer(t, ctx, pg.Options{Settings: settings})
 	if err := store.Migrate(ctx, primary.URL()); err != nil {
 		t.Fatalf("pgtest: %v", err)

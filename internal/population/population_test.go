@@ -119,7 +119,8 @@ func TestPopulationMeansWhatTheChainSays(t *testing.T) {
 		wallet := ok(view.AgentWallet(t.Context(), a.ID))(t)
 		uri := ok(view.TokenURI(t.Context(), a.ID))(t)
 		if owner != a.Owner.Address || wallet != a.Wallet || uri != a.URI {
-			t.Errorf("agent %d: owner %s wallet %s uri %.60q, meant %s %s %.60q", a.ID, owner, wallet, uri, a.Owner.Address,
+			t.Errorf("agent %d: owner %s wallet %s uri %.60q, meant %s %s %.60q", a.ID, owner, wallet, uri,
+				a.Owner.Address,
 				a.Wallet, a.URI)
 		}
 	}

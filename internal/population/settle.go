@@ -31,7 +31,8 @@ func (p *Population) settle(first uint64, forms []Form, world *attack.World) {
 // newAgent returns an agent of a random owner.
 func (p *Population) newAgent(id uint64, form Form) Agent {
 	owner := p.cast.owners[p.rng.IntN(len(p.cast.owners))]
-	return Agent{ID: id, Name: fmt.Sprintf("%s %d", tradeOf(id).name, id), Owner: owner, Wallet: owner.Address, Form: form,
+	return Agent{ID: id, Name: fmt.Sprintf("%s %d", tradeOf(id).name, id), Owner: owner, Wallet: owner.Address,
+		Form:    form,
 		Quality: 0.35 + 0.6*p.rng.Float64()}
 }
 
@@ -127,7 +128,8 @@ func (p *Population) transfer(b *devnet.Batch, a *Agent, to devnet.Account) {
 // another: the first agent of each form.
 func (p *Population) replaceURIs(b *devnet.Batch) {
 	for _, c := range []struct{ from, to Form }{
-		{FormMissing, FormWeb}, {FormJunk, FormBase64}, {FormUTF8, FormHTML}, {FormInline, FormIPFS}, {FormWeb, FormGzip},
+		{FormMissing, FormWeb}, {FormJunk, FormBase64}, {FormUTF8, FormHTML}, {FormInline, FormIPFS},
+		{FormWeb, FormGzip},
 	} {
 		i := slices.IndexFunc(p.Agents, func(a Agent) bool { return a.Form == c.from })
 		a := &p.Agents[i]

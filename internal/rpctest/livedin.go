@@ -54,11 +54,14 @@ func LivedIn(t *testing.T) *devnet.Devnet {
 				b.ValidationRequest(owner(i), client(7).Address, uint64(2*i), "https://job", hash)
 			})
 			mine(func(b *devnet.Batch) {
-				b.ValidationResponse(client(7), devnet.ValidationAnswer{Request: hash, Response: uint8(40 + i), Tag: "soft"})
-				b.AppendResponse(client(8), uint64(2*i), client(5).Address, uint64(round+1), "https://r", common.Hash{1})
+				b.ValidationResponse(client(7),
+					devnet.ValidationAnswer{Request: hash, Response: uint8(40 + i), Tag: "soft"})
+				b.AppendResponse(client(8), uint64(2*i), client(5).Address, uint64(round+1), "https://r",
+					common.Hash{1})
 			})
 			mine(func(b *devnet.Batch) {
-				b.ValidationResponse(client(7), devnet.ValidationAnswer{Request: hash, Response: uint8(60 + i), Tag: "hard"})
+				b.ValidationResponse(client(7),
+					devnet.ValidationAnswer{Request: hash, Response: uint8(60 + i), Tag: "hard"})
 			})
 		}
 		mine(func(b *devnet.Batch) { b.RevokeFeedback(client(5), 0, uint64(round+1)) })

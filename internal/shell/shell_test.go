@@ -14,7 +14,8 @@ func TestLinesAreQuoted(t *testing.T) {
 		t.Skip("no shell:", err)
 	}
 	for _, subject := range []string{
-		"policy", "step/pay:1", "", " ", "a';echo evil|cat;'", "'", "''", `\'`, `"`, "$(echo evil)", "`echo evil`", "$HOME", "a b",
+		"policy", "step/pay:1", "", " ", "a';echo evil|cat;'", "'", "''", `\'`, `"`, "$(echo evil)", "`echo evil`",
+		"$HOME", "a b",
 		"a&b", "a>b", "*", "~", "#x", "!x", "-x", "a=b", "é 😀", `ends with \`, strings.Repeat("'", 900),
 	} {
 		line := Line("printf", "%s|", subject, "next")
@@ -23,15 +24,18 @@ func TestLinesAreQuoted(t *testing.T) {
 			t.Errorf("%q: %s gives %q, %v", subject, line, out, err)
 		}
 	}
-	if got := Line("repute", "task", "cancel", "01H-a_b.c", "--orchestrator", "URL"); got != "repute task cancel 01H-a_b.c --orchestrator URL" {
+	if got := Line("repute", "task", "cancel", "01H-a_b.c", "--orchestrator",
+		"URL"); got != "repute task cancel 01H-a_b.c --orchestrator URL" {
 		t.Error(got)
 	}
 }
 
-// TestHiddenCharactersAreRefused: no line is offered whose argument a reader cannot see, or a terminal would act upon or cut.
+// TestHiddenCharactersAreRefused: no line is offered whose argument a reader cannot see, or a terminal would act upon
+// or cut.
 func TestHiddenCharactersAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, subject := range []string{"a\nb", "a\rb", "\x1b[201~x", "a\x00b", "\u202etxt", "a\u200bb", "\u2028", "\xff", "\ue000",
+	for _, subject := range []string{"a\nb", "a\rb", "\x1b[201~x", "a\x00b", "\u202etxt", "a\u200bb", "\u2028", "\xff",
+		"\ue000",
 		strings.Repeat("x", MaxLine), strings.Repeat("'", MaxLine/3)} {
 		if line := Line("repute", "--subject", subject); line != "" {
 			t.Errorf("%q is offered as %q", subject, line)

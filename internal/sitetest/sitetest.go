@@ -130,7 +130,8 @@ func answer(question []byte, address string) []byte {
 	q := m.Questions[0]
 	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 	if q.Type == dnsmessage.TypeA {
-		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type,
+			Class: q.Class},
 			Body: &dnsmessage.AResource{A: netip.MustParseAddr(address).As4()}}}
 	}
 	reply, err := m.Pack()

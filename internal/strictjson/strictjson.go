@@ -1,5 +1,5 @@
-// Package strictjson decodes documents that people write in JSON, or in YAML. A member that is unknown, given twice or of the
-// wrong type is an error that names it.
+// Package strictjson decodes documents that people write in JSON, or in YAML. A member that is unknown, given twice or
+// of the wrong type is an error that names it.
 package strictjson
 
 import (

@@ -24,7 +24,8 @@ func BenchmarkServer(b *testing.B) {
 	b.Cleanup(srv.Close)
 	var headers []string
 	for n := range 50 {
-		headers = append(headers, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"eth_getBlockByNumber","params":["%#x",false]}`, n, 1000+n))
+		headers = append(headers,
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"eth_getBlockByNumber","params":["%#x",false]}`, n, 1000+n))
 	}
 	for name, body := range map[string]string{
 		"logs":    `{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"fromBlock":"0x64","toBlock":"0x600"}]}`,

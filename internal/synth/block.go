@@ -84,7 +84,8 @@ func receipt(i int, tx common.Hash, logs []*types.Log) *types.Receipt {
 // seal computes roots, bloom and hash of the block that follows parent, and
 // fills in the positions of the logs.
 func seal(number uint64, parent common.Hash, seed, firstTx uint64, list []transaction) *block {
-	b := &block{txRoot: types.EmptyTxsHash, receiptRoot: types.EmptyReceiptsHash, firstTx: firstTx, txs: uint32(len(list))}
+	b := &block{txRoot: types.EmptyTxsHash, receiptRoot: types.EmptyReceiptsHash, firstTx: firstTx,
+		txs: uint32(len(list))}
 	if len(list) > 0 {
 		b.roots(list)
 	}

@@ -144,14 +144,16 @@ func zipped(s string) []byte {
 // Document is the registration file of agent number n.
 func Document(n uint64) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Agent %d","description":"`, n)
+	fmt.Fprintf(&b,
+		`{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Agent %d","description":"`, n)
 	for i, x := uint64(0), mix(n); i < 3+n%29; i, x = i+1, mix(x) {
 		b.WriteString(words[x%uint64(len(words))])
 		b.WriteByte(' ')
 	}
 	b.WriteString(`","image":"","active":true`)
 	if n%3 == 0 {
-		fmt.Fprintf(&b, `,"services":[{"name":"MCP","endpoint":"https://agent-%d.example/mcp","version":"2025-06-18"}],"x402Support":true`, n)
+		fmt.Fprintf(&b,
+			`,"services":[{"name":"MCP","endpoint":"https://agent-%d.example/mcp","version":"2025-06-18"}],"x402Support":true`, n)
 	}
 	b.WriteString(`,"supportedTrust":["reputation"]}`)
 	return b.String()
@@ -172,9 +174,12 @@ const (
 )
 
 func newTags() tagTable {
-	t := tagTable{"", "miner-vouch", "trust", "liveness", "starred", "reachable", "ownerVerified", "uptime", "successRate",
-		"responseTime", "blocktimeFreshness", "revenues", "tradingYield", "quality", "x402-payment", "accuracy", "speed",
-		"reliability", "security", "helpfulness", "day", "week", "month", "year", "\u2b50", "validation", "hard_finality"}
+	t := tagTable{"", "miner-vouch", "trust", "liveness", "starred", "reachable", "ownerVerified", "uptime",
+		"successRate",
+		"responseTime", "blocktimeFreshness", "revenues", "tradingYield", "quality", "x402-payment", "accuracy",
+		"speed",
+		"reliability", "security", "helpfulness", "day", "week", "month", "year", "\u2b50", "validation",
+		"hard_finality"}
 	for n := len(t); n < tagCount; n++ {
 		t = append(t, fmt.Sprintf("tag-%03d", n))
 	}

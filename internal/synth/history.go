@@ -246,7 +246,8 @@ func (h *History) Header(number uint64) (*types.Header, common.Hash, error) {
 // numberOf finds a block by hash.
 func (h *History) numberOf(hash common.Hash) (uint64, bool) {
 	prefix := binary.BigEndian.Uint64(hash[:])
-	i, _ := slices.BinarySearchFunc(h.byHash, prefix, func(e hashEntry, p uint64) int { return cmp.Compare(e.prefix, p) })
+	i, _ := slices.BinarySearchFunc(h.byHash, prefix,
+		func(e hashEntry, p uint64) int { return cmp.Compare(e.prefix, p) })
 	for ; i < len(h.byHash) && h.byHash[i].prefix == prefix; i++ {
 		number := uint64(h.byHash[i].number)
 		if b, _, _, err := h.neighbors(number); err == nil && b.hash == hash {

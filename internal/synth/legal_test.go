@@ -47,8 +47,9 @@ func newLegality() *legality {
 	return &legality{owner: map[uint64]common.Address{}, wallet: map[uint64]common.Address{},
 		approved: map[uint64]common.Address{},
 		uri:      map[uint64]string{}, metadata: map[uint64]map[string]string{}, last: map[clientOf]uint64{},
-		ratings: map[ratingOf]repute.NewFeedback{}, revoked: map[ratingOf]bool{}, responses: map[ratingOf][]common.Address{},
-		requests: map[common.Hash]repute.ValidationRequest{}, answers: map[common.Hash]repute.ValidationResponse{},
+		ratings: map[ratingOf]repute.NewFeedback{}, revoked: map[ratingOf]bool{},
+		responses: map[ratingOf][]common.Address{},
+		requests:  map[common.Hash]repute.ValidationRequest{}, answers: map[common.Hash]repute.ValidationResponse{},
 		acting: map[[2]common.Address]bool{}, registered: map[uint64]bool{}}
 }
 

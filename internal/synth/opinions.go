@@ -156,7 +156,8 @@ func (g *generator) revoke() {
 		}
 		g.st.revoke(i, g.here())
 		g.begin(reputationAddress)
-		g.about(r.Token, repute.FeedbackRevoked{TokenID: token(r.Token), Client: r.Client.address(), Index: uint64(r.Index)})
+		g.about(r.Token, repute.FeedbackRevoked{TokenID: token(r.Token), Client: r.Client.address(),
+			Index: uint64(r.Index)})
 		return
 	}
 }
@@ -174,7 +175,8 @@ func (g *generator) respond() {
 	}
 	g.st.respond(r)
 	g.begin(reputationAddress)
-	g.about(r.Token, repute.ResponseAppended{TokenID: token(r.Token), Client: r.Client.address(), Index: uint64(r.Index),
+	g.about(r.Token, repute.ResponseAppended{TokenID: token(r.Token), Client: r.Client.address(),
+		Index:     uint64(r.Index),
 		Responder: r.Responder.address(), URI: r.URI.String(), ResponseHash: r.Hash.hash()})
 }
 

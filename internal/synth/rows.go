@@ -103,7 +103,8 @@ func entryRows(h *History, yield yieldRow) error {
 		key := []byte(metadataKeys[e.Key])
 		hash := sha256.Sum256(key)
 		value := append([]byte{}, metadataValue(e.Value)...)
-		if err := yield(chain, id(e.Token), hash[:], uint64(e.From), until(e.To), uint64(e.Log), key, value); err != nil {
+		if err := yield(chain, id(e.Token), hash[:], uint64(e.From), until(e.To), uint64(e.Log), key,
+			value); err != nil {
 			return err
 		}
 	}
@@ -127,7 +128,8 @@ func ratingRows(h *History, yield yieldRow) error {
 		}
 		if err := yield(chain, id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log),
 			numeric(r.Value.big()),
-			uint64(r.Decimals), h.tag(r.Tag1), h.tag(r.Tag2), r.URI.uri(), []byte(r.Endpoint.String()), r.Hash.raw(), block,
+			uint64(r.Decimals), h.tag(r.Tag1), h.tag(r.Tag2), r.URI.uri(), []byte(r.Endpoint.String()), r.Hash.raw(),
+			block,
 			log, nil); err != nil {
 			return err
 		}
@@ -173,7 +175,8 @@ func agentRows(h *History, yield yieldRow) error {
 		s := a.Now
 		if err := yield(chain, id(uint32(token)), s.Owner.raw(), false, s.Wallet.raw(), s.Approved.raw(), s.URI.uri(),
 			uint64(a.Registered.Block), uint64(a.Registered.Log), uint64(a.Updated.Block), uint64(a.Updated.Log),
-			uint64(a.Feedback), uint64(a.Revoked), uint64(a.Clients), uint64(a.Responses), uint64(a.Validation)); err != nil {
+			uint64(a.Feedback), uint64(a.Revoked), uint64(a.Clients), uint64(a.Responses),
+			uint64(a.Validation)); err != nil {
 			return err
 		}
 	}

@@ -131,7 +131,8 @@ func (t *tables) load(r io.Reader) error {
 }
 
 func saveRows[T any](w io.Writer, rows []T) error {
-	return errors.Join(binary.Write(w, binary.LittleEndian, uint64(len(rows))), binary.Write(w, binary.LittleEndian, rows))
+	return errors.Join(binary.Write(w, binary.LittleEndian, uint64(len(rows))),
+		binary.Write(w, binary.LittleEndian, rows))
 }
 
 func loadRows[T any](r io.Reader, rows *[]T) error {
@@ -303,7 +304,8 @@ func (s *state) sort() {
 			cmp.Compare(a.From, b.From))
 	})
 	slices.SortFunc(s.spans, func(a, b span) int {
-		return cmp.Or(compareParties(a.Owner, b.Owner), compareParties(a.Operator, b.Operator), cmp.Compare(a.From, b.From))
+		return cmp.Or(compareParties(a.Owner, b.Owner), compareParties(a.Operator, b.Operator),
+			cmp.Compare(a.From, b.From))
 	})
 	slices.SortFunc(s.ratings, func(a, b rating) int {
 		return cmp.Or(cmp.Compare(a.Token, b.Token), compareParties(a.Client, b.Client), cmp.Compare(a.Index, b.Index))

@@ -71,7 +71,8 @@ func TestBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if header.Hash() != hash || header.ParentHash != parent || header.Number.Uint64() != n {
-			t.Fatalf("block %d: hash %s, computed %s, parent %s, before %s", n, hash, header.Hash(), header.ParentHash, parent)
+			t.Fatalf("block %d: hash %s, computed %s, parent %s, before %s", n, hash, header.Hash(), header.ParentHash,
+				parent)
 		}
 		if parent = hash; header.TxHash == types.EmptyTxsHash {
 			continue
@@ -107,7 +108,8 @@ func checkReceipts(t *testing.T, h *History, header *types.Header, receipts type
 			t.Fatalf("block %d: receipt %d is not that of its transaction", n, i)
 		}
 		for _, l := range r.Logs {
-			if l.Index != uint(logs) || l.BlockHash != header.Hash() || l.BlockTimestamp != header.Time || l.TxHash != r.TxHash {
+			if l.Index != uint(logs) || l.BlockHash != header.Hash() || l.BlockTimestamp != header.Time ||
+				l.TxHash != r.TxHash {
 				t.Fatalf("block %d: log %d is out of place: %+v", n, logs, l)
 			}
 			logs++
@@ -240,7 +242,8 @@ func TestDistribution(t *testing.T) {
 	s := h.Spec()
 	heavy := uint32(s.scaled(25_975, 5))
 	if want := s.scaled(41_331, 0) + s.scaled(242_741, 0); perAgent[heavy] != want || len(reviewers[heavy]) != 62 {
-		t.Errorf("the heavy agent has %d records of %d clients, want %d of 62", perAgent[heavy], len(reviewers[heavy]), want)
+		t.Errorf("the heavy agent has %d records of %d clients, want %d of 62", perAgent[heavy],
+			len(reviewers[heavy]), want)
 	}
 	if got, want := perPair[pair{heavy, clients}], s.scaled(41_331, 0); got != want {
 		t.Errorf("the heaviest pair has %d records, want %d", got, want)

@@ -80,7 +80,8 @@ func (h *History) clientSums(live []*rating, rank []int, yield yieldRow) error {
 			cmp.Compare(a.decimals, b.decimals))
 	})
 	for _, k := range keys {
-		if err := yield(chain, id(live[0].Token), live[0].Client.raw(), h.tag(k.tag1), h.tag(k.tag2), uint64(k.decimals),
+		if err := yield(chain, id(live[0].Token), live[0].Client.raw(), h.tag(k.tag1), h.tag(k.tag2),
+			uint64(k.decimals),
 			sums[k].n, numeric(sums[k].total)); err != nil {
 			return err
 		}

@@ -212,7 +212,8 @@ func (h *History) ratingsTo(token uint32, client common.Address, index uint64) [
 	n := sort.Search(len(h.ratings), func(i int) bool {
 		r := &h.ratings[i]
 		a := r.Client.address()
-		return cmp.Or(cmp.Compare(r.Token, token), bytes.Compare(a[:], client[:]), cmp.Compare(uint64(r.Index), index)) > 0
+		return cmp.Or(cmp.Compare(r.Token, token), bytes.Compare(a[:], client[:]),
+			cmp.Compare(uint64(r.Index), index)) > 0
 	})
 	return h.ratings[:n]
 }

@@ -71,7 +71,8 @@ func TestAgentViews(t *testing.T) {
 				l.owner[n], l.wallet[n], l.approved[n], l.uri[n])
 		}
 		for _, key := range metadataKeys[:3] {
-			got := value[[]byte](t)(a.identity.UnpackGetMetadata(a.view(identityAddress, a.identity.PackGetMetadata(id, key))))
+			got := value[[]byte](t)(a.identity.UnpackGetMetadata(a.view(identityAddress,
+				a.identity.PackGetMetadata(id, key))))
 			if string(got) != l.metadata[n][key] {
 				t.Fatalf("agent %d, key %q: %q, want %q", n, key, got, l.metadata[n][key])
 			}
@@ -199,7 +200,8 @@ func TestStateOfBlocks(t *testing.T) {
 	var owner hexutil.Bytes
 	batch := []rpc.BatchElem{
 		{Method: "eth_call", Args: []any{msg, "finalized"}, Result: &owner},
-		{Method: "eth_call", Args: []any{msg, map[string]any{"blockHash": hash, "requireCanonical": true}}, Result: &owner},
+		{Method: "eth_call", Args: []any{msg, map[string]any{"blockHash": hash, "requireCanonical": true}},
+			Result: &owner},
 		{Method: "eth_call", Args: []any{msg, hexutil.Uint64(h.LastEvent())}, Result: &owner},
 		{Method: "eth_call", Args: []any{msg, hexutil.Uint64(h.LastEvent() - 1)}, Result: &owner},
 		{Method: "eth_call", Args: []any{msg, hexutil.Uint64(h.Head() + 1)}, Result: &owner},

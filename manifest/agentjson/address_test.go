@@ -28,7 +28,8 @@ func TestAddresses(t *testing.T) {
 		"EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v":             "", // Solana
 		"alice.eth": "",
 	} {
-		_, problems := Parse([]byte(fmt.Sprintf(`{"version":"1.0","origin":"example.com","payout_address":%q}`, address)), Options{})
+		_, problems := Parse([]byte(fmt.Sprintf(`{"version":"1.0","origin":"example.com","payout_address":%q}`,
+			address)), Options{})
 		got := ""
 		if len(problems) > 0 {
 			got = problems[0].Code

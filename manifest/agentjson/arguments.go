@@ -93,7 +93,8 @@ func (in *Intent) parameter(name string) (*Parameter, error) {
 	if len(names) > 0 {
 		allowed = jsonwalk.Cut("one of "+strings.Join(names, ", "), maxShort)
 	}
-	return nil, repute.Invalid("param "+strconv.Quote(jsonwalk.Cut(name, maxQuotedValue)), "is not in the manifest", allowed)
+	return nil, repute.Invalid("param "+strconv.Quote(jsonwalk.Cut(name, maxQuotedValue)), "is not in the manifest",
+		allowed)
 }
 
 // check refuses a value of another type, or one that is not allowed. A whole number is a number, too. Parameters

@@ -49,7 +49,8 @@ func TestCheckArguments(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := in.CheckArguments(arguments)
-		if wrong == "" && err != nil || wrong != "" && (!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), wrong)) {
+		if wrong == "" && err != nil || wrong != "" &&
+			(!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), wrong)) {
 			t.Errorf("%s: %v, want %q", text, err, wrong)
 		}
 	}
@@ -62,9 +63,11 @@ func TestCheckArguments(t *testing.T) {
 func TestArgument(t *testing.T) {
 	in := flight(t)
 	for _, c := range []struct{ name, text, want string }{
-		{"to", "LIS", `"LIS"`}, {"to", "12", `"12"`}, {"to", `a"b`, `"a\"b"`}, {"seats", "2", "2"}, {"most", " 2.50 ", "2.50"},
+		{"to", "LIS", `"LIS"`}, {"to", "12", `"12"`}, {"to", `a"b`, `"a\"b"`}, {"seats", "2", "2"},
+		{"most", " 2.50 ", "2.50"},
 		{"window", "true", "true"}, {"tags", `["a"]`, `["a"]`}, {"who", `{"a":1}`, `{"a":1}`},
-		{"seats", "two", ""}, {"seats", "2 2", ""}, {"seats", "", ""}, {"window", "yes", ""}, {"tags", "a", ""}, {"other", "1", ""},
+		{"seats", "two", ""}, {"seats", "2 2", ""}, {"seats", "", ""}, {"window", "yes", ""}, {"tags", "a", ""},
+		{"other", "1", ""},
 	} {
 		got, err := in.Argument(c.name, c.text)
 		if c.want == "" && !errors.Is(err, repute.ErrInvalid) || c.want != "" && (err != nil || string(got) != c.want) {

@@ -83,7 +83,8 @@ func BenchmarkVerify(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m, problems := Parse(doc, Options{Host: "example.com"})
-		if v := Verify(m, problems, Evidence{Host: "example.com", DIDDocument: did, Now: testNow()}); v.Verified != TierSigned {
+		if v := Verify(m, problems, Evidence{Host: "example.com", DIDDocument: did,
+			Now: testNow()}); v.Verified != TierSigned {
 			b.Fatalf("%+v", v)
 		}
 	}

@@ -49,11 +49,13 @@ func TestEveryCodeIsExplained(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		seen[e.code], numbers[e.code[1:]] = true, true
-		if Hint(e.code) != e.hint || e.strict && Hint("E"+e.code[1:]) != e.hint || !e.strict && Hint("E"+e.code[1:]) != "" {
+		if Hint(e.code) != e.hint || e.strict && Hint("E"+e.code[1:]) != e.hint ||
+			!e.strict && Hint("E"+e.code[1:]) != "" {
 			t.Errorf("hint of %s: %q", e.code, Hint(e.code))
 		}
 		number, err := strconv.Atoi(e.code[2:])
-		if others := manifest.Hint("EA"+e.code[2:]) + manifest.Hint("WA"+e.code[2:]) + manifest.Hint("IA"+e.code[2:]); err != nil ||
+		if others := manifest.Hint("EA"+e.code[2:]) + manifest.Hint("WA"+e.code[2:]) +
+			manifest.Hint("IA"+e.code[2:]); err != nil ||
 			(number < 600) != (others != "") {
 			t.Errorf("%s is a number of its own: %v", e.code, err)
 		}

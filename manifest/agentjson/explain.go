@@ -125,7 +125,8 @@ func aboutIntents() []explanation {
 		{CodeUnitUnknown, false, "unit_param names no parameter of the intent", "declare the parameter"},
 		{CodeNetworkTwice, false, "a network given twice in one list; the first counts", "remove one of them"},
 		{CodeFiatNetwork, false, "a network beside a price in USD", "remove network, or use USDC"},
-		{CodeSplits, true, "shares of a bounty do not add up to 1", "let orchestrator, platform and referrer add up to 1"},
+		{CodeSplits, true, "shares of a bounty do not add up to 1",
+			"let orchestrator, platform and referrer add up to 1"},
 	}
 }
 
@@ -160,8 +161,9 @@ func aboutIdentity() []explanation {
 		{CodeNoKey, false, "a signature without identity.public_key: nobody can verify it", "add identity.public_key"},
 		{CodeSignature, true, "a signature that is no 64 bytes in base64url",
 			"sign again: repute manifest sign"},
-		{CodeNotCanonical, true, "signed entries without a canonical form: a repeated member, half a surrogate pair, or an " +
-			"integer beyond 2^53",
+		{CodeNotCanonical, true,
+			"signed entries without a canonical form: a repeated member, half a surrogate pair, or an " +
+				"integer beyond 2^53",
 			"repair the entries and sign again"},
 		{CodeNotMeasurable, false, "verifiable, but not in a form that is measured",
 			"write \"p99 < 500ms\" for latency_bound, \"99.9% monthly uptime\" for uptime_sla"},

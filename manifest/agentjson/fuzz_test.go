@@ -38,7 +38,8 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		v := Verify(m, problems, Evidence{Host: "example.com", DIDDocument: b, Now: testNow()})
-		if v.Verified > v.Declared || repute.HasErrors(problems) && v.Verified != TierNone || v.Verified >= TierIdentified {
+		if v.Verified > v.Declared || repute.HasErrors(problems) && v.Verified != TierNone ||
+			v.Verified >= TierIdentified {
 			t.Fatalf("%+v", v)
 		}
 		for _, fetch := range Fetches(m) {
@@ -47,7 +48,8 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		for _, c := range commitmentsOf(m) {
-			measure.Observed{Window: 1 << 50}.Check(measure.Promise{Type: c.Type, Constraint: c.Constraint, Verifiable: true})
+			measure.Observed{Window: 1 << 50}.Check(measure.Promise{Type: c.Type, Constraint: c.Constraint,
+				Verifiable: true})
 		}
 		if signed, err := SignCommitments(b, testKey(t, 1)); err == nil {
 			if _, problems := Parse(signed, Options{}); repute.HasErrors(problems) {
@@ -68,7 +70,8 @@ func commitmentsOf(m Manifest) []Commitment {
 func checkProblems(t *testing.T, b []byte, problems []repute.Problem) {
 	t.Helper()
 	for _, p := range problems {
-		if Hint(p.Code) == "" || p.Severity != repute.SeverityOf(p.Code) || !utf8.ValidString(p.Message+p.Path) || len(p.Path) > maxShort {
+		if Hint(p.Code) == "" || p.Severity != repute.SeverityOf(p.Code) || !utf8.ValidString(p.Message+p.Path) ||
+			len(p.Path) > maxShort {
 			t.Fatalf("%+v", p)
 		}
 		if _, ok := jsonwalk.Find(b, p.Path); p.Path == "" && !ok && p.Code == CodeDuplicate {
@@ -79,8 +82,10 @@ func checkProblems(t *testing.T, b []byte, problems []repute.Problem) {
 
 // FuzzTerms resolves how every intent of foreign bytes is paid.
 func FuzzTerms(f *testing.F) {
-	f.Add(base(`,` + paidX402(`"networks":[`+goodBoth+`],"recipient":"R"`) + `,` + intents(`"payments":{"x402":{`+ethereum+`}}`)))
-	f.Add(base(`,"x402":{"supported":true},"payments":{"mpp":{},"l402":[],"x":1},` + priced(`"amount":1e-5,"currency":"USDC","network":["a","b"]`)))
+	f.Add(base(`,` + paidX402(`"networks":[`+goodBoth+`],"recipient":"R"`) + `,` +
+		intents(`"payments":{"x402":{`+ethereum+`}}`)))
+	f.Add(base(`,"x402":{"supported":true},"payments":{"mpp":{},"l402":[],"x":1},` +
+		priced(`"amount":1e-5,"currency":"USDC","network":["a","b"]`)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, _ := Parse(b, Options{})
 		for i := range m.Intents {
@@ -92,7 +97,8 @@ func FuzzTerms(f *testing.F) {
 				if w.Protocol == "" && !strings.Contains(string(b), `""`) {
 					t.Fatalf("%+v", w)
 				}
-				if w.RecipientFrom == "" || (w.Direct != "") != (w.DirectFrom != "") || (w.Ticket != "") != (w.TicketFrom != "") {
+				if w.RecipientFrom == "" || (w.Direct != "") != (w.DirectFrom != "") ||
+					(w.Ticket != "") != (w.TicketFrom != "") {
 					t.Fatalf("%+v has a value without a source", w)
 				}
 				for _, d := range []Decimal{w.Direct, w.Ticket} {
@@ -136,8 +142,10 @@ func FuzzVerify(f *testing.F) {
 
 // FuzzPlain compares the one pass over documents without faults with the passes that name the faults.
 func FuzzPlain(f *testing.F) {
-	for _, text := range []string{string(typical()), `{}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}",
-		`{"a":"\u0000"}`, `{"a":{"b":1},"b":{"b":1}}`, `[1e999999]`, `{"a":01}`, "{\"a\":\"\n\"}", `{"a":"\ud83d\ude00"}`, ``, ` `, `{} {}`} {
+	for _, text := range []string{string(typical()), `{}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":"\ud800"}`,
+		"{\"a\":\"\xff\"}",
+		`{"a":"\u0000"}`, `{"a":{"b":1},"b":{"b":1}}`, `[1e999999]`, `{"a":01}`, "{\"a\":\"\n\"}",
+		`{"a":"\ud83d\ude00"}`, ``, ` `, `{} {}`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -57,7 +57,8 @@ func (o *object) intentName() string {
 		return ""
 	}
 	if name[0] < 'a' || name[0] > 'z' || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-		o.r.add(CodeForm, o.at("name"), "%.*q is not snake_case: a to z, digits and _, a letter first", maxQuotedValue, name)
+		o.r.add(CodeForm, o.at("name"), "%.*q is not snake_case: a to z, digits and _, a letter first",
+			maxQuotedValue, name)
 	}
 	if len(name) > 64 {
 		o.r.add(CodeForm, o.at("name"), "%d characters, at most 64 are allowed", len(name))

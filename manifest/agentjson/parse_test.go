@@ -58,31 +58,50 @@ func TestDocuments(t *testing.T) {
 		"invalid UTF-8":     {string(base(`,"display_name":"` + "\xff" + `"`)), "WJ513"},
 		"null":              {string(base(`,"display_name":null`)), "EJ520 /display_name"},
 		"zero address":      {`{"version":"1.0","origin":"example.com",` + zeroPay + `}`, "WJ614 /payout_address"},
-		"template":          {`{"version":"1.0","origin":"example.com","payout_address":"0xYOUR_ADDRESS"}`, "WJ615 /payout_address"},
-		"short address":     {`{"version":"1.0","origin":"example.com","payout_address":"0x1234"}`, "WJ615 /payout_address"},
-		"wrong checksum":    {`{"version":"1.0","origin":"example.com","payout_address":"0x71C7656EC7ab88b098defB751B7401B5f6d8976f"}`, "WJ593 /payout_address"},
-		"payments in 1.2":   {`{"version":"1.2","origin":"example.com","payout_address":"a","payments":{}}`, "IJ616 /payments"},
-		"long name":         {string(base(`,"display_name":"` + strings.Repeat("ä", 101) + `"`)), "WJ607 /display_name"},
-		"very long name":    {string(base(`,"display_name":"` + strings.Repeat("ä", 4000) + `"`)), "WJ515 /display_name"},
-		"short intent":      {string(base(`,"intents":[{"name":"a","description":"short"}]`)), "WJ607 /intents/0/description"},
-		"intent of text":    {string(base(`,"intents":["a"]`)), "EJ520 /intents/0"},
-		"too many digits":   {string(base(`,` + priced(`"amount":1e31,"currency":"USD"`))), "EJ608 /intents/0/price/amount"},
-		"exponent bomb":     {string(base(`,` + priced(`"amount":1e-999999999,"currency":"USD"`))), "EJ608 /intents/0/price/amount"},
-		"amount as text":    {string(base(`,` + priced(`"amount":"1","currency":"USD"`))), "EJ520 /intents/0/price/amount"},
-		"part of a call":    {string(base(`,` + priced(`"amount":1,"currency":"USD","free_tier":1.5`))), "EJ608 /intents/0/price/free_tier"},
-		"unit of nothing":   {string(base(`,` + priced(`"amount":1,"currency":"USD","model":"per_unit","unit_param":"n"`))), "WJ631 /intents/0/price/unit_param"},
+		"template": {`{"version":"1.0","origin":"example.com","payout_address":"0xYOUR_ADDRESS"}`,
+			"WJ615 /payout_address"},
+		"short address": {`{"version":"1.0","origin":"example.com","payout_address":"0x1234"}`,
+			"WJ615 /payout_address"},
+		"wrong checksum": {`{"version":"1.0","origin":"example.com","payout_address":"0x71C7656EC7ab88b098defB751B7401B5f6d8976f"}`, "WJ593 /payout_address"},
+		"payments in 1.2": {`{"version":"1.2","origin":"example.com","payout_address":"a","payments":{}}`,
+			"IJ616 /payments"},
+		"long name": {string(base(`,"display_name":"` + strings.Repeat("ä", 101) + `"`)),
+			"WJ607 /display_name"},
+		"very long name": {string(base(`,"display_name":"` + strings.Repeat("ä", 4000) + `"`)),
+			"WJ515 /display_name"},
+		"short intent": {string(base(`,"intents":[{"name":"a","description":"short"}]`)),
+			"WJ607 /intents/0/description"},
+		"intent of text": {string(base(`,"intents":["a"]`)), "EJ520 /intents/0"},
+		"too many digits": {string(base(`,` + priced(`"amount":1e31,"currency":"USD"`))),
+			"EJ608 /intents/0/price/amount"},
+		"exponent bomb": {string(base(`,` + priced(`"amount":1e-999999999,"currency":"USD"`))),
+			"EJ608 /intents/0/price/amount"},
+		"amount as text": {string(base(`,` + priced(`"amount":"1","currency":"USD"`))),
+			"EJ520 /intents/0/price/amount"},
+		"part of a call": {string(base(`,` + priced(`"amount":1,"currency":"USD","free_tier":1.5`))),
+			"EJ608 /intents/0/price/free_tier"},
+		"unit of nothing": {string(base(`,` +
+			priced(`"amount":1,"currency":"USD","model":"per_unit","unit_param":"n"`))),
+			"WJ631 /intents/0/price/unit_param"},
 		"no way to pay": {string(base(`,` + paidX402(`"networks":[`+goodBase+`]`) + `,` +
 			priced(`"amount":1,"currency":"USDC","network":"arbitrum"`))), "WJ656 /intents/0/price/network"},
-		"facilitator":     {string(base(`,` + paidX402(`"network":"base","asset":"USDC","facilitator":"http://f.example"`))), "WJ654 /payments/x402/facilitator"},
-		"34 bytes of key": {string(base(`,"identity":{"public_key":"7QHXWpgBgrEKt9VL_tPJZAc6DuFy89qmIyWvAhpo9wdRGg"}`)), "WJ661 /identity/public_key"},
+		"facilitator": {string(base(`,` +
+			paidX402(`"network":"base","asset":"USDC","facilitator":"http://f.example"`))),
+			"WJ654 /payments/x402/facilitator"},
+		"34 bytes of key": {string(base(`,"identity":{"public_key":"7QHXWpgBgrEKt9VL_tPJZAc6DuFy89qmIyWvAhpo9wdRGg"}`)),
+			"WJ661 /identity/public_key"},
 		"placeholder key": {string(base(`,"identity":{` + aKeyOf32 + `}`)), "WJ662 /identity/public_key"},
-		"padded key":      {string(base(`,"identity":{"public_key":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo="}`)), "WJ663 /identity/public_key"},
-		"did of another":  {string(base(`,"identity":{"did":"did:web:other.example"}`)), "WJ660 /identity/did"},
-		"did of a path":   {string(base(`,"identity":{"did":"did:web:example.com:alice"}`)), "WJ660 /identity/did"},
-		"no did":          {string(base(`,"identity":{"did":"example.com"}`)), "EJ606 /identity/did"},
-		"signed integer": {string(base(`,` + committed(aSchema10+`,"entries":[{"type":"a","constraint":"b","x-n":9007199254740993}],"signature":"a"`))),
+		"padded key": {string(base(`,"identity":{"public_key":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo="}`)),
+			"WJ663 /identity/public_key"},
+		"did of another": {string(base(`,"identity":{"did":"did:web:other.example"}`)), "WJ660 /identity/did"},
+		"did of a path":  {string(base(`,"identity":{"did":"did:web:example.com:alice"}`)), "WJ660 /identity/did"},
+		"no did":         {string(base(`,"identity":{"did":"example.com"}`)), "EJ606 /identity/did"},
+		"signed integer": {string(base(`,` + committed(aSchema10+
+			`,"entries":[{"type":"a","constraint":"b","x-n":9007199254740993}],"signature":"a"`))),
 			"WJ674 /commitments/entries"},
-		"not measured":  {string(base(`,` + entries(`{"type":"uptime_sla","constraint":"five nines","verifiable":true}`))), "IJ675 /commitments/entries/0/constraint"},
+		"not measured": {string(base(`,` +
+			entries(`{"type":"uptime_sla","constraint":"five nines","verifiable":true}`))),
+			"IJ675 /commitments/entries/0/constraint"},
 		"tilde in name": {string(base(`,"intents":[{"name":"a_b","description":"A description.","parameters":{"a/b~":{}}}]`)), "EJ602 /intents/0/parameters/a~1b~0/type"},
 	} {
 		_, problems := Parse([]byte(c.doc), Options{})
@@ -109,7 +128,8 @@ func TestParse(t *testing.T) {
 		}
 		in := m.Intents[0]
 		got := fmt.Sprint(m.Origin, m.DisplayName, in.URL, in.Price.Amount, in.Price.FreeTier, in.Bounty.Rate,
-			string(in.Parameters[0].Default), len(in.Parameters[0].Enum), in.Bounty.Splits.Orchestrator, string(m.Extensions),
+			string(in.Parameters[0].Default), len(in.Parameters[0].Enum), in.Bounty.Splits.Orchestrator,
+			string(m.Extensions),
 			string(m.Extra["x-own"]), m.Payments.Protocols, in.Returns.Type)
 		const want = "example.comNäme <&>\u2028https://example.com/api?q=10.1 100 0.0000001" +
 			"9007199254740993 20.7{\"v\":{\"a\":1}}[1] [x402]object"
@@ -192,7 +212,8 @@ func TestOriginForms(t *testing.T) {
 		"0x7f.1":              "WJ613",
 		"a.internal":          "WJ613",
 	} {
-		_, problems := Parse([]byte(fmt.Sprintf(`{"version":"1.0","origin":%q,"payout_address":"a"}`, origin)), Options{})
+		_, problems := Parse([]byte(fmt.Sprintf(`{"version":"1.0","origin":%q,"payout_address":"a"}`, origin)),
+			Options{})
 		got := ""
 		if len(problems) > 0 {
 			got = problems[0].Code
@@ -235,7 +256,8 @@ func TestEndpoints(t *testing.T) {
 		"%zz":                             "",
 		"https://[::1]/x":                 "",
 	} {
-		in := fmt.Sprintf(`,"intents":[{"name":"a","description":"A description.","method":"GET","endpoint":%q}]`, endpoint)
+		in := fmt.Sprintf(`,"intents":[{"name":"a","description":"A description.","method":"GET","endpoint":%q}]`,
+			endpoint)
 		m, problems := Parse(base(in), Options{})
 		if got := m.Intents[0].URL; got != want {
 			t.Errorf("%q: %q, want %q", endpoint, got, want)
@@ -297,14 +319,16 @@ func TestHostileManifests(t *testing.T) {
 	for name, doc := range map[string][]byte{
 		"unknown members": fill(`,"a":0`, `,"b":0`, ``),
 		"own members":     fill(`,"x-a":0`, `,"x-b":[0]`, ``),
-		"parameters":      fill(`,"intents":[{"name":"a","description":"A description.","parameters":{"a":0`, `,"a":{}`, `}}]`),
-		"networks":        fill(`,"payments":{"x402":{"networks":[0`, `,{"network":"a","asset":"b"}`, `]}}`),
-		"protocols":       fill(`,"payments":{"a":0`, `,"b":0`, `}`),
-		"entries":         fill(`,"commitments":{"schema_version":"1.0","signature":"a","entries":[0`, `,{"type":"a"}`, `]}`),
-		"enum":            fill(`,"intents":[{"name":"a","description":"A description.","parameters":{"a":{"type":"string","enum":[0`, `,0`, `]}}}]`),
-		"escapes":         fill(`,"description":"`, `\u0000`, `"`),
-		"quotes":          fill(`,"description":"`, `\\\"`, `"`),
-		"deep":            fill(`,"extensions":{"a":[0`, `,`+strings.Repeat(`[`, 60)+strings.Repeat(`]`, 60), `]}`),
+		"parameters": fill(`,"intents":[{"name":"a","description":"A description.","parameters":{"a":0`, `,"a":{}`,
+			`}}]`),
+		"networks":  fill(`,"payments":{"x402":{"networks":[0`, `,{"network":"a","asset":"b"}`, `]}}`),
+		"protocols": fill(`,"payments":{"a":0`, `,"b":0`, `}`),
+		"entries": fill(`,"commitments":{"schema_version":"1.0","signature":"a","entries":[0`, `,{"type":"a"}`,
+			`]}`),
+		"enum":    fill(`,"intents":[{"name":"a","description":"A description.","parameters":{"a":{"type":"string","enum":[0`, `,0`, `]}}}]`),
+		"escapes": fill(`,"description":"`, `\u0000`, `"`),
+		"quotes":  fill(`,"description":"`, `\\\"`, `"`),
+		"deep":    fill(`,"extensions":{"a":[0`, `,`+strings.Repeat(`[`, 60)+strings.Repeat(`]`, 60), `]}`),
 	} {
 		m, problems := Parse(doc, Options{})
 		if len(problems) == 0 || len(problems) > maxProblems+1 {
@@ -332,7 +356,8 @@ func TestHostileManifests(t *testing.T) {
 func TestDetect(t *testing.T) {
 	t.Parallel()
 	for want, docs := range map[Format][]string{
-		FormatAgentJSON: {string(base("")), `{"version":"1.0","origin":"a.example"}`, `{"payout_address":"a"}`, `{"intents":[]}`},
+		FormatAgentJSON: {string(base("")), `{"version":"1.0","origin":"a.example"}`, `{"payout_address":"a"}`,
+			`{"intents":[]}`},
 		FormatA2ACard: {`{"name":"a","url":"https://a.example","capabilities":{},"skills":[],"protocolVersion":"0.2.5"}`,
 			`{"name":"a","supportedInterfaces":[]}`,
 			`{"version":"1.4","name":"a","url":"https://a.example","protocolVersion":"1","skills":[{"id":"x"}]}`},

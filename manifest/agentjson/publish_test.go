@@ -17,7 +17,8 @@ import (
 func TestNew(t *testing.T) {
 	t.Parallel()
 	key := testKey(t, 1)
-	b, err := New(Draft{Domain: "API.Bücher.example", DisplayName: "Books & <more>", PublicKey: key.Public().(ed25519.PublicKey)})
+	b, err := New(Draft{Domain: "API.Bücher.example", DisplayName: "Books & <more>",
+		PublicKey: key.Public().(ed25519.PublicKey)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,8 @@ func TestNew(t *testing.T) {
 		t.Errorf("%s", b)
 	}
 	doc := didDocument(t, m.Origin, key)
-	if v := Verify(m, problems, Evidence{Host: m.Origin, DIDDocument: doc, Now: testNow()}); v.Verified != TierIdentified {
+	if v := Verify(m, problems, Evidence{Host: m.Origin, DIDDocument: doc,
+		Now: testNow()}); v.Verified != TierIdentified {
 		t.Errorf("%+v", v)
 	}
 	for _, domain := range []string{"", "localhost", "https://a.example", "a.example:1", "10.0.0.1", "a b.example"} {
@@ -39,7 +41,8 @@ func TestNew(t *testing.T) {
 	}
 	for payout, valid := range map[string]bool{"0x12": false, "shop.eth": false, "0x" + strings.Repeat("1", 40): true} {
 		_, err := New(Draft{Domain: "a.example", PayoutAddress: payout})
-		if valid && err != nil || !valid && (!errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), "payout: ")) {
+		if valid && err != nil || !valid && (!errors.Is(err, repute.ErrInvalid) ||
+			!strings.HasPrefix(err.Error(), "payout: ")) {
 			t.Errorf("payout %q: %v", payout, err)
 		}
 	}
@@ -53,8 +56,9 @@ func TestSignCommitments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blank := rapid.SampledFrom([]string{"", " ", "\n    "}).Draw(t, "blank")
 		constraint := rapid.StringMatching(`[a-z<>&é€😀 ]{1,20}`).Draw(t, "constraint")
-		members := []string{`"schema_version": "1.0"`, fmt.Sprintf(`"entries":%s[{"type":"a","constraint":%q,"x-n":%d}]`, blank, constraint,
-			rapid.IntRange(0, 1<<50).Draw(t, "number"))}
+		members := []string{`"schema_version": "1.0"`,
+			fmt.Sprintf(`"entries":%s[{"type":"a","constraint":%q,"x-n":%d}]`, blank, constraint,
+				rapid.IntRange(0, 1<<50).Draw(t, "number"))}
 		if rapid.Bool().Draw(t, "swapped") {
 			members[0], members[1] = members[1], members[0]
 		}
@@ -75,7 +79,8 @@ func TestSignCommitments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := Verify(m, problems, Evidence{Host: "example.com", DIDDocument: did, Now: testNow()}); v.Verified != TierSigned {
+		if v := Verify(m, problems, Evidence{Host: "example.com", DIDDocument: did,
+			Now: testNow()}); v.Verified != TierSigned {
 			t.Fatalf("%s: %+v", signed, v)
 		}
 		again, err := SignCommitments(signed, key)
@@ -96,9 +101,10 @@ func TestSignCommitmentsRefuses(t *testing.T) {
 		"no commitments": {publicKey, "commitments: are missing"},
 		"no key":         {entries(aLatency), "identity.public_key: is missing"},
 		"another key":    {`"identity":{` + aKeyOf32 + `},` + entries(aLatency), "another key"},
-		"big integer":    {publicKey + `,` + entries(`{"type":"a","constraint":"b","x-n":9007199254740993}`), "beyond 2^53"},
-		"repeated":       {publicKey + `,` + entries(`{"type":"a","type":"a","constraint":"b"}`), "repeated"},
-		"errors":         {publicKey + `,` + entries(`{"constraint":"b"}`), "manifest /commitments/entries/0/type"},
+		"big integer": {publicKey + `,` + entries(`{"type":"a","constraint":"b","x-n":9007199254740993}`),
+			"beyond 2^53"},
+		"repeated": {publicKey + `,` + entries(`{"type":"a","type":"a","constraint":"b"}`), "repeated"},
+		"errors":   {publicKey + `,` + entries(`{"constraint":"b"}`), "manifest /commitments/entries/0/type"},
 	} {
 		_, err := SignCommitments(base(","+c.members), key)
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.want) {

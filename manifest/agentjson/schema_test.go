@@ -57,7 +57,8 @@ func TestSchemaAndValidatorDiffer(t *testing.T) {
 		{"duplicate intent names", two, true, false, "EJ620", "EJ620"},
 		{"splits off 1", rewarded(`"type":"cpa","rate":2,"currency":"USDC","splits":{"orchestrator":0.5}`), true, false,
 			"EJ640", "EJ640"},
-		{"per_unit without unit_param", priced(`"amount":1,"currency":"USD","model":"per_unit"`), true, false, "EJ630", "EJ630"},
+		{"per_unit without unit_param", priced(`"amount":1,"currency":"USD","model":"per_unit"`), true, false, "EJ630",
+			"EJ630"},
 		{"x_ members", `"x_vendor":1`, false, true, "IJ604", "EJ604"},
 		{"unknown members", `"unknown":1`, false, true, "WJ603", "EJ603"},
 		// Lengths are recommendations to the validator and rules to the schema.
@@ -81,7 +82,8 @@ func TestSchemaAndValidatorDiffer(t *testing.T) {
 
 // mutate changes one place of a JSON value.
 func mutate(t *rapid.T, v any) any {
-	values := []any{nil, true, false, "", "x", "GET", "USDC", "base", json.Number("0"), json.Number("-1"), json.Number("1.5"),
+	values := []any{nil, true, false, "", "x", "GET", "USDC", "base", json.Number("0"), json.Number("-1"),
+		json.Number("1.5"),
 		json.Number("1e40"), []any{}, map[string]any{}, []any{"base"}, map[string]any{"type": "string"}}
 	replacement := rapid.SampledFrom(values).Draw(t, "value")
 	switch v := v.(type) {
@@ -89,7 +91,8 @@ func mutate(t *rapid.T, v any) any {
 		names := slices.Sorted(maps.Keys(v))
 		switch how := rapid.IntRange(0, 3).Draw(t, "how"); {
 		case how == 0 || len(names) == 0:
-			extra := []string{"x-own", "x_own", "own", "method", "endpoint", "supported", "network", "splits", "enum", "ref",
+			extra := []string{"x-own", "x_own", "own", "method", "endpoint", "supported", "network", "splits", "enum",
+				"ref",
 				"unit_param", "free_tier", "returns", "identity", "did", "oatr_issuer_id", "commitments"}
 			v[rapid.SampledFrom(extra).Draw(t, "extra")] = replacement
 		case how == 1:

@@ -64,15 +64,18 @@ func TestTerms(t *testing.T) {
 		"nothing declared": {"", "", nil},
 		"price alone":      {"", usd, nil},
 
-		"network_pricing, then the intent, then the price": {both, price + `,"payments":{"x402":{"direct_price":0.4,"ticket_price":0.3,` +
-			`"network_pricing":[{"network":"ethereum","direct_price":0.6,"ticket_price":0.55}]}}`,
+		"network_pricing, then the intent, then the price": {both,
+			price + `,"payments":{"x402":{"direct_price":0.4,"ticket_price":0.3,` +
+				`"network_pricing":[{"network":"ethereum","direct_price":0.6,"ticket_price":0.55}]}}`,
 			[]string{"x402 base/USDC to P 0.4 USDC ticket 0.3", "x402 ethereum/USDC to P 0.6 USDC ticket 0.55"}},
 		"network_pricing of one price": {both, price + `,"payments":{"x402":{"direct_price":0.4,"ticket_price":0.3,` +
 			`"network_pricing":[{"network":"ethereum","ticket_price":0.35}]}}`,
 			[]string{"x402 base/USDC to P 0.4 USDC ticket 0.3", "x402 ethereum/USDC to P 0.4 USDC ticket 0.35"}},
-		"network_pricing alone": {both, price + `,"payments":{"x402":{"network_pricing":[{"network":"ethereum","direct_price":0.6}]}}`,
+		"network_pricing alone": {both, price +
+			`,"payments":{"x402":{"network_pricing":[{"network":"ethereum","direct_price":0.6}]}}`,
 			[]string{"x402 base/USDC to P 0.5 USDC", "x402 ethereum/USDC to P 0.6 USDC"}},
-		"network_pricing of no network": {both, price + `,"payments":{"x402":{"network_pricing":[{"network":"mars","direct_price":9}]}}`,
+		"network_pricing of no network": {both,
+			price + `,"payments":{"x402":{"network_pricing":[{"network":"mars","direct_price":9}]}}`,
 			[]string{"x402 base/USDC to P 0.5 USDC", "x402 ethereum/USDC to P 0.5 USDC"}},
 		"the intent's ticket alone": {both, price + `,"payments":{"x402":{"ticket_price":0.3}}`,
 			[]string{"x402 base/USDC to P 0.5 USDC ticket 0.3", "x402 ethereum/USDC to P 0.5 USDC ticket 0.3"}},
@@ -84,38 +87,52 @@ func TestTerms(t *testing.T) {
 			[]string{"x402 base/USDC to P", "x402 ethereum/USDC to P"}},
 		"intent payments before x402": {both, `"x402":{"direct_price":9},"payments":{"x402":{"direct_price":0.1}}`,
 			[]string{"x402 base/USDC to P 0.1 USDC", "x402 ethereum/USDC to P 0.1 USDC"}},
-		"legacy alone": {`"x402":{"supported":true,"network":"base","asset":"USDC","recipient":"R"}`, `"x402":{"direct_price":0.2}`,
+		"legacy alone": {`"x402":{"supported":true,"network":"base","asset":"USDC","recipient":"R"}`,
+			`"x402":{"direct_price":0.2}`,
 			[]string{"x402 base/USDC to R 0.2 USDC"}},
-		"legacy beside other protocols": {`"x402":{"supported":true,"network":"base","asset":"USDC"},"payments":{` + account + `}`, "",
+		"legacy beside other protocols": {`"x402":{"supported":true,"network":"base","asset":"USDC"},"payments":{` +
+			account + `}`, "",
 			[]string{"l402 / to P", "x402 base/USDC to P"}},
-		"legacy root, intent payments": {`"x402":{"supported":true,"network":"base","asset":"USDC"}`, `"payments":{"x402":{"direct_price":0.2}}`,
+		"legacy root, intent payments": {`"x402":{"supported":true,"network":"base","asset":"USDC"}`,
+			`"payments":{"x402":{"direct_price":0.2}}`,
 			[]string{"x402 base/USDC to P 0.2 USDC"}},
 		"networks before flat": {`"payments":{"x402":{"network":"flat","asset":"F","networks":[` + goodBase + `]}}`, "",
 			[]string{"x402 base/USDC to P"}},
 
-		"not supported":                {`"payments":{"x402":{"supported":false,"network":"base","asset":"USDC"}}`, price, nil},
-		"supported by the intent":      {`"payments":{"x402":{"supported":false,"network":"base","asset":"USDC"}}`, price + `,"payments":{"x402":{"supported":true}}`, []string{"x402 base/USDC to P 0.5 USDC"}},
-		"not supported by the intent":  {both, price + `,"payments":{"x402":{"supported":false}}`, nil},
-		"legacy says that it is not":   {`"x402":{"supported":false,"network":"base","asset":"USDC"}`, "", nil},
-		"supported, but nowhere":       {`"payments":{"x402":{}}`, "", []string{"x402 / to P missing network,asset"}},
-		"supported, price's networks":  {`"payments":{"x402":{}}`, onBase, []string{"x402 base/USDC to P 0.5 USDC", "transfer base/USDC to P 0.5 USDC"}},
-		"by the intent alone":          {"", `"x402":{"direct_price":0.2}`, []string{"x402 / to P 0.2  missing network,asset"}},
-		"by the intent and its price":  {"", onBase + `,"payments":{"x402":{"direct_price":0.2}}`, []string{"x402 base/USDC to P 0.2 USDC", "transfer base/USDC to P 0.5 USDC"}},
-		"only the price's networks":    {both, onBase, []string{"x402 base/USDC to P 0.5 USDC", "transfer base/USDC to P 0.5 USDC"}},
-		"none of the price's networks": {both, `"price":{"amount":1,"currency":"USDC","network":"mars"}`, []string{"transfer mars/USDC to P 1 USDC"}},
+		"not supported": {`"payments":{"x402":{"supported":false,"network":"base","asset":"USDC"}}`,
+			price, nil},
+		"supported by the intent": {`"payments":{"x402":{"supported":false,"network":"base","asset":"USDC"}}`,
+			price + `,"payments":{"x402":{"supported":true}}`, []string{"x402 base/USDC to P 0.5 USDC"}},
+		"not supported by the intent": {both, price + `,"payments":{"x402":{"supported":false}}`, nil},
+		"legacy says that it is not":  {`"x402":{"supported":false,"network":"base","asset":"USDC"}`, "", nil},
+		"supported, but nowhere":      {`"payments":{"x402":{}}`, "", []string{"x402 / to P missing network,asset"}},
+		"supported, price's networks": {`"payments":{"x402":{}}`, onBase,
+			[]string{"x402 base/USDC to P 0.5 USDC", "transfer base/USDC to P 0.5 USDC"}},
+		"by the intent alone": {"", `"x402":{"direct_price":0.2}`,
+			[]string{"x402 / to P 0.2  missing network,asset"}},
+		"by the intent and its price": {"", onBase + `,"payments":{"x402":{"direct_price":0.2}}`,
+			[]string{"x402 base/USDC to P 0.2 USDC", "transfer base/USDC to P 0.5 USDC"}},
+		"only the price's networks": {both, onBase,
+			[]string{"x402 base/USDC to P 0.5 USDC", "transfer base/USDC to P 0.5 USDC"}},
+		"none of the price's networks": {both, `"price":{"amount":1,"currency":"USDC","network":"mars"}`,
+			[]string{"transfer mars/USDC to P 1 USDC"}},
 
 		"recipient of the protocol": {`"payments":{"x402":{"network":"base","asset":"USDC","recipient":"R"},"mpp":{"provider":"s"}}`, "",
 			[]string{"x402 base/USDC to R", "mpp / to P"}},
 		"recipient of legacy is not that of payments": {`"x402":{"supported":true,"recipient":"L"},"payments":{"x402":{"network":"base","asset":"USDC"}}`, "",
 			[]string{"x402 base/USDC to P"}},
-		"recipient of the intent": {`"payments":{"mpp":{"provider":"s","recipient":"R"}}`, `"payments":{"mpp":{"recipient":"I"}}`, []string{"mpp / to I"}},
+		"recipient of the intent": {`"payments":{"mpp":{"provider":"s","recipient":"R"}}`,
+			`"payments":{"mpp":{"recipient":"I"}}`, []string{"mpp / to I"}},
 
-		"order as written": {`"payments":{"mpp":{},"future":{"a":1},"x402":{"network":"base","asset":"USDC"},` + account + `}`, usd,
+		"order as written": {`"payments":{"mpp":{},"future":{"a":1},"x402":{"network":"base","asset":"USDC"},` +
+			account + `}`, usd,
 			[]string{"mpp / to P 0.5 USD", "future / to P", "x402 base/USDC to P 0.5 USD", "l402 / to P 0.5 USD"}},
-		"protocols of the intent last": {`"payments":{"mpp":{}}`, `"payments":{` + account + `,"mpp":{"provider":"s"}}`, []string{"mpp / to P", "l402 / to P"}},
-		"what is no object is no way":  {`"payments":{"x402":"not-an-object","l402":"not-an-object"}`, price, nil},
-		"transfers":                    {"", `"price":{"amount":2,"currency":"USDC","network":["base","arbitrum"]}`, []string{"transfer base/USDC to P 2 USDC", "transfer arbitrum/USDC to P 2 USDC"}},
-		"no transfers of USD":          {"", `"price":{"amount":2,"currency":"USD","network":["base"]}`, nil},
+		"protocols of the intent last": {`"payments":{"mpp":{}}`, `"payments":{` + account + `,"mpp":{"provider":"s"}}`,
+			[]string{"mpp / to P", "l402 / to P"}},
+		"what is no object is no way": {`"payments":{"x402":"not-an-object","l402":"not-an-object"}`, price, nil},
+		"transfers": {"", `"price":{"amount":2,"currency":"USDC","network":["base","arbitrum"]}`,
+			[]string{"transfer base/USDC to P 2 USDC", "transfer arbitrum/USDC to P 2 USDC"}},
+		"no transfers of USD": {"", `"price":{"amount":2,"currency":"USD","network":["base"]}`, nil},
 	} {
 		if got := ways(t, c.root, c.intent); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
@@ -141,8 +158,10 @@ func TestTermsSources(t *testing.T) {
 		t.Fatalf("%+v", terms.Ways)
 	}
 	x402, l402, later := terms.Ways[0], terms.Ways[1], terms.Ways[2]
-	got := fmt.Sprint(x402.DirectFrom, " ", x402.TicketFrom, " ", x402.RecipientFrom, " ", x402.Contract, " ", x402.Facilitator, " ",
-		x402.Unit, " ", x402.Counts, " ", x402.FreeTier, " ", l402.DirectFrom, " ", l402.RecipientFrom, " ", l402.Account.LightningAddress, " ",
+	got := fmt.Sprint(x402.DirectFrom, " ", x402.TicketFrom, " ", x402.RecipientFrom, " ", x402.Contract, " ",
+		x402.Facilitator, " ",
+		x402.Unit, " ", x402.Counts, " ", x402.FreeTier, " ", l402.DirectFrom, " ", l402.RecipientFrom, " ",
+		l402.Account.LightningAddress, " ",
 		l402.Account.LNURL, " ", l402.Account.Version, " ", later.Known, " ", string(later.Other), " ", later.Direct)
 	const want = "/intents/1/payments/x402/network_pricing/1/direct_price /intents/1/payments/x402/ticket_price " +
 		"/payments/x402/recipient C https://f.example per_unit n 7 /intents/1/price/amount /payout_address i@b l 0 false {\"a\":2} "

@@ -70,39 +70,62 @@ func TestVerify(t *testing.T) {
 		signature SignatureState
 		reason    string // in the reason for the identity
 	}{
-		"3+":                    {good, "example.com", doc, TierSigned, SignatureBound, ""},
-		"host unknown":          {good, "", doc, TierNone, SignatureUnbound, "not served by its origin"},
-		"another host":          {good, "www.example.com", doc, TierNone, SignatureUnbound, "not served by its origin"},
-		"no document":           {good, "example.com", nil, TierStructured, SignatureUnbound, "could not be fetched"},
-		"document of another":   {good, "example.com", didDocument(t, "example.org", key), TierStructured, SignatureUnbound, "of another DID"},
-		"document, other key":   {good, "example.com", didDocument(t, "example.com", other), TierStructured, SignatureUnbound, "another key"},
-		"document is HTML":      {good, "example.com", []byte("<html>"), TierStructured, SignatureUnbound, "no JSON"},
-		"document is a loop":    {good, "example.com", []byte(`{"id":"did:web:example.com","controller":"did:web:example.com","verificationMethod":["did:web:example.com#a"],"alsoKnownAs":["did:web:example.com"]}`), TierStructured, SignatureUnbound, "another key"},
-		"changed promise":       {replace("500ms", "50ms"), "example.com", doc, TierIdentified, SignatureInvalid, ""},
-		"changed origin":        {strings.ReplaceAll(good, "example.com", "evil.example"), "evil.example", doc, TierStructured, SignatureUnbound, "of another DID"},
-		"did of another origin": {strings.Replace(good, `"origin":"example.com"`, `"origin":"evil.example"`, 1), "evil.example", doc, TierStructured, SignatureUnbound, "not did:web of the origin"},
-		"errors":                {strings.Replace(good, "{", `{"origin":"example.com",`, 1), "example.com", doc, TierNone, SignatureUnbound, ""},
-		"no key":                {replace(`"public_key"`, `"x-key"`), "example.com", doc, TierStructured, SignatureInvalid, "no public_key"},
-		"short key":             {replace(publicKey, publicKey[:40]), "example.com", doc, TierStructured, SignatureInvalid, "30 bytes"},
-		"placeholder":           {replace(publicKey, "dGhpcyBpcyBhIHBsYWNlaG9sZGVyIHB1YmxpYyBrZXk"), "example.com", doc, TierStructured, SignatureInvalid, "placeholder"},
-		"zero key":              {replace(publicKey, strings.Repeat("A", 43)), "example.com", doc, TierStructured, SignatureInvalid, "placeholder"},
-		"no did":                {replace(`"did"`, `"x-did"`), "example.com", doc, TierStructured, SignatureUnbound, "no DID"},
-		"did:web of a user":     {replace(`"did:web:example.com"`, `"did:web:example.com:alice"`), "example.com", doc, TierStructured, SignatureUnbound, "not did:web of the origin"},
-		"did:key":               {replace(`"did:web:example.com"`, `"`+identity.DIDKey(key.Public().(ed25519.PublicKey))+`"`), "example.com", doc, TierStructured, SignatureUnbound, "names no origin"},
-		"did:key of another":    {replace(`"did:web:example.com"`, `"`+identity.DIDKey(other.Public().(ed25519.PublicKey))+`"`), "example.com", doc, TierStructured, SignatureUnbound, "not did:web"},
-		"not signed":            {replace(`"signature"`, `"x-signature"`), "example.com", doc, TierIdentified, SignatureNone, ""},
-		"zero signature":        {replace(signatureOf(t, good), zeroSignature), "example.com", doc, TierIdentified, SignatureInvalid, ""},
-		"repeated in entries":   {replace(`"verifiable":true`, `"verifiable":true,"verifiable":true`), "example.com", doc, TierNone, SignatureInvalid, ""},
-		"big integer":           {replace(`"verifiable":true`, `"verifiable":true,"x-n":9007199254740993`), "example.com", doc, TierIdentified, SignatureInvalid, ""},
-		"half a surrogate":      {replace(`500ms`, `500ms\ud800`), "example.com", doc, TierIdentified, SignatureInvalid, ""},
+		"3+":           {good, "example.com", doc, TierSigned, SignatureBound, ""},
+		"host unknown": {good, "", doc, TierNone, SignatureUnbound, "not served by its origin"},
+		"another host": {good, "www.example.com", doc, TierNone, SignatureUnbound, "not served by its origin"},
+		"no document":  {good, "example.com", nil, TierStructured, SignatureUnbound, "could not be fetched"},
+		"document of another": {good, "example.com", didDocument(t, "example.org", key), TierStructured,
+			SignatureUnbound, "of another DID"},
+		"document, other key": {good, "example.com", didDocument(t, "example.com", other), TierStructured,
+			SignatureUnbound, "another key"},
+		"document is HTML": {good, "example.com", []byte("<html>"), TierStructured, SignatureUnbound, "no JSON"},
+		"document is a loop": {good, "example.com",
+			[]byte(`{"id":"did:web:example.com","controller":"did:web:example.com","verificationMethod":["did:web:example.com#a"],"alsoKnownAs":["did:web:example.com"]}`), TierStructured, SignatureUnbound, "another key"},
+		"changed promise": {replace("500ms", "50ms"), "example.com", doc, TierIdentified, SignatureInvalid, ""},
+		"changed origin": {strings.ReplaceAll(good, "example.com", "evil.example"), "evil.example", doc,
+			TierStructured, SignatureUnbound, "of another DID"},
+		"did of another origin": {strings.Replace(good, `"origin":"example.com"`, `"origin":"evil.example"`, 1),
+			"evil.example", doc, TierStructured, SignatureUnbound, "not did:web of the origin"},
+		"errors": {strings.Replace(good, "{", `{"origin":"example.com",`, 1), "example.com", doc,
+			TierNone, SignatureUnbound, ""},
+		"no key": {replace(`"public_key"`, `"x-key"`), "example.com", doc, TierStructured,
+			SignatureInvalid, "no public_key"},
+		"short key": {replace(publicKey, publicKey[:40]), "example.com", doc, TierStructured,
+			SignatureInvalid, "30 bytes"},
+		"placeholder": {replace(publicKey, "dGhpcyBpcyBhIHBsYWNlaG9sZGVyIHB1YmxpYyBrZXk"), "example.com", doc,
+			TierStructured, SignatureInvalid, "placeholder"},
+		"zero key": {replace(publicKey, strings.Repeat("A", 43)), "example.com", doc, TierStructured,
+			SignatureInvalid, "placeholder"},
+		"no did": {replace(`"did"`, `"x-did"`), "example.com", doc, TierStructured, SignatureUnbound,
+			"no DID"},
+		"did:web of a user": {replace(`"did:web:example.com"`, `"did:web:example.com:alice"`), "example.com", doc,
+			TierStructured, SignatureUnbound, "not did:web of the origin"},
+		"did:key": {replace(`"did:web:example.com"`,
+			`"`+identity.DIDKey(key.Public().(ed25519.PublicKey))+`"`), "example.com", doc, TierStructured,
+			SignatureUnbound, "names no origin"},
+		"did:key of another": {replace(`"did:web:example.com"`,
+			`"`+identity.DIDKey(other.Public().(ed25519.PublicKey))+`"`), "example.com", doc, TierStructured,
+			SignatureUnbound, "not did:web"},
+		"not signed": {replace(`"signature"`, `"x-signature"`), "example.com", doc, TierIdentified,
+			SignatureNone, ""},
+		"zero signature": {replace(signatureOf(t, good), zeroSignature), "example.com", doc, TierIdentified,
+			SignatureInvalid, ""},
+		"repeated in entries": {replace(`"verifiable":true`, `"verifiable":true,"verifiable":true`), "example.com",
+			doc, TierNone, SignatureInvalid, ""},
+		"big integer": {replace(`"verifiable":true`, `"verifiable":true,"x-n":9007199254740993`),
+			"example.com", doc, TierIdentified, SignatureInvalid, ""},
+		"half a surrogate": {replace(`500ms`, `500ms\ud800`), "example.com", doc, TierIdentified,
+			SignatureInvalid, ""},
 	} {
 		m, problems := Parse([]byte(c.manifest), Options{Host: c.host})
 		v := Verify(m, problems, Evidence{Host: c.host, DIDDocument: c.did, Now: testNow()})
 		if v.Verified != c.want || v.Signature != c.signature || !strings.Contains(v.IdentityReason, c.reason) {
-			t.Errorf("%s: %s, signature %s (%s), identity %q; want %s, %s, %q", name, v.Verified, v.Signature, v.SignatureReason,
+			t.Errorf("%s: %s, signature %s (%s), identity %q; want %s, %s, %q", name, v.Verified, v.Signature,
+				v.SignatureReason,
 				v.IdentityReason, c.want, c.signature, c.reason)
 		}
-		if v.Verified > v.Declared || v.Signature == SignatureUnbound && !strings.HasPrefix(v.SignatureReason, "signature valid, identity unbound") {
+		if v.Verified > v.Declared || v.Signature == SignatureUnbound &&
+			!strings.HasPrefix(v.SignatureReason, "signature valid, identity unbound") {
 			t.Errorf("%s: %+v", name, v)
 		}
 		if name == "3+" && (v.KeyForm != identity.FormMultikey || v.KeyID != "did:web:example.com#key-1" || !v.Served) {
@@ -126,10 +149,12 @@ func signatureOf(t *testing.T, doc string) string {
 func TestCopiedBlock(t *testing.T) {
 	t.Parallel()
 	key := testKey(t, 1)
-	copied := strings.Replace(string(signedManifest(t, "example.com", key)), `"origin":"example.com"`, `"origin":"evil.example"`, 1)
+	copied := strings.Replace(string(signedManifest(t, "example.com", key)), `"origin":"example.com"`,
+		`"origin":"evil.example"`, 1)
 	for _, did := range []string{"did:web:example.com", "did:web:evil.example"} {
 		doc := strings.Replace(copied, "did:web:example.com", did, 1)
-		for _, evidence := range [][]byte{nil, didDocument(t, "example.com", key), didDocument(t, "evil.example", testKey(t, 2))} {
+		for _, evidence := range [][]byte{nil, didDocument(t, "example.com", key),
+			didDocument(t, "evil.example", testKey(t, 2))} {
 			m, problems := Parse([]byte(doc), Options{Host: "evil.example"})
 			v := Verify(m, problems, Evidence{Host: "evil.example", DIDDocument: evidence, Now: testNow()})
 			if v.Signature != SignatureUnbound || v.Verified != TierStructured {
@@ -179,7 +204,8 @@ func TestIssuer(t *testing.T) {
 	}
 	registry, err := identity.OpenRegistry(identity.RegistryFiles{
 		Manifest: sign(fmt.Sprintf(`"expires_at":"2026-05-01T00:00:00Z","entries":[{"issuer_id":"example","website":"https://example.com",`+
-			`"status":"active","public_keys":[{"kid":"k","algorithm":"Ed25519","public_key":%q,"status":"active"}]}]`, publicKey)),
+			`"status":"active","public_keys":[{"kid":"k","algorithm":"Ed25519","public_key":%q,"status":"active"}]}]`,
+			publicKey)),
 		Revocations: sign(`"expires_at":"2026-05-01T00:00:00Z","revoked_keys":[],"revoked_issuers":[]`),
 		RootKeys: fmt.Appendf(nil, `{"keys":[{"kid":"r","algorithm":"Ed25519","public_key":%q,"status":"active"}]}`,
 			identity.EncodeKey(root.Public().(ed25519.PublicKey))),
@@ -209,7 +235,8 @@ func TestIssuer(t *testing.T) {
 
 func TestTierString(t *testing.T) {
 	t.Parallel()
-	for tier, want := range map[Tier]string{TierNone: "none", TierMinimal: "1", TierStructured: "2", TierIdentified: "3", TierSigned: "3+"} {
+	for tier, want := range map[Tier]string{TierNone: "none", TierMinimal: "1", TierStructured: "2",
+		TierIdentified: "3", TierSigned: "3+"} {
 		if text, err := tier.MarshalText(); err != nil || string(text) != want {
 			t.Errorf("%s, want %s", text, want)
 		}

@@ -68,7 +68,8 @@ func upstreamIntents() []upstreamCase {
 	return []upstreamCase{
 		{name: "intents", version: "1.0", valid: true, tier: TierStructured,
 			members: `"intents":[{"name":"search_products","description":"Search the catalog by keyword, category, or brand."}]`},
-		{name: "no name", version: "1.0", members: `"intents":[{"description":"A description for this intent."}]`, code: "J602"},
+		{name: "no name", version: "1.0", members: `"intents":[{"description":"A description for this intent."}]`,
+			code: "J602"},
 		{name: "no snake_case", version: "1.0", code: "J606",
 			members: `"intents":[{"name":"SearchProducts","description":"Search the product catalog."}]`},
 		{name: "duplicate names", version: "1.0", code: "J620",
@@ -76,29 +77,39 @@ func upstreamIntents() []upstreamCase {
 				`{"name":"search","description":"Another search description here."}]`},
 		{name: "endpoint and method", version: "1.0", valid: true, absent: "J623",
 			members: intents(`"endpoint":"/api/checkout/tip","method":"POST"`)},
-		{name: "method PATCH", version: "1.0", members: intents(`"endpoint":"/api/thing","method":"PATCH"`), code: "J605"},
+		{name: "method PATCH", version: "1.0", members: intents(`"endpoint":"/api/thing","method":"PATCH"`),
+			code: "J605"},
 		// The prose of the specification says that runtimes may default to POST; the test of this package does too.
 		{name: "endpoint without method", version: "1.0", valid: true, members: intents(`"endpoint":"/api/thing"`),
 			code: "J621", differs: "schema and validator require method"},
-		{name: "method without endpoint", version: "1.0", valid: true, members: intents(`"method":"POST"`), code: "J622"},
+		{name: "method without endpoint", version: "1.0", valid: true, members: intents(`"method":"POST"`),
+			code: "J622"},
 		{name: "bounty", version: "1.0", valid: true, members: rewarded(`"type":"cpa","rate":2.0,"currency":"USDC"`)},
-		{name: "bounty in ETH", version: "1.0", members: rewarded(`"type":"cpa","rate":2.0,"currency":"ETH"`), code: "J605"},
-		{name: "splits off 1", version: "1.0", code: "J640", members: rewarded(`"type":"cpa","rate":2.0,"currency":"USDC",` +
-			`"splits":{"orchestrator":0.5,"platform":0.1,"referrer":0.1}`)},
-		{name: "incentive", version: "1.0", valid: true, members: `"incentive":{"type":"cpa","rate":0.25,"currency":"USDC"}`},
+		{name: "bounty in ETH", version: "1.0", members: rewarded(`"type":"cpa","rate":2.0,"currency":"ETH"`),
+			code: "J605"},
+		{name: "splits off 1", version: "1.0", code: "J640",
+			members: rewarded(`"type":"cpa","rate":2.0,"currency":"USDC",` +
+				`"splits":{"orchestrator":0.5,"platform":0.1,"referrer":0.1}`)},
+		{name: "incentive", version: "1.0", valid: true,
+			members: `"incentive":{"type":"cpa","rate":0.25,"currency":"USDC"}`},
 		{name: "incentive in ETH", version: "1.0", members: `"incentive":{"type":"cpa","rate":0.25,"currency":"ETH"}`,
 			code: "J605"},
 		{name: "intent incentive", version: "1.0", valid: true,
 			members: intents(`"incentive":{"type":"cpa","rate":0.10,"currency":"USDC"}`)},
-		{name: "price", version: "1.0", valid: true, members: priced(`"amount":0.50,"currency":"USD","model":"per_call"`)},
-		{name: "price in EUR", version: "1.0", members: priced(`"amount":0.50,"currency":"EUR","model":"per_call"`), code: "J605"},
+		{name: "price", version: "1.0", valid: true,
+			members: priced(`"amount":0.50,"currency":"USD","model":"per_call"`)},
+		{name: "price in EUR", version: "1.0", members: priced(`"amount":0.50,"currency":"EUR","model":"per_call"`),
+			code: "J605"},
 		{name: "per_unit without unit_param", version: "1.0", code: "J630",
 			members: priced(`"amount":0.50,"currency":"USD","model":"per_unit"`)},
-		{name: "network", version: "1.1", valid: true, members: priced(`"amount":0.01,"currency":"USDC","network":"base"`)},
+		{name: "network", version: "1.1", valid: true,
+			members: priced(`"amount":0.01,"currency":"USDC","network":"base"`)},
 		{name: "networks", version: "1.1", valid: true,
 			members: priced(`"amount":0.01,"currency":"USDC","network":["base","arbitrum"]`)},
-		{name: "network as number", version: "1.1", members: priced(`"amount":0.01,"currency":"USDC","network":123`), code: "J520"},
-		{name: "no networks", version: "1.1", members: priced(`"amount":0.01,"currency":"USDC","network":[]`), code: "J609"},
+		{name: "network as number", version: "1.1", members: priced(`"amount":0.01,"currency":"USDC","network":123`),
+			code: "J520"},
+		{name: "no networks", version: "1.1", members: priced(`"amount":0.01,"currency":"USDC","network":[]`),
+			code: "J609"},
 		{name: "network twice", version: "1.1", valid: true, code: "J632",
 			members: priced(`"amount":0.01,"currency":"USDC","network":["base","base"]`)},
 		{name: "network of fiat", version: "1.1", valid: true, code: "J633",
@@ -108,45 +119,57 @@ func upstreamIntents() []upstreamCase {
 
 func upstreamX402() []upstreamCase {
 	return []upstreamCase{
-		{name: "flat", version: "1.1", valid: true, absent: "J651", members: rootX402(`"supported":true,"network":"base","asset":"USDC",` +
-			`"contract":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","facilitator":"https://x402.org/facilitator"`)},
-		{name: "networks", version: "1.1", valid: true, members: rootX402(`"supported":true,"networks":[` + goodBoth + `]`)},
+		{name: "flat", version: "1.1", valid: true, absent: "J651",
+			members: rootX402(`"supported":true,"network":"base","asset":"USDC",` +
+				`"contract":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","facilitator":"https://x402.org/facilitator"`)},
+		{name: "networks", version: "1.1", valid: true,
+			members: rootX402(`"supported":true,"networks":[` + goodBoth + `]`)},
 		{name: "no supported", version: "1.1", members: rootX402(`"network":"base","asset":"USDC"`), code: "J602"},
-		{name: "supported as text", version: "1.1", members: rootX402(`"supported":"yes","network":"base","asset":"USDC"`),
-			code: "J520"},
-		{name: "network without name", version: "1.1", members: rootX402(`"supported":true,"networks":[{"asset":"USDC"}]`),
-			code: "J602"},
-		{name: "network without asset", version: "1.1", members: rootX402(`"supported":true,"networks":[{"network":"base"}]`),
-			code: "J602"},
-		{name: "recipient", version: "1.1", valid: true, members: rootX402(`"supported":true,"network":"base","asset":"USDC",` +
-			`"recipient":"0x1111111111111111111111111111111111111111"`)},
+		{name: "supported as text", version: "1.1",
+			members: rootX402(`"supported":"yes","network":"base","asset":"USDC"`),
+			code:    "J520"},
+		{name: "network without name", version: "1.1",
+			members: rootX402(`"supported":true,"networks":[{"asset":"USDC"}]`),
+			code:    "J602"},
+		{name: "network without asset", version: "1.1",
+			members: rootX402(`"supported":true,"networks":[{"network":"base"}]`),
+			code:    "J602"},
+		{name: "recipient", version: "1.1", valid: true,
+			members: rootX402(`"supported":true,"network":"base","asset":"USDC",` +
+				`"recipient":"0x1111111111111111111111111111111111111111"`)},
 		{name: "x402 as text", version: "1.1", members: `"x402":"not-an-object"`, code: "J520"},
 		{name: "no networks", version: "1.1", members: rootX402(`"supported":true,"networks":[]`), code: "J609"},
 		{name: "not supported", version: "1.1", valid: true, members: rootX402(`"supported":false`), absent: "J651"},
 		{name: "network twice", version: "1.1", valid: true, code: "J632",
 			members: rootX402(`"supported":true,"networks":[` + goodBase + `,` + goodBase + `]`)},
-		{name: "supported without network", version: "1.1", valid: true, members: rootX402(`"supported":true`), code: "J651"},
+		{name: "supported without network", version: "1.1", valid: true, members: rootX402(`"supported":true`),
+			code: "J651"},
 		{name: "intent x402 as text", version: "1.1", members: intents(`"x402":"not-an-object"`), code: "J520"},
 		{name: "intent x402", version: "1.1", valid: true,
 			members: intentX402(`"direct_price":0.50,"ticket_price":0.40,"description":"Pay $0.50 or $0.40 with a ticket."`)},
 		{name: "negative direct_price", version: "1.1", members: intentX402(`"direct_price":-1`), code: "J608"},
 		{name: "negative ticket_price", version: "1.1", members: intentX402(`"ticket_price":-1`), code: "J608"},
-		{name: "dear ticket", version: "1.1", valid: true, members: intentX402(`"direct_price":0.50,"ticket_price":0.60`),
-			code: "J653"},
-		{name: "network_pricing", version: "1.1", valid: true, absent: "J652", members: intentX402(`"direct_price":0.50,` +
-			`"network_pricing":[{"network":"ethereum","direct_price":0.55,"ticket_price":0.45}]`)},
+		{name: "dear ticket", version: "1.1", valid: true,
+			members: intentX402(`"direct_price":0.50,"ticket_price":0.60`),
+			code:    "J653"},
+		{name: "network_pricing", version: "1.1", valid: true, absent: "J652",
+			members: intentX402(`"direct_price":0.50,` +
+				`"network_pricing":[{"network":"ethereum","direct_price":0.55,"ticket_price":0.45}]`)},
 		{name: "pricing without network", version: "1.1", code: "J602",
 			members: intentX402(`"direct_price":0.50,"network_pricing":[{"direct_price":0.55}]`)},
 		{name: "pricing twice", version: "1.1", valid: true, code: "J632", members: intentX402(`"direct_price":0.50,` +
 			`"network_pricing":[{"network":"ethereum","direct_price":0.55},{"network":"ethereum","direct_price":0.60}]`)},
 		{name: "pricing of no network", version: "1.1", valid: true, code: "J652",
-			members: rootX402(`"supported":true,"networks":[`+goodBase+`]`) + `,` + intentX402(`"direct_price":0.50,`+ethereum)},
+			members: rootX402(`"supported":true,"networks":[`+goodBase+`]`) + `,` +
+				intentX402(`"direct_price":0.50,`+ethereum)},
 		{name: "pricing of a network", version: "1.1", valid: true, absent: "J652",
-			members: rootX402(`"supported":true,"networks":[`+goodBoth+`]`) + `,` + intentX402(`"direct_price":0.50,`+ethereum)},
+			members: rootX402(`"supported":true,"networks":[`+goodBoth+`]`) + `,` +
+				intentX402(`"direct_price":0.50,`+ethereum)},
 		{name: "pricing and flat", version: "1.1", valid: true, code: "J652", members: goodX402 + `,` +
 			intentX402(`"direct_price":0.50,"network_pricing":[{"network":"arbitrum","direct_price":0.55}]`)},
-		{name: "dear ticket of a network", version: "1.1", valid: true, code: "J653", members: intentX402(`"direct_price":0.50,` +
-			`"ticket_price":0.40,"network_pricing":[{"network":"ethereum","direct_price":0.50,"ticket_price":0.60}]`)},
+		{name: "dear ticket of a network", version: "1.1", valid: true, code: "J653",
+			members: intentX402(`"direct_price":0.50,` +
+				`"ticket_price":0.40,"network_pricing":[{"network":"ethereum","direct_price":0.50,"ticket_price":0.60}]`)},
 	}
 }
 
@@ -155,7 +178,8 @@ func upstreamPayments() []upstreamCase {
 		{name: "networks", version: "1.3", valid: true, members: paidX402(`"networks":[` + goodBoth + `]`)},
 		{name: "flat", version: "1.3", valid: true, members: paidX402(`"network":"base","asset":"USDC",` +
 			`"contract":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"`)},
-		{name: "without supported", version: "1.3", valid: true, members: paidX402(`"networks":[` + goodBase + `]`), absent: "J602"},
+		{name: "without supported", version: "1.3", valid: true, members: paidX402(`"networks":[` + goodBase + `]`),
+			absent: "J602"},
 		{name: "not supported", version: "1.3", valid: true, members: paidX402(`"supported":false`), absent: "J651"},
 		{name: "two protocols", version: "1.3", valid: true,
 			members: paid(`"x402":{"networks":[` + goodBase + `]},"l402":{"lightning_address":"api@example.com"}`)},
@@ -166,17 +190,22 @@ func upstreamPayments() []upstreamCase {
 		{name: "recipient", version: "1.3", valid: true, members: paidX402(`"networks":[` + goodBase + `],` +
 			`"recipient":"0x1111111111111111111111111111111111111111"`)},
 		{name: "unknown protocol", version: "1.3", valid: true, code: "J655",
-			members: paid(`"x402":{"networks":[` + goodBase + `]},"some_future_protocol":{"endpoint":"https://future.com/pay"}`)},
+			members: paid(`"x402":{"networks":[` + goodBase +
+				`]},"some_future_protocol":{"endpoint":"https://future.com/pay"}`)},
 		{name: "both x402", version: "1.3", valid: true, code: "J650",
 			members: goodX402 + `,` + paidX402(`"networks":[`+goodBase+`]`)},
 		{name: "l402", version: "1.3", valid: true, members: paid(`"l402":{"lightning_address":"api@example.com"}`)},
-		{name: "l402 lnurl", version: "1.3", valid: true, members: paid(`"l402":{"lnurl":"lnurl1dp68gurn8ghj7ampd3ex2mrp..."}`)},
+		{name: "l402 lnurl", version: "1.3", valid: true,
+			members: paid(`"l402":{"lnurl":"lnurl1dp68gurn8ghj7ampd3ex2mrp..."}`)},
 		{name: "l402 as text", version: "1.3", members: paid(`"l402":"not-an-object"`), code: "J520"},
-		{name: "l402 recipient", version: "1.3", valid: true, members: paid(`"l402":{"recipient":"some_address"}`), absent: "J615"},
+		{name: "l402 recipient", version: "1.3", valid: true, members: paid(`"l402":{"recipient":"some_address"}`),
+			absent: "J615"},
 		{name: "l402 version", version: "1.3", valid: true,
 			members: paid(`"l402":{"version":"0","lightning_address":"api@example.com"}`)},
-		{name: "l402 address as number", version: "1.3", members: paid(`"l402":{"lightning_address":123}`), code: "J520"},
-		{name: "mpp", version: "1.3", valid: true, members: paid(`"mpp":{"stripe_account":"acct_123","provider":"stripe"}`)},
+		{name: "l402 address as number", version: "1.3", members: paid(`"l402":{"lightning_address":123}`),
+			code: "J520"},
+		{name: "mpp", version: "1.3", valid: true,
+			members: paid(`"mpp":{"stripe_account":"acct_123","provider":"stripe"}`)},
 		{name: "mpp as text", version: "1.3", members: paid(`"mpp":"not-an-object"`), code: "J520"},
 		{name: "mpp account as number", version: "1.3", members: paid(`"mpp":{"stripe_account":123}`), code: "J520"},
 		{name: "intent payments", version: "1.3", valid: true,
@@ -185,7 +214,8 @@ func upstreamPayments() []upstreamCase {
 		{name: "intent negative price", version: "1.3", members: intents(paidX402(`"direct_price":-1`)), code: "J608"},
 		{name: "intent both x402", version: "1.3", valid: true, code: "J650",
 			members: intents(`"x402":{"direct_price":0.50},` + paidX402(`"direct_price":0.50`))},
-		{name: "recipient as number", version: "1.3", members: paidX402(`"supported":false,"recipient":123`), code: "J520"},
+		{name: "recipient as number", version: "1.3", members: paidX402(`"supported":false,"recipient":123`),
+			code: "J520"},
 		{name: "payments as array", version: "1.3", members: `"payments":[]`, code: "J520"},
 		{name: "intent l402 as text", version: "1.3", members: intents(paid(`"l402":"not-an-object"`)), code: "J520"},
 		{name: "intent mpp as boolean", version: "1.3", members: intents(paid(`"mpp":true`)), code: "J520"},
@@ -200,8 +230,10 @@ func upstreamTrust() []upstreamCase {
 	const notASignature = "a text that is no signature is an error to publishers"
 	return []upstreamCase{
 		{name: "issuer", version: "1.4", valid: true, tier: TierIdentified, absent: "J606",
-			members: `"identity":{"did":"did:web:example.com",` + aKeyOf32 + `,"oatr_issuer_id":"example-runtime"},` + intents(`"x-a":1`)},
-		{name: "issuer in capitals", version: "1.4", members: `"identity":{"oatr_issuer_id":"MyRuntime"}`, code: "J606"},
+			members: `"identity":{"did":"did:web:example.com",` + aKeyOf32 + `,"oatr_issuer_id":"example-runtime"},` +
+				intents(`"x-a":1`)},
+		{name: "issuer in capitals", version: "1.4", members: `"identity":{"oatr_issuer_id":"MyRuntime"}`,
+			code: "J606"},
 		{name: "issuer of one letter", version: "1.4", members: `"identity":{"oatr_issuer_id":"a"}`, code: "J606"},
 		{name: "commitments", version: "1.4", valid: true,
 			members: entries(aLatency + `,{"type":"data_residency","constraint":"EU-only processing"}`)},
@@ -209,16 +241,20 @@ func upstreamTrust() []upstreamCase {
 			`"constraint":"SOC 2","verifiable":true,"ref":"https://example.com/compliance/soc2-2026.json"}`)},
 		{name: "ref that is no URL", version: "1.4", code: "J671",
 			members: entries(`{"type":"compliance","constraint":"SOC 2","ref":"not-a-url"}`)},
-		{name: "no schema_version", version: "1.4", members: committed(`"entries":[{"type":"test","constraint":"test"}]`),
-			code: "J602"},
+		{name: "no schema_version", version: "1.4",
+			members: committed(`"entries":[{"type":"test","constraint":"test"}]`),
+			code:    "J602"},
 		{name: "entry without type", version: "1.4", members: entries(`{"constraint":"p99 < 500ms"}`), code: "J602"},
 		{name: "signature without key", version: "1.4", valid: true, code: "J672", differs: notASignature,
-			members: committed(aSchema10 + `,"entries":[{"type":"test","constraint":"test"}],"signature":"some-base64url-signature"`)},
+			members: committed(aSchema10 +
+				`,"entries":[{"type":"test","constraint":"test"}],"signature":"some-base64url-signature"`)},
 		{name: "1.3 without new members", version: "1.3", valid: true, members: intents(`"x-a":1`)},
 		{name: "all of 1.4", version: "1.4", valid: true, tier: TierSigned, code: "J673", differs: notASignature,
-			members: `"display_name":"Example API","identity":{"did":"did:web:example.com",` + aKeyOf32 + `,"oatr_issuer_id":"example-api"},` +
+			members: `"display_name":"Example API","identity":{"did":"did:web:example.com",` + aKeyOf32 +
+				`,"oatr_issuer_id":"example-api"},` +
 				intents(`"parameters":{"url":{"type":"string","required":true,"description":"The URL."}}`) + `,` +
-				committed(aSchema10+`,"entries":[`+aLatency+`],"signature":"base64url-ed25519-signature-over-jcs-canonicalized-entries"`) +
+				committed(aSchema10+`,"entries":[`+aLatency+
+					`],"signature":"base64url-ed25519-signature-over-jcs-canonicalized-entries"`) +
 				`,` + rewarded(`"type":"cpa","rate":0.05,"currency":"USDC"`)},
 	}
 }

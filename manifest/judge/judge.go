@@ -1,6 +1,6 @@
 // Package judge checks one file as readers of agents read it: a registration file, a feedback file, an agent card, an
-// agent.json or an AGENTS.md of the Open Agent Format. It says what is wrong, where, and what to write instead, with the
-// lines around each problem. Pure.
+// agent.json or an AGENTS.md of the Open Agent Format. It says what is wrong, where, and what to write instead, with
+// the lines around each problem. Pure.
 package judge
 
 import (
@@ -70,7 +70,8 @@ type Report struct {
 // File judges bytes as a kind. A file of more than MaxBytes and an unknown kind are repute.ErrInvalid.
 func File(b []byte, kind Kind) (Report, error) {
 	if len(b) > MaxBytes {
-		return Report{}, repute.Invalid("content", "has more than 256 KiB", "readers take no more than 1 MiB, this check 256 KiB: shorten it")
+		return Report{}, repute.Invalid("content", "has more than 256 KiB",
+			"readers take no more than 1 MiB, this check 256 KiB: shorten it")
 	}
 	if !slices.Contains(Kinds(), kind) {
 		return Report{}, repute.Invalid("kind", "is none", "auto, registration, feedback, card, agentJson or oaf")

@@ -48,7 +48,8 @@ func TestProblemsHavePlaces(t *testing.T) {
 			shown[l.Number] = l.Text
 		}
 		if want := strings.Split(sample.text, "\n")[sample.line-1]; !at[sample.line] || shown[sample.line] != want {
-			t.Errorf("%s: line %d is %q in %v, and has problems: %v: %+v", kind, sample.line, want, shown, at, r.Problems)
+			t.Errorf("%s: line %d is %q in %v, and has problems: %v: %+v", kind, sample.line, want, shown, at,
+				r.Problems)
 		}
 	}
 }
@@ -86,7 +87,8 @@ func check(t interface{ Fatalf(string, ...any) }, b []byte, kind judge.Kind) {
 	}
 	last := 0
 	for _, l := range r.Lines {
-		if l.Number <= last || !utf8.ValidString(l.Text) || utf8.RuneCountInString(l.Text) > 242 || strings.Contains(l.Text, "\n") {
+		if l.Number <= last || !utf8.ValidString(l.Text) || utf8.RuneCountInString(l.Text) > 242 ||
+			strings.Contains(l.Text, "\n") {
 			t.Fatalf("line %d after %d: %q", l.Number, last, l.Text)
 		}
 		last = l.Number
@@ -102,7 +104,8 @@ func check(t interface{ Fatalf(string, ...any) }, b []byte, kind judge.Kind) {
 func TestReportsAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		line := rapid.SampledFrom([]string{"{", "}", "[", "]", "---", "name: x", `"name":7,`, `"services":[`, "\xff", strings.Repeat("w", 500), "\r"})
+		line := rapid.SampledFrom([]string{"{", "}", "[", "]", "---", "name: x", `"name":7,`, `"services":[`, "\xff",
+			strings.Repeat("w", 500), "\r"})
 		text := strings.Join(rapid.SliceOfN(line, 0, 60).Draw(t, "lines"), "\n")
 		check(t, []byte(text), rapid.SampledFrom(judge.Kinds()).Draw(t, "kind"))
 	})

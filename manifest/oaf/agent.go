@@ -209,7 +209,8 @@ type Config struct {
 	Temperature         *float64 // nil where the file does not say
 	MaxTokens           int      // of one answer; 0 where the file does not say
 	RequireConfirmation bool
-	// Allowed and Denied are tools. Denied wins over Allowed and over Agent.Tools. Nil means that the file does not say.
+	// Allowed and Denied are tools. Denied wins over Allowed and over Agent.Tools. Nil means that the file does not
+	// say.
 	Allowed, Denied []string
 	Extra           map[string]json.RawMessage // unknown members, as JSON
 }

@@ -60,7 +60,8 @@ func TestUnsafeArchivesAreRefused(t *testing.T) {
 		{"absolute", "EO704", archive(t, good, entry{name: "/etc/passwd", text: "x"})},
 		{"backslash", "EO704", archive(t, good, entry{name: `..\x`, text: "x"})},
 		{"drive", "EO704", archive(t, good, entry{name: "C:/x", text: "x"})},
-		{"symbolic link", "EO705", archive(t, good, entry{name: "helper/link", text: "/etc/passwd", mode: fs.ModeSymlink})},
+		{"symbolic link", "EO705", archive(t, good,
+			entry{name: "helper/link", text: "/etc/passwd", mode: fs.ModeSymlink})},
 		{"device", "EO705", archive(t, good, entry{name: "helper/dev", mode: fs.ModeDevice})},
 		{"two of a name", "EO710", archive(t, good, entry{name: "helper/agents.MD", text: "x"})},
 		{"bomb", "EO707", archive(t, good, entry{name: "helper/zeros", text: strings.Repeat("\x00", 8<<20)})},
@@ -71,7 +72,8 @@ func TestUnsafeArchivesAreRefused(t *testing.T) {
 			if len(pack.Agents) > 0 || !slices.Equal(codes(problems), []string{tc.code}) {
 				t.Errorf("%d agents, problems %v, want %s", len(pack.Agents), problems, tc.code)
 			}
-			if files, problems := Unpack(tc.b, problem.Lenient); files != nil || !slices.Contains(codes(problems), tc.code) {
+			if files, problems := Unpack(tc.b, problem.Lenient); files != nil ||
+				!slices.Contains(codes(problems), tc.code) {
 				t.Errorf("unpacked %d files, problems %v", len(files), problems)
 			}
 		})
@@ -85,7 +87,8 @@ func TestPackageDialects(t *testing.T) {
 			"format: oaf-package\nformatVersion: \"1.0.0\"\nversion: \"1.0.0\"\n" +
 				"agents:\n  - slug: acme/helper\n    version: \"1.0.0\"\n" +
 				"contents: {mode: bundled}\n", "", ModeBundled},
-		{"toolkit", "name: tools\nversion: \"1.0.0\"\nagents:\n  - slug: acme/helper\n    path: helper/\n", "IO709", ""},
+		{"toolkit", "name: tools\nversion: \"1.0.0\"\nagents:\n  - slug: acme/helper\n    path: helper/\n",
+			"IO709", ""},
 		{"generated", "contents_mode: bundled\nagents:\n  - path: helper\n    vendorKey: acme\n    agentKey: helper\n",
 			"IO709", ModeBundled},
 		{"other version", "format: oaf-package\nagents: [{slug: acme/helper, version: \"2.0.0\"}]\n", "WO711", ""},
@@ -100,7 +103,8 @@ func TestPackageDialects(t *testing.T) {
 		{"no YAML", "a: [", "EO722", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			pack, problems := LoadZip(archive(t, agent, entry{name: "package/PACKAGE.yaml", text: tc.text}), problem.Lenient)
+			pack, problems := LoadZip(archive(t, agent, entry{name: "package/PACKAGE.yaml", text: tc.text}),
+				problem.Lenient)
 			if got := strings.Join(codes(problems), " "); got != tc.codes {
 				t.Errorf("codes %q, want %q: %v", got, tc.codes, problems)
 			}
@@ -191,7 +195,8 @@ func TestGenerateLeavesExistingFiles(t *testing.T) {
 		}
 	}
 	a.Files = append(a.Files, tree.File{Path: "README.md", Data: []byte("mine")})
-	if rest, edited := a.Generate(); len(rest) != 1 || rest[0].Path != "LICENSE" || !slices.Equal(edited, []string{"README.md"}) {
+	if rest, edited := a.Generate(); len(rest) != 1 || rest[0].Path != "LICENSE" ||
+		!slices.Equal(edited, []string{"README.md"}) {
 		t.Errorf("generated %d files next to a README.md, edited %q", len(rest), edited)
 	}
 }
@@ -237,7 +242,8 @@ func TestNextVersionRenewsGeneratedFiles(t *testing.T) {
 	}
 	a.Files, _ = a.Generate()
 	files, edited, err := NextVersion(a, text, "1.2.0")
-	if err != nil || len(files) != 3 || len(edited) != 0 || !strings.Contains(string(files[2].Data), "| version | 1.2.0 |") {
+	if err != nil || len(files) != 3 || len(edited) != 0 ||
+		!strings.Contains(string(files[2].Data), "| version | 1.2.0 |") {
 		t.Errorf("%d files, edited %q, %v", len(files), edited, err)
 	}
 	a.Author, a.Versions = "@south", append(a.Versions, PastVersion{Version: a.Version, Text: text})
@@ -255,7 +261,8 @@ func TestNextVersionChangesNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.Replace(string(text), "version: 1.0.0 # now", `version: "1.1.0"`, 1)
-	if string(files[0].Data) != want || files[1].Path != "versions/v1.0.0/AGENTS.md" || !bytes.Equal(files[1].Data, text) {
+	if string(files[0].Data) != want || files[1].Path != "versions/v1.0.0/AGENTS.md" ||
+		!bytes.Equal(files[1].Data, text) {
 		t.Errorf("files %v", files)
 	}
 	for _, next := range []string{"1.0.0", "0.9.0", "2", "v2.0.0", "../x"} {
@@ -353,7 +360,8 @@ func TestAgentsOfAnArchiveShareABudget(t *testing.T) {
 	for _, a := range pack.Agents {
 		kept += len(a.Files)
 	}
-	if p, bad := repute.FirstError(list.Problems()); !bad || p.Code != problem.CodeTooManyFiles || kept > tree.MaxFiles {
+	if p, bad := repute.FirstError(list.Problems()); !bad || p.Code != problem.CodeTooManyFiles ||
+		kept > tree.MaxFiles {
 		t.Errorf("%d files of %d agents are kept: %+v", kept, len(pack.Agents), p)
 	}
 }
@@ -366,7 +374,8 @@ func TestAgentsOfAnArchiveAreReadOnce(t *testing.T) {
 		key := fmt.Sprint("a", i)
 		c.MapFS[key+"/AGENTS.md"] = text(manifestOf("agentKey: "+key, "slug: acme/"+key, "agents: [{agent: shared}]"))
 	}
-	c.MapFS["shared/AGENTS.md"] = text(manifestOf("agentKey: shared", "slug: acme/shared", "colour: red", "license: \"\""))
+	c.MapFS["shared/AGENTS.md"] = text(manifestOf("agentKey: shared", "slug: acme/shared", "colour: red",
+		"license: \"\""))
 	c.MapFS["shared/docs/a.md"] = text("x")
 	list := &problem.List{}
 	pack := loadPackage(c, problem.Lenient, list)

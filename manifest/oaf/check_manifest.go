@@ -142,7 +142,8 @@ func checkValues(a *Agent, o *frontmatter.Object) {
 	}
 	for _, s := range o.Objects("skills", "name") {
 		if source := s.Text("source"); source != "" && !isSource(source) {
-			s.Report(problem.CodeEnum, "source", "%.80q is neither local, registry nor the https address of an index", source)
+			s.Report(problem.CodeEnum, "source", "%.80q is neither local, registry nor the https address of an index",
+				source)
 		}
 	}
 	for _, w := range o.Objects("weblets", "weblet") {
@@ -153,7 +154,8 @@ func checkValues(a *Agent, o *frontmatter.Object) {
 	}
 	for _, ref := range referencesOf(o) {
 		if ref.version != "" && !isConstraint(ref.version) {
-			ref.in.Report(problem.CodeConstraint, "version", "%.80q of %.80q is no version and no range", ref.version, ref.name)
+			ref.in.Report(problem.CodeConstraint, "version", "%.80q of %.80q is no version and no range", ref.version,
+				ref.name)
 		}
 		if !ref.in.Has(ref.by) && (ref.other == "" || !ref.in.Has(ref.other)) {
 			ref.in.Report(problem.CodeNoName, ref.by, "is missing")
@@ -209,8 +211,8 @@ func joined(vendor, name string) string {
 	return vendor + "/" + name
 }
 
-// checkBody reports a body that is missing or has no sections. Only the strict profile makes the latter an error: published
-// agents are often one prompt.
+// checkBody reports a body that is missing or has no sections. Only the strict profile makes the latter an error:
+// published agents are often one prompt.
 func checkBody(a *Agent, list *problem.List) {
 	at := problem.Place{File: ManifestName}
 	if a.Body == "" {

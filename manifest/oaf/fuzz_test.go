@@ -74,7 +74,8 @@ func FuzzParseSelection(f *testing.F) {
 func FuzzLoadZip(f *testing.F) {
 	f.Add(archive(f, entry{name: "helper/AGENTS.md", text: manifestOf()}, entry{name: "PACKAGE.yaml",
 		text: "agents: [a]"}))
-	f.Add(archive(f, entry{name: "../x", text: "x"}, entry{name: "a/AGENTS.md", text: manifestOf("agents: [{agent: b}]")}))
+	f.Add(archive(f, entry{name: "../x", text: "x"},
+		entry{name: "a/AGENTS.md", text: manifestOf("agents: [{agent: b}]")}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		pack, problems := LoadZip(b, problem.Lenient)
 		_, bad := repute.FirstError(problems)

@@ -120,8 +120,8 @@ func ParseManifest(b []byte, profile problem.Profile) (*Agent, []problem.Problem
 	return a, list.Problems()
 }
 
-// parseManifest reads AGENTS.md without judging it. The agent is nil where the frontmatter cannot be read; the object is what
-// the checks place their problems by.
+// parseManifest reads AGENTS.md without judging it. The agent is nil where the frontmatter cannot be read; the object
+// is what the checks place their problems by.
 func parseManifest(b []byte, file string, list *problem.List) (*Agent, *frontmatter.Object) {
 	text, ok := frontmatter.Clean(b, file, list)
 	if !ok {
@@ -216,13 +216,15 @@ func (l *loader) resolve(a *Agent, above []string, list *problem.List) {
 		ref := &a.Agents[i]
 		at := problem.Place{File: ManifestName, Path: "/agents/" + strconv.Itoa(i), Line: ref.line}
 		if i == maxReferences {
-			list.Add(problem.CodeTooDeep, at, "more than %d references: this one and later ones are not looked for", maxReferences)
+			list.Add(problem.CodeTooDeep, at, "more than %d references: this one and later ones are not looked for",
+				maxReferences)
 			return
 		}
 		if ref.Agent == "" {
 			continue // the missing name has its own problem
 		}
-		if vendor, agent, both := strings.Cut(ref.Agent, "/"); both && ref.Vendor == "" && isElement(vendor) && isElement(agent) {
+		if vendor, agent, both := strings.Cut(ref.Agent, "/"); both && ref.Vendor == "" && isElement(vendor) &&
+			isElement(agent) {
 			list.Suggest(problem.CodePath, at, "write {vendor: "+vendor+", agent: "+agent+"}",
 				"%.120q is vendor and agent in one text", ref.Agent)
 			continue
@@ -237,7 +239,8 @@ func (l *loader) resolve(a *Agent, above []string, list *problem.List) {
 		}
 		dir, other := l.lookup.find(a, *ref)
 		if dir == "" && l.lookup.full {
-			list.Add(problem.CodeTooManyFiles, at, "%.120q was not looked for: too many other directories were", ref.ID())
+			list.Add(problem.CodeTooManyFiles, at, "%.120q was not looked for: too many other directories were",
+				ref.ID())
 			continue
 		}
 		if dir == "" {

@@ -44,9 +44,10 @@ func TestLoadReadsEveryField(t *testing.T) {
 		t.Errorf("codes %v, want %v: %v", got, want, problems)
 	}
 	checks := map[string]bool{
-		"identity":    a.ID() == "north/coordinator" && a.Version == "1.1.0" && a.Name == "Change Coordinator",
-		"tags":        slices.Equal(a.Tags, []string{"review", "coordination"}),
-		"registry":    a.Skills[0].Source == SourceRegistry && !a.Skills[0].IsLocal() && a.Skills[0].Name == "web-search",
+		"identity": a.ID() == "north/coordinator" && a.Version == "1.1.0" && a.Name == "Change Coordinator",
+		"tags":     slices.Equal(a.Tags, []string{"review", "coordination"}),
+		"registry": a.Skills[0].Source == SourceRegistry && !a.Skills[0].IsLocal() &&
+			a.Skills[0].Name == "web-search",
 		"local skill": a.Skills[1].IsLocal() && a.Skills[1].Required && a.Skill("summarize") != nil,
 		"packs":       a.Packs[0].Pack == "python-dev-tools",
 		"weblets":     a.Weblets[0].Launch == "onDemand",
@@ -55,13 +56,14 @@ func TestLoadReadsEveryField(t *testing.T) {
 		"registered": a.Agents[1].Local == nil && string(a.Agents[1].Extra["agentId"]) == `"8453:22"`,
 		"orchestration": a.Orchestration.Entrypoint == "main" && a.Orchestration.Triggers[0] == Trigger{"code-change",
 			"review"},
-		"tools":       slices.Equal(a.Tools, []string{"Read", "Glob", "Grep"}),
-		"config":      *a.Config.Temperature == 0.7 && a.Config.MaxTokens == 4096 && a.Config.RequireConfirmation,
-		"denied":      a.Denies("bash") && a.Denies("delete_everything") && !a.Denies("Read"),
-		"memory":      a.Memory.Blocks[0] == MemoryBlock{Label: "personality"} && a.Memory.Blocks[1].Limit == 2000,
-		"model":       a.Model.Provider == "anthropic" && a.Model.Embedding == "voyage-2",
-		"harness":     string(a.Harness["repute"]) == `{"agentId":"8453:7","maxCostUsd":"0.50"}`,
-		"body":        a.IsStructured() && strings.Contains(a.Body, "{% if x %}") && strings.Contains(a.Body, "\n---\n"),
+		"tools":   slices.Equal(a.Tools, []string{"Read", "Glob", "Grep"}),
+		"config":  *a.Config.Temperature == 0.7 && a.Config.MaxTokens == 4096 && a.Config.RequireConfirmation,
+		"denied":  a.Denies("bash") && a.Denies("delete_everything") && !a.Denies("Read"),
+		"memory":  a.Memory.Blocks[0] == MemoryBlock{Label: "personality"} && a.Memory.Blocks[1].Limit == 2000,
+		"model":   a.Model.Provider == "anthropic" && a.Model.Embedding == "voyage-2",
+		"harness": string(a.Harness["repute"]) == `{"agentId":"8453:7","maxCostUsd":"0.50"}`,
+		"body": a.IsStructured() && strings.Contains(a.Body, "{% if x %}") &&
+			strings.Contains(a.Body, "\n---\n"),
 		"versions":    len(a.Versions) == 1 && a.Versions[0].Version == "1.0.0",
 		"files":       len(a.Files) == 3,
 		"script":      len(a.Skill("summarize").Scripts()) == 1 && a.Skill("summarize").Scripts()[0].Executable,
@@ -75,7 +77,8 @@ func TestLoadReadsEveryField(t *testing.T) {
 		}
 	}
 	s := a.Server(a.MCPServers[0])
-	if s == nil || !s.Selection.Allows("read_file") || s.Selection.Allows("write_file") || s.Selection.Allows("chmod") ||
+	if s == nil || !s.Selection.Allows("read_file") || s.Selection.Allows("write_file") ||
+		s.Selection.Allows("chmod") ||
 		s.Selection.Allows("other") {
 		t.Errorf("selection: %+v", s)
 	}
@@ -132,7 +135,8 @@ func TestCheckCodes(t *testing.T) {
 		{"no manifest", dir("README.md", "x"), "EO700", "EO700"},
 		{"no frontmatter", dir("AGENTS.md", "# Rules\n"), "EO720", "EO720"},
 		{"frontmatter without end", dir("AGENTS.md", "---\nname: x\n"), "EO720", "EO720"},
-		{"duplicate key", dir("AGENTS.md", manifestOf("model: a", "config: {temperature: 0.5, temperature: 0.6}")), "EO723",
+		{"duplicate key", dir("AGENTS.md", manifestOf("model: a", "config: {temperature: 0.5, temperature: 0.6}")),
+			"EO723",
 			"EO723"},
 		{"tab", dir("AGENTS.md", manifestOf("config:\n\ttemperature: 1")), "EO722", "EO722"},
 		{"CRLF", dir("AGENTS.md", strings.ReplaceAll(manifestOf(), "\n", "\r\n")), "IO727", "IO727"},
@@ -149,41 +153,52 @@ func TestCheckCodes(t *testing.T) {
 		{"other slug", dir("AGENTS.md", manifestOf("slug: acme/other")), "WO745", "EO745"},
 		{"bare entrypoint", dir("AGENTS.md", manifestOf("entrypoint: structured")), "WO752", "EO752"},
 		{"unknown entrypoint", dir("AGENTS.md", manifestOf("orchestration: {entrypoint: nobody}")), "WO753", "EO753"},
-		{"trigger without action", dir("AGENTS.md", manifestOf("orchestration: {triggers: [{event: a}]}")), "WO757", "EO757"},
+		{"trigger without action", dir("AGENTS.md", manifestOf("orchestration: {triggers: [{event: a}]}")), "WO757",
+			"EO757"},
 		{"weblet without name", dir("AGENTS.md", manifestOf("weblets: [{vendor: a}]")), "WO757", "EO757"},
 		{"author without quotes", dir("AGENTS.md", manifestOf("author: @acme")), "WO733", "EO733"},
 		{"no heading", dir("AGENTS.md", strings.Replace(manifestOf(), "## Tasks", "Tasks", 1)), "WO750", "EO750"},
 		{"no body", dir("AGENTS.md", strings.Replace(manifestOf(), body, "", 1)), "EO751", "EO751"},
 		{"simplified sub-agent", dir("AGENTS.md",
 			"---\nname: r\ndescription: \"Reviews code for quality and best practices\"\n"+
-				"tools: [\"Read\"]\nmodel: sonnet\n---\n\nYou review code.\n"), "WO741 WO746 WO750", "EO741 EO746 EO750"},
+				"tools: [\"Read\"]\nmodel: sonnet\n---\n\nYou review code.\n"), "WO741 WO746 WO750",
+			"EO741 EO746 EO750"},
 		{"no SPDX", dir("AGENTS.md", manifestOf("license: Mine")), "WO748", "EO748"},
 		{"SPDX expression", dir("AGENTS.md", manifestOf("license: MIT OR Apache-2.0")), ok, ok},
-		{"kebab", dir("AGENTS.md", manifestOf("agentKey: My Helper", "slug: acme/helper")), "EO742 WO745", "EO742 EO745"},
+		{"kebab", dir("AGENTS.md", manifestOf("agentKey: My Helper", "slug: acme/helper")), "EO742 WO745",
+			"EO742 EO745"},
 		{"unknown member", dir("AGENTS.md", manifestOf("colour: red")), "WO730", "EO730"},
 		{"temperature", dir("AGENTS.md", manifestOf("config: {temperature: 2}")), "WO755", "EO755"},
 		{"memory", dir("AGENTS.md", manifestOf("memory: {type: shared}")), "WO754", "EO754"},
 		{"source", dir("AGENTS.md", manifestOf("skills: [{name: x, source: locl}]")), "WO754", "EO754"},
-		{"skill of an index", dir("AGENTS.md", manifestOf("skills: [{name: x, source: \"https://a.example/.well-known/skills/index.json\"}]")), ok, ok},
-		{"constraint", dir("AGENTS.md", manifestOf("packs: [{vendor: a, pack: b, version: latest}]")), "WO756", "EO756"},
+		{"skill of an index", dir("AGENTS.md",
+			manifestOf("skills: [{name: x, source: \"https://a.example/.well-known/skills/index.json\"}]")), ok, ok},
+		{"constraint", dir("AGENTS.md", manifestOf("packs: [{vendor: a, pack: b, version: latest}]")), "WO756",
+			"EO756"},
 		{"absent skill", dir("AGENTS.md", manifestOf("skills: [{name: x, source: local}]")), "EO760", "EO760"},
 		{"skill outside", dir("AGENTS.md", manifestOf("skills: [{name: ../x, source: local}]")), "EO704", "EO704"},
-		{"config outside", dir("AGENTS.md", manifestOf("mcpServers: [{server: x, configDir: ../../etc}]")), "EO704", "EO704"},
+		{"config outside", dir("AGENTS.md", manifestOf("mcpServers: [{server: x, configDir: ../../etc}]")), "EO704",
+			"EO704"},
 		{"agent outside", dir("AGENTS.md", manifestOf("agents: [{agent: ../x}]")), "EO704", "EO704"},
-		{"required config", dir("AGENTS.md", manifestOf("mcpServers: [{server: x, required: true}]")), "EO762", "EO762"},
+		{"required config", dir("AGENTS.md", manifestOf("mcpServers: [{server: x, required: true}]")), "EO762",
+			"EO762"},
 		{"optional config", dir("AGENTS.md", manifestOf("mcpServers: [{server: x}]")), "WO763", "EO763"},
 		{"required agent", dir("AGENTS.md", manifestOf("agents: [{agent: x, required: true}]")), "WO765", "EO765"},
 		{"optional agent", dir("AGENTS.md", manifestOf("agents: [{vendor: b, agent: x}]")), "IO766", "IO766"},
 		{"itself", dir("AGENTS.md", manifestOf("agents: [{vendor: acme, agent: helper}]")), "EO769", "EO769"},
-		{"version conflict", dir("AGENTS.md", manifestOf("packs: [{pack: b, version: 1.0.0}, {pack: b, version: 2.0.0}]")),
+		{"version conflict", dir("AGENTS.md",
+			manifestOf("packs: [{pack: b, version: 1.0.0}, {pack: b, version: 2.0.0}]")),
 			"EO768", "EO768"},
-		{"denied tool", dir("AGENTS.md", manifestOf("tools: [Bash]", "config: {tools: {denied: [bash]}}")), "WO770", "EO770"},
+		{"denied tool", dir("AGENTS.md", manifestOf("tools: [Bash]", "config: {tools: {denied: [bash]}}")), "WO770",
+			"EO770"},
 		{"no skill file", dir("AGENTS.md", manifestOf(), "skills/x/notes.txt", "y"), "WO780", "EO780"},
 		{"version directory", dir("AGENTS.md", manifestOf(), "versions/1.0/AGENTS.md", manifestOf()), "WO810 WO811",
 			"EO810 EO811"},
-		{"server file", dir("AGENTS.md", manifestOf(), "mcp-configs/f.yaml", "connection: {type: http, url: \"http://a\"}"),
+		{"server file", dir("AGENTS.md", manifestOf(), "mcp-configs/f.yaml",
+			"connection: {type: http, url: \"http://a\"}"),
 			"IO764 IO803", "IO764 IO803"},
-		{"stdio without command", dir("AGENTS.md", manifestOf(), "mcp-configs/f/config.yaml", "connection: {type: stdio}"),
+		{"stdio without command", dir("AGENTS.md", manifestOf(), "mcp-configs/f/config.yaml",
+			"connection: {type: stdio}"),
 			"IO764 IO806 WO801", "EO801 IO764 IO806"},
 		{"secret", dir("AGENTS.md", manifestOf(), "mcp-configs/f.yaml",
 			"connection: {type: http, url: \"http://a\"}\nauth: {type: bearer, token: abc}"), "IO764 IO803 WO802",
@@ -192,7 +207,8 @@ func TestCheckCodes(t *testing.T) {
 			"EO732 EO805 IO764"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for profile, want := range map[problem.Profile]string{problem.Lenient: tc.lenient, problem.Strict: tc.strict} {
+			for profile, want := range map[problem.Profile]string{problem.Lenient: tc.lenient,
+				problem.Strict: tc.strict} {
 				_, problems := Load(tc.files, ".", profile)
 				if got := strings.Join(codes(problems), " "); got != want {
 					t.Errorf("profile %d: codes %q, want %q: %v", profile, got, want, problems)
@@ -267,9 +283,11 @@ func TestSubAgents(t *testing.T) {
 		}
 	})
 	t.Run("cycle", func(t *testing.T) {
-		a, problems := Load(dir("a/AGENTS.md", agent("n", "a", ref("n", "b")), "b/AGENTS.md", agent("n", "b", ref("n", "c")),
+		a, problems := Load(dir("a/AGENTS.md", agent("n", "a", ref("n", "b")), "b/AGENTS.md",
+			agent("n", "b", ref("n", "c")),
 			"c/AGENTS.md", agent("n", "c", ref("n", "a"))), "a", problem.Lenient)
-		if !slices.Equal(codes(problems), []string{"EO767"}) || a.Agents[0].Local.Agents[0].Local.Agents[0].Local != nil {
+		if !slices.Equal(codes(problems), []string{"EO767"}) ||
+			a.Agents[0].Local.Agents[0].Local.Agents[0].Local != nil {
 			t.Errorf("problems %v", problems)
 		}
 		if at := problems[0].File; at != "../c/AGENTS.md" {
@@ -294,7 +312,8 @@ func TestSubAgents(t *testing.T) {
 	t.Run("too deep", func(t *testing.T) {
 		files := fstest.MapFS{}
 		for i := range 12 {
-			files["a"+strconv.Itoa(i)+"/AGENTS.md"] = &fstest.MapFile{Data: []byte(agent("n", "a"+strconv.Itoa(i), ref("n", "a"+strconv.Itoa(i+1))))}
+			files["a"+strconv.Itoa(i)+"/AGENTS.md"] = &fstest.MapFile{Data: []byte(agent("n", "a"+strconv.Itoa(i),
+				ref("n", "a"+strconv.Itoa(i+1))))}
 		}
 		_, problems := Load(files, "a0", problem.Lenient)
 		if !slices.Contains(codes(problems), "EO775") {
@@ -340,19 +359,26 @@ func TestContradictionsOfTheText(t *testing.T) {
 		files  fs.FS
 		strict string
 	}{
-		"minimal agent":      {dir("AGENTS.md", manifestOf(short)), "EO746"},
-		"sub-agent":          {dir("AGENTS.md", with(direct, short, `tools: ["Read"]`, `model: "sonnet"`)), "EO746 EO750"},
-		"simplified format":  {dir("AGENTS.md", "---\nname: r\n"+short+"\ntools: [\"Read\"]\n---\n"+direct), "EO741 EO746 EO750"},
-		"bare slug":          {dir("AGENTS.md", manifestOf("slug: helper")), "EO744"},
-		"bare entrypoint":    {dir("AGENTS.md", manifestOf("entrypoint: structured")), "EO752"},
-		"one file":           {dir("AGENTS.md", manifestOf(), "mcp-configs/filesystem.yaml", "connection: {type: sse, url: \"http://a/sse\"}"), ""},
-		"stdio with command": {dir("AGENTS.md", manifestOf(), "mcp-configs/f/config.yaml", "connection: {type: stdio, command: npx, args: [-y, s]}"), ""},
+		"minimal agent": {dir("AGENTS.md", manifestOf(short)), "EO746"},
+		"sub-agent": {dir("AGENTS.md", with(direct, short, `tools: ["Read"]`, `model: "sonnet"`)),
+			"EO746 EO750"},
+		"simplified format": {dir("AGENTS.md", "---\nname: r\n"+short+"\ntools: [\"Read\"]\n---\n"+direct),
+			"EO741 EO746 EO750"},
+		"bare slug":       {dir("AGENTS.md", manifestOf("slug: helper")), "EO744"},
+		"bare entrypoint": {dir("AGENTS.md", manifestOf("entrypoint: structured")), "EO752"},
+		"one file": {dir("AGENTS.md", manifestOf(), "mcp-configs/filesystem.yaml",
+			"connection: {type: sse, url: \"http://a/sse\"}"), ""},
+		"stdio with command": {dir("AGENTS.md", manifestOf(), "mcp-configs/f/config.yaml",
+			"connection: {type: stdio, command: npx, args: [-y, s]}"), ""},
 		"tools in brackets": {dir("AGENTS.md", manifestOf(), "skills/x/SKILL.md",
 			"---\nname: x\ndescription: d\nallowed-tools: [\"bash\", \"python\"]\n---\n\nDo it.\n"), "EO788"},
-		"1.2.0 skill":            {dir("AGENTS.md", manifestOf("skills: [{vendor: anthropic, skill: web-search, version: 1.2.0, source: registry, required: true}]")), ""},
-		"0.8.0 skill":            {dir("AGENTS.md", manifestOf("skills: [{name: web-search, source: registry, version: 1.2.0, required: true}]")), ""},
-		"undeclared local skill": {dir("AGENTS.md", manifestOf(), "skills/x/SKILL.md", "---\nname: x\ndescription: d\n---\n\nDo it.\n"), ""},
-		"skill without head":     {dir("AGENTS.md", manifestOf(), "skills/x/SKILL.md", "Do it.\n"), "EO781"},
+		"1.2.0 skill": {dir("AGENTS.md",
+			manifestOf("skills: [{vendor: anthropic, skill: web-search, version: 1.2.0, source: registry, required: true}]")), ""},
+		"0.8.0 skill": {dir("AGENTS.md",
+			manifestOf("skills: [{name: web-search, source: registry, version: 1.2.0, required: true}]")), ""},
+		"undeclared local skill": {dir("AGENTS.md", manifestOf(), "skills/x/SKILL.md",
+			"---\nname: x\ndescription: d\n---\n\nDo it.\n"), ""},
+		"skill without head": {dir("AGENTS.md", manifestOf(), "skills/x/SKILL.md", "Do it.\n"), "EO781"},
 	} {
 		_, lenient := Load(tc.files, ".", problem.Lenient)
 		if p, bad := repute.FirstError(lenient); bad {

@@ -39,11 +39,13 @@ func references(n int, name func(i int) string) string {
 func TestNamesAreReadOnce(t *testing.T) {
 	t.Parallel()
 	c := counted{fstest.MapFS{
-		"a/AGENTS.md": text(manifestOf("agentKey: a", "slug: acme/a", references(200, func(int) string { return "b" }))),
+		"a/AGENTS.md": text(manifestOf("agentKey: a", "slug: acme/a",
+			references(200, func(int) string { return "b" }))),
 		"b/AGENTS.md": text(manifestOf("agentKey: other", "slug: acme/other")),
 	}, map[string]int{}}
 	a, problems := Load(c, "a", problem.Lenient)
-	if a == nil || a.Agents[0].Local != nil || !slices.Contains(codes(problems), problem.CodeAgentOther) || c.opened["b/AGENTS.md"] != 1 {
+	if a == nil || a.Agents[0].Local != nil || !slices.Contains(codes(problems), problem.CodeAgentOther) ||
+		c.opened["b/AGENTS.md"] != 1 {
 		t.Errorf("b is opened %d times, codes %v", c.opened["b/AGENTS.md"], codes(problems))
 	}
 }
@@ -53,7 +55,8 @@ func TestReferencesAreBounded(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]bool{maxReferences: false, maxReferences + 1: true, 10 * maxReferences: true} {
 		c := counted{fstest.MapFS{}, map[string]int{}}
-		c.MapFS["a/AGENTS.md"] = text(manifestOf("agentKey: a", "slug: acme/a", references(n, func(i int) string { return fmt.Sprint("b", i) })))
+		c.MapFS["a/AGENTS.md"] = text(manifestOf("agentKey: a", "slug: acme/a",
+			references(n, func(i int) string { return fmt.Sprint("b", i) })))
 		for i := range n {
 			c.MapFS[fmt.Sprintf("b%d/AGENTS.md", i)] = text(manifestOf("agentKey: other", "slug: acme/other"))
 		}
@@ -76,10 +79,12 @@ func TestLookupsAreBounded(t *testing.T) {
 	t.Parallel()
 	c := counted{fstest.MapFS{}, map[string]int{}}
 	const agents, each = 11, 200
-	c.MapFS["a/AGENTS.md"] = text(manifestOf("agentKey: a", "slug: acme/a", references(agents, func(i int) string { return fmt.Sprint("b", i) })))
+	c.MapFS["a/AGENTS.md"] = text(manifestOf("agentKey: a", "slug: acme/a",
+		references(agents, func(i int) string { return fmt.Sprint("b", i) })))
 	for i := range agents {
 		name := func(j int) string { return fmt.Sprintf("c%d-%d", i, j) }
-		c.MapFS[fmt.Sprintf("b%d/AGENTS.md", i)] = text(manifestOf(fmt.Sprint("agentKey: b", i), fmt.Sprint("slug: acme/b", i), references(each, name)))
+		c.MapFS[fmt.Sprintf("b%d/AGENTS.md", i)] = text(manifestOf(fmt.Sprint("agentKey: b", i),
+			fmt.Sprint("slug: acme/b", i), references(each, name)))
 		for j := range each {
 			c.MapFS[name(j)+"/AGENTS.md"] = text(manifestOf("agentKey: other", "slug: acme/other"))
 		}

@@ -26,13 +26,18 @@ func TestCommonMistakes(t *testing.T) {
 		"permission": {server(http + "permission: {read_only: true}\n"), "EO734", "/permission", "write permissions"},
 		"maxTokes": {having("harnessConfig: {repute: {maxTokes: 5}}"), "EO734", "/harnessConfig/repute/maxTokes",
 			"write maxTokens"},
-		"tool name":   {having("tools: [Bsah]"), "IO776", "/tools", "write Bash"},
-		"denied name": {having("config: {tools: {denied: [WebFtech]}}"), "WO777", "/config/tools/denied", "write WebFetch"},
-		"readonly":    {server(http + "permissions: {readonly: true}\n"), "EO734", "/permissions/readonly", "write read_only"},
-		"agent text":  {having("agents: [acme/reviewer]"), "EO704", "/agents/0", "write {vendor: acme, agent: reviewer}"},
-		"backslash": {having("mcpServers: [{server: s, configDir: 'mcp-configs\\s'}]"), "EO704", "/mcpServers/0/configDir",
+		"tool name": {having("tools: [Bsah]"), "IO776", "/tools", "write Bash"},
+		"denied name": {having("config: {tools: {denied: [WebFtech]}}"), "WO777", "/config/tools/denied",
+			"write WebFetch"},
+		"readonly": {server(http + "permissions: {readonly: true}\n"), "EO734", "/permissions/readonly",
+			"write read_only"},
+		"agent text": {having("agents: [acme/reviewer]"), "EO704", "/agents/0",
+			"write {vendor: acme, agent: reviewer}"},
+		"backslash": {having("mcpServers: [{server: s, configDir: 'mcp-configs\\s'}]"), "EO704",
+			"/mcpServers/0/configDir",
 			"write mcp-configs/s"},
-		"directory": {having("mcpServers: [{server: s, configDir: mcp-config/s}]"), "WO763", "/mcpServers/0/configDir", "add"},
+		"directory": {having("mcpServers: [{server: s, configDir: mcp-config/s}]"), "WO763", "/mcpServers/0/configDir",
+			"add"},
 	} {
 		problems := tc.from(t, problem.Lenient)
 		if !slices.ContainsFunc(problems, func(p problem.Problem) bool {
@@ -77,7 +82,8 @@ func TestAbsentFilesHaveOneReason(t *testing.T) {
 		code, file string
 	}{
 		"closed": {loaded(locked{files, "skills/x/SKILL.md"}), "EO701", "skills/x/SKILL.md"},
-		"broken": {of("AGENTS.md", manifestOf("skills: [{name: x, source: local}]"), "skills/x/SKILL.md", "---\na: [\n---\nx"),
+		"broken": {of("AGENTS.md", manifestOf("skills: [{name: x, source: local}]"), "skills/x/SKILL.md",
+			"---\na: [\n---\nx"),
 			"EO722", "skills/x/SKILL.md"},
 		"agents.md":    {of("agents.md", manifestOf()), "EO700", "agents.md"},
 		"closed agent": {loaded(locked{dir("AGENTS.md", manifestOf()), "AGENTS.md"}), "EO701", "AGENTS.md"},
@@ -122,7 +128,8 @@ func TestLicenseFileIsCompared(t *testing.T) {
 	}{
 		{"MIT", "MIT License\n\n" + mit, false}, {"MIT", gpl, true}, {"GPL-3.0-only", gpl, false},
 		{"AGPL-3.0-only", gpl, true}, {"MIT OR Apache-2.0", "Apache License\n", false}, {"ISC", noWarranty, false},
-		{"Zlib", gpl, false}, {"Mine", gpl, false}, {"GPL-2.0-only WITH Classpath-exception-2.0", "Apache License", false},
+		{"Zlib", gpl, false}, {"Mine", gpl, false},
+		{"GPL-2.0-only WITH Classpath-exception-2.0", "Apache License", false},
 		{"MIT", (&Agent{License: "Apache-2.0"}).licenseText(), true}, {"0BSD", isc, false}, {"BSD-3-Clause", isc, true},
 	} {
 		got := codes(of("AGENTS.md", manifestOf("license: "+tc.field), "LICENSE", tc.text)(t, problem.Lenient))
@@ -137,7 +144,8 @@ func TestToolNames(t *testing.T) {
 	t.Parallel()
 	const server = "connection: {type: http, url: \"http://a\"}\n"
 	unknown := func(name string, files ...string) bool {
-		got := codes(of(append([]string{"AGENTS.md", manifestOf("config: {tools: {denied: ['" + name + "']}}")}, files...)...)(t,
+		got := codes(of(append([]string{"AGENTS.md", manifestOf("config: {tools: {denied: ['" + name + "']}}")},
+			files...)...)(t,
 			problem.Lenient))
 		return slices.Contains(got, problem.CodeDeniedName)
 	}

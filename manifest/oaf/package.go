@@ -181,7 +181,8 @@ func (p *Package) compare(list *problem.List, file string) {
 		case i >= 0:
 			listed[p.Agents[i].Dir] = true
 			if e.Version != "" && e.Version != p.Agents[i].Version {
-				list.Add(problem.CodePackageAgent, at, "%.120q has version %.80q, and its directory has %.80q", e.name(), e.Version,
+				list.Add(problem.CodePackageAgent, at, "%.120q has version %.80q, and its directory has %.80q",
+					e.name(), e.Version,
 					p.Agents[i].Version)
 			}
 		}

@@ -31,7 +31,8 @@ func texts() *rapid.Generator[string] {
 func plainAgent(t *rapid.T, key string) *Agent {
 	a := &Agent{Name: texts().Draw(t, "name"), VendorKey: "acme", AgentKey: key, Version: "1.10.0", Slug: "acme/" + key,
 		Description: texts().Draw(t, "description"), Author: texts().Draw(t, "author"), License: "MIT",
-		Tags: rapid.SliceOfN(texts(), 1, 3).Draw(t, "tags"), Tools: []string{"Read"}, Body: "Be " + texts().Draw(t, "body")}
+		Tags: rapid.SliceOfN(texts(), 1, 3).Draw(t, "tags"), Tools: []string{"Read"},
+		Body: "Be " + texts().Draw(t, "body")}
 	a.Config.MaxTokens = rapid.IntRange(1, 9999).Draw(t, "tokens")
 	a.Config.Denied = rapid.SliceOfN(keys(), 1, 3).Draw(t, "denied")
 	return a
@@ -54,9 +55,12 @@ func TestManifestRoundTrip(t *testing.T) {
 			t.Fatalf("%+v\n%s", p, text)
 		}
 		for field, pair := range map[string][2]any{"name": {got.Name, a.Name}, "id": {got.ID(), a.ID()},
-			"version": {got.Version, a.Version}, "description": {got.Description, a.Description}, "author": {got.Author, a.Author},
-			"tags": {got.Tags, a.Tags}, "tools": {got.Tools, a.Tools}, "tokens": {got.Config.MaxTokens, a.Config.MaxTokens},
-			"denied": {got.Config.Denied, a.Config.Denied}, "body": {strings.TrimSpace(got.Body), strings.TrimSpace(a.Body)}} {
+			"version": {got.Version, a.Version}, "description": {got.Description, a.Description},
+			"author": {got.Author, a.Author},
+			"tags":   {got.Tags, a.Tags}, "tools": {got.Tools, a.Tools},
+			"tokens": {got.Config.MaxTokens, a.Config.MaxTokens},
+			"denied": {got.Config.Denied, a.Config.Denied},
+			"body":   {strings.TrimSpace(got.Body), strings.TrimSpace(a.Body)}} {
 			if !reflect.DeepEqual(pair[0], pair[1]) {
 				t.Fatalf("%s: %q, want %q:\n%s", field, pair[0], pair[1], text)
 			}
@@ -80,8 +84,9 @@ func TestPackRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range rapid.SliceOfNDistinct(keys(), 0, 3, rapid.ID).Draw(t, "files") {
-				written = append(written, tree.File{Path: "docs/" + name + ".md", Executable: rapid.Bool().Draw(t, "executable"),
-					Data: rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "data")})
+				written = append(written, tree.File{Path: "docs/" + name + ".md",
+					Executable: rapid.Bool().Draw(t, "executable"),
+					Data:       rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "data")})
 			}
 			agents, files[key] = append(agents, a), written
 			want = append(want, tree.Within(key, written)...)
@@ -132,10 +137,12 @@ func TestAllows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[ab]{1,3}`)
 		pattern := rapid.OneOf(name, rapid.StringMatching(`[ab]{0,2}\*`))
-		s := Selection{Present: rapid.Bool().Draw(t, "present"), Excluded: rapid.SliceOfN(pattern, 0, 2).Draw(t, "excluded"),
+		s := Selection{Present: rapid.Bool().Draw(t, "present"),
+			Excluded: rapid.SliceOfN(pattern, 0, 2).Draw(t, "excluded"),
 			Strategy: rapid.SampledFrom([]string{StrategySubset, StrategyAll}).Draw(t, "strategy")}
 		for range rapid.IntRange(0, 3).Draw(t, "tools") {
-			s.Tools = append(s.Tools, SelectedTool{Name: pattern.Draw(t, "tool"), Enabled: rapid.Bool().Draw(t, "enabled")})
+			s.Tools = append(s.Tools, SelectedTool{Name: pattern.Draw(t, "tool"),
+				Enabled: rapid.Bool().Draw(t, "enabled")})
 		}
 		tool := name.Draw(t, "asked")
 		of := func(p string) bool { return matches(p, tool) }

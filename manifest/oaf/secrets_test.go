@@ -21,7 +21,8 @@ func TestSecretsOfConnections(t *testing.T) {
 	} {
 		for profile, code := range map[problem.Profile]string{problem.Lenient: "WO802", problem.Strict: "EO802"} {
 			problems := server("connection: {"+line+"}\n")(t, profile)
-			if !slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Code == code && p.Path == place && p.Line == 1 }) {
+			if !slices.ContainsFunc(problems,
+				func(p problem.Problem) bool { return p.Code == code && p.Path == place && p.Line == 1 }) {
 				t.Errorf("%s: %+v", line, problems)
 			}
 			if text := fmt.Sprint(problems); strings.Contains(text, "hunter2") || strings.Contains(text, "ghp_") {

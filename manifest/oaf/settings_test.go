@@ -16,7 +16,8 @@ import (
 // configured reads mcp-configs/s/config.yaml, with the codes of its problems.
 func configured(t *testing.T, text string) (Server, []string) {
 	t.Helper()
-	a, problems := Load(dir("AGENTS.md", manifestOf(`mcpServers: [{server: s, configDir: "mcp-configs/s"}]`), "mcp-configs/s/config.yaml",
+	a, problems := Load(dir("AGENTS.md", manifestOf(`mcpServers: [{server: s, configDir: "mcp-configs/s"}]`),
+		"mcp-configs/s/config.yaml",
 		text, "mcp-configs/s/ActiveMCP.json", `{"excludedTools":["x"]}`), ".", problem.Lenient)
 	if a == nil || len(a.Servers) != 1 {
 		t.Fatalf("%q: %v", text, problems)
@@ -66,15 +67,20 @@ func TestAuthentication(t *testing.T) {
 		variable string
 		codes    string
 	}{
-		"auth: {type: bearer, token: \"${T}\"}":                    {Auth{Type: "bearer", Token: "${T}"}, "T", ""},
-		"auth: {type: api-key, token: \"${T}\", header: X-K}":      {Auth{Type: "api-key", Token: "${T}", Header: "X-K"}, "T", ""},
-		"authentication: {type: api_key, env_var: T, header: X-K}": {Auth{Type: "api-key", Token: "${T}", Header: "X-K"}, "T", "IO804"},
-		"auth: {type: bearer, token: secret}":                      {Auth{Type: "bearer", Token: "secret"}, "", "WO802"},
-		"auth: {type: bearer, token: \"Bearer ${T}\"}":             {Auth{Type: "bearer", Token: "Bearer ${T}"}, "", "WO802"},
-		"auth: {type: bearer, token: \"${T}${U}\"}":                {Auth{Type: "bearer", Token: "${T}${U}"}, "", "WO802"},
-		"auth: {type: bearer, token: \"${1}\"}":                    {Auth{Type: "bearer", Token: "${1}"}, "", "WO802"},
-		"auth: {type: basic, token: \"${T}\"}":                     {Auth{Type: "basic", Token: "${T}"}, "T", "WO754"},
-		"auth: ${T}":                                               {Auth{}, "", "WO729"},
+		"auth: {type: bearer, token: \"${T}\"}": {Auth{Type: "bearer", Token: "${T}"}, "T", ""},
+		"auth: {type: api-key, token: \"${T}\", header: X-K}": {Auth{Type: "api-key", Token: "${T}",
+			Header: "X-K"}, "T", ""},
+		"authentication: {type: api_key, env_var: T, header: X-K}": {Auth{Type: "api-key", Token: "${T}",
+			Header: "X-K"}, "T", "IO804"},
+		"auth: {type: bearer, token: secret}": {Auth{Type: "bearer", Token: "secret"}, "",
+			"WO802"},
+		"auth: {type: bearer, token: \"Bearer ${T}\"}": {Auth{Type: "bearer", Token: "Bearer ${T}"}, "",
+			"WO802"},
+		"auth: {type: bearer, token: \"${T}${U}\"}": {Auth{Type: "bearer", Token: "${T}${U}"}, "",
+			"WO802"},
+		"auth: {type: bearer, token: \"${1}\"}": {Auth{Type: "bearer", Token: "${1}"}, "", "WO802"},
+		"auth: {type: basic, token: \"${T}\"}":  {Auth{Type: "basic", Token: "${T}"}, "T", "WO754"},
+		"auth: ${T}":                            {Auth{}, "", "WO729"},
 	} {
 		s, got := configured(t, http+text)
 		name, _ := s.Auth.TokenVar()
@@ -88,8 +94,10 @@ func TestAuthentication(t *testing.T) {
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	const head = "connection: {command: a}\n"
-	for size, want := range map[string]int64{"5": 5, "5B": 5, "5k": 5_000, "5KB": 5_000, "5KiB": 5 << 10, "10MB": 10_000_000, "10 mb": 10_000_000,
-		"2MiB": 2 << 20, "1GB": 1_000_000_000, "1GiB": 1 << 30, "\"\"": 0, "10TB": -1, "-5": -1, "1.5MB": -1, "9999999999": -1, "MB": -1} {
+	for size, want := range map[string]int64{"5": 5, "5B": 5, "5k": 5_000, "5KB": 5_000, "5KiB": 5 << 10,
+		"10MB": 10_000_000, "10 mb": 10_000_000,
+		"2MiB": 2 << 20, "1GB": 1_000_000_000, "1GiB": 1 << 30, "\"\"": 0, "10TB": -1, "-5": -1, "1.5MB": -1,
+		"9999999999": -1, "MB": -1} {
 		s, got := configured(t, head+"permissions: {max_file_size: "+size+"}")
 		if s.Permissions.MaxFileSize != max(want, 0) || slices.Contains(got, problem.CodeRestriction) != (want < 0) {
 			t.Errorf("%s is %d bytes, codes %v, want %d", size, s.Permissions.MaxFileSize, got, want)
@@ -124,20 +132,27 @@ func TestRestrictionsOfAnotherType(t *testing.T) {
 		return next("mcp-configs/s/config.yaml", http, "mcp-configs/s/ActiveMCP.json", text)
 	}
 	for at, from := range map[string][]judged{
-		"/config/tools/denied": {having("config: {tools: {denied: [{name: Bash}]}}"), having("config: {tools: {denied: {Bash: true}}}"),
+		"/config/tools/denied": {having("config: {tools: {denied: [{name: Bash}]}}"),
+			having("config: {tools: {denied: {Bash: true}}}"),
 			having("config: {tools: {denied: true}}"), having("config: {tools: {denied: [[Bash]]}}")},
-		"/config/tools/allowed":        {having("config: {tools: {allowed: [{name: Bash}]}}"), having("config: {tools: {allowed: {Bash: false}}}")},
-		"/config/tools":                {having("config: {tools: [Bash]}")},
-		"/config":                      {having("config: [{tools: {denied: [Bash]}}]"), having("config: strict")},
-		"/config/require_confirmation": {having("config: {require_confirmation: always}"), having("config: {require_confirmation: [true]}")},
-		"/tools":                       {having("tools: {Bash: false}"), having("tools: [{name: Read}]"), having("tools: false")},
-		"/permissions":                 {server(http + "permissions: [read]"), server(http + "permissions: none")},
-		"/permissions/allow_paths":     {server(http + "permissions: {allow_paths: {a: b}}"), server(http + "permissions: {allow_paths: true}")},
-		"/permissions/deny_paths":      {server(http + "permissions: {deny_paths: [{path: /etc}]}")},
-		"/permissions/write":           {server(http + "permissions: {write: {a: b}}")},
-		"/permissions/read_only":       {server(http + "permissions: {read_only: always}")},
-		"/permissions/max_file_size":   {server(http + "permissions: {max_file_size: small}"), server(http + "permissions: {max_file_size: [1]}")},
-		"/excludedTools": {selection(`{"excludedTools": {"delete": true}}`), selection(`{"excludedTools": [["delete"]]}`),
+		"/config/tools/allowed": {having("config: {tools: {allowed: [{name: Bash}]}}"),
+			having("config: {tools: {allowed: {Bash: false}}}")},
+		"/config/tools": {having("config: {tools: [Bash]}")},
+		"/config":       {having("config: [{tools: {denied: [Bash]}}]"), having("config: strict")},
+		"/config/require_confirmation": {having("config: {require_confirmation: always}"),
+			having("config: {require_confirmation: [true]}")},
+		"/tools": {having("tools: {Bash: false}"), having("tools: [{name: Read}]"),
+			having("tools: false")},
+		"/permissions": {server(http + "permissions: [read]"), server(http + "permissions: none")},
+		"/permissions/allow_paths": {server(http + "permissions: {allow_paths: {a: b}}"),
+			server(http + "permissions: {allow_paths: true}")},
+		"/permissions/deny_paths": {server(http + "permissions: {deny_paths: [{path: /etc}]}")},
+		"/permissions/write":      {server(http + "permissions: {write: {a: b}}")},
+		"/permissions/read_only":  {server(http + "permissions: {read_only: always}")},
+		"/permissions/max_file_size": {server(http + "permissions: {max_file_size: small}"),
+			server(http + "permissions: {max_file_size: [1]}")},
+		"/excludedTools": {selection(`{"excludedTools": {"delete": true}}`),
+			selection(`{"excludedTools": [["delete"]]}`),
 			selection(`{"excludedTools": [{"tool": "delete"}]}`), selection(`{"excludedTools": [true, null]}`)},
 		"/disabled_tools":          {selection(`{"disabled_tools": {"delete": true}}`)},
 		"/enabled_tools":           {selection(`{"enabled_tools": {"delete": false}}`)},
@@ -150,7 +165,8 @@ func TestRestrictionsOfAnotherType(t *testing.T) {
 			for _, profile := range []problem.Profile{problem.Lenient, problem.Strict} {
 				problems := judge(t, profile)
 				if !slices.ContainsFunc(problems, func(p problem.Problem) bool {
-					return p.Code == problem.CodeRestriction && p.Severity == repute.SeverityError && p.Path == at && p.Line > 0 && p.File != ""
+					return p.Code == problem.CodeRestriction && p.Severity == repute.SeverityError && p.Path == at &&
+						p.Line > 0 && p.File != ""
 				}) {
 					t.Errorf("%s, %d, profile %d: %v", at, i, profile, problems)
 				}
@@ -171,16 +187,19 @@ func TestRestrictionsFailClosed(t *testing.T) {
 		t.Error("enabled: nein enables the tool")
 	}
 	sel, problems := ParseSelection([]byte(`{"excludedTools": [{"name": "delete"}, "drop_*"], "disabled_tools": "wipe"}`), problem.Strict)
-	if _, bad := repute.FirstError(problems); bad || sel.Allows("delete") || sel.Allows("drop_all") || sel.Allows("wipe") || !sel.Allows("read") {
+	if _, bad := repute.FirstError(problems); bad || sel.Allows("delete") || sel.Allows("drop_all") ||
+		sel.Allows("wipe") || !sel.Allows("read") {
 		t.Errorf("%+v, %v", sel, problems)
 	}
 	s, got := configured(t, "connection: {command: a}\npermissions: {write: /tmp, read: true, read_only: \"yes\"}")
-	if len(got) > 0 || !slices.Equal(s.Permissions.WritePaths, []string{"/tmp"}) || !s.Permissions.ReadOnly || s.Permissions.Extra["read"] == nil {
+	if len(got) > 0 || !slices.Equal(s.Permissions.WritePaths, []string{"/tmp"}) || !s.Permissions.ReadOnly ||
+		s.Permissions.Extra["read"] == nil {
 		t.Errorf("%+v, codes %v", s.Permissions, got)
 	}
 }
 
-// Versions that a reference wants are compared as ranges; what is no version has a problem of its own and excludes nothing.
+// Versions that a reference wants are compared as ranges; what is no version has a problem of its own and excludes
+// nothing.
 func TestVersionsOfReferences(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -188,8 +207,10 @@ func TestVersionsOfReferences(t *testing.T) {
 		ok         bool
 	}{
 		{"1.0.0", "1.0.0", true}, {"1.0.0", "1.0.1", false}, {">=1.0.0", "1.5.0", true}, {">=1.0.0", "0.9.0", false},
-		{"^1.2", "1.9.9", true}, {"^1.2", "2.0.0", false}, {"~1.2.3", "1.2.9", true}, {"~1.2.3", "1.3.0", false}, {"1.x", "1.7.0", true},
-		{">=1.0.0 <2.0.0", "2.0.0", false}, {"", "1.0.0", true}, {"1.0.0", "", true}, {"latest", "1.0.0", true}, {"1.0.0", "one", true},
+		{"^1.2", "1.9.9", true}, {"^1.2", "2.0.0", false}, {"~1.2.3", "1.2.9", true}, {"~1.2.3", "1.3.0", false},
+		{"1.x", "1.7.0", true},
+		{">=1.0.0 <2.0.0", "2.0.0", false}, {"", "1.0.0", true}, {"1.0.0", "", true}, {"latest", "1.0.0", true},
+		{"1.0.0", "one", true},
 		{">=1.0.0", "2.0.0-rc.1", false}, {strings.Repeat("1", 200), "1.0.0", true},
 	} {
 		if got := satisfies(c.want, c.have); got != c.ok {
@@ -208,10 +229,13 @@ func TestVersionsOfReferences(t *testing.T) {
 func TestLicenseTexts(t *testing.T) {
 	t.Parallel()
 	for license, want := range map[string]string{
-		"MIT": "Permission is hereby granted, free of charge", "ISC": "copyright notice and this permission notice appear",
-		"0BSD": "BSD Zero Clause License", "Apache-2.0": "https://spdx.org/licenses/Apache-2.0.html", "GPL-2.0+": "licenses/GPL-2.0.html",
-		"": "All rights reserved", "MIT OR Apache-2.0": "licensed under: MIT OR Apache-2.0", "Mine, all mine": "licensed under: Mine, all mine",
-		"../../x": "licensed under: ../../x",
+		"MIT":  "Permission is hereby granted, free of charge",
+		"ISC":  "copyright notice and this permission notice appear",
+		"0BSD": "BSD Zero Clause License", "Apache-2.0": "https://spdx.org/licenses/Apache-2.0.html",
+		"GPL-2.0+": "licenses/GPL-2.0.html",
+		"":         "All rights reserved", "MIT OR Apache-2.0": "licensed under: MIT OR Apache-2.0",
+		"Mine, all mine": "licensed under: Mine, all mine",
+		"../../x":        "licensed under: ../../x",
 	} {
 		a := &Agent{VendorKey: "acme", AgentKey: "a", License: license}
 		if got := a.licenseText(); !strings.Contains(got, want) || !strings.Contains(got, "the authors of acme/a") {
@@ -243,7 +267,8 @@ func TestReadmeIsOneTable(t *testing.T) {
 				t.Errorf("row %q", line)
 			}
 		}
-		if strings.HasPrefix(line, "## ") && line != "## Skills" && line != "## MCP servers" && line != "## Sub-agents" {
+		if strings.HasPrefix(line, "## ") && line != "## Skills" && line != "## MCP servers" &&
+			line != "## Sub-agents" {
 			headings++
 		}
 	}
@@ -315,7 +340,8 @@ func TestAgentsOfAnArchive(t *testing.T) {
 	if pack, _ := LoadZip(archive(t, many...), problem.Lenient); len(pack.Agents) != maxAgents {
 		t.Errorf("%d agents are read", len(pack.Agents))
 	}
-	for _, text := range []string{"- a\n", "a: &a [*a]\n", "agents: {a: b}\n", "agents: [{path: /etc}]\n", "agents: [{path: ../../x}]\n", "\x00",
+	for _, text := range []string{"- a\n", "a: &a [*a]\n", "agents: {a: b}\n", "agents: [{path: /etc}]\n",
+		"agents: [{path: ../../x}]\n", "\x00",
 		strings.Repeat("a", 65<<10)} {
 		pack, problems := LoadZip(archive(t, entry{name: "PACKAGE.yaml", text: text}, entries[1]), problem.Lenient)
 		if len(problems) == 0 || len(pack.Agents) != 1 {
@@ -344,7 +370,8 @@ func TestWideAgentsAreBounded(t *testing.T) {
 // Names of orchestration mean an agent by its key, its id or its role, the first two before the last.
 func TestMembersOfOrchestration(t *testing.T) {
 	t.Parallel()
-	a := &Agent{VendorKey: "acme", AgentKey: "a", Agents: []AgentRef{{Vendor: "x", Agent: "one", Role: "two"}, {Vendor: "x", Agent: "two"}}}
+	a := &Agent{VendorKey: "acme", AgentKey: "a",
+		Agents: []AgentRef{{Vendor: "x", Agent: "one", Role: "two"}, {Vendor: "x", Agent: "two"}}}
 	for name, want := range map[string]string{"one": "x/one", "x/one": "x/one", "two": "x/two", "three": ""} {
 		got := ""
 		if ref := a.SubAgent(name); ref != nil {
@@ -365,7 +392,8 @@ func TestMembersOfOrchestration(t *testing.T) {
 func TestDenies(t *testing.T) {
 	t.Parallel()
 	a := &Agent{Config: Config{Denied: []string{"Bash", "delete_*", "Edit(src/**)"}}}
-	for tool, want := range map[string]bool{"bash": true, "BASH": true, "Bash(git:*)": true, "Bashful": false, "delete_all": true, "delete": false,
+	for tool, want := range map[string]bool{"bash": true, "BASH": true, "Bash(git:*)": true, "Bashful": false,
+		"delete_all": true, "delete": false,
 		"Edit(src/**)": true, "Edit": false, "Edit(docs/**)": false, "": false} {
 		if a.Denies(tool) != want {
 			t.Errorf("%q is denied: %v", tool, !want)
@@ -389,7 +417,8 @@ func TestLocalSkillReferences(t *testing.T) {
 		"{name: x, source: \"https://a.example/.well-known/skills/index.json\"}": {false, ""},
 	} {
 		a, problems := Load(dir("AGENTS.md", manifestOf("skills: ["+text+"]")), ".", problem.Lenient)
-		if got := strings.Join(codes(problems), " "); a.Skills[0].IsLocal() != want.local || a.Skills[0].Name != "x" || got != want.codes {
+		if got := strings.Join(codes(problems), " "); a.Skills[0].IsLocal() != want.local || a.Skills[0].Name != "x" ||
+			got != want.codes {
 			t.Errorf("%s: %+v, codes %q, want %+v", text, a.Skills[0], got, want)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 // BuiltinTools returns the built-in tools of Claude Code, by whose names the format lists tools.
 func BuiltinTools() []string {
 	return []string{"Bash", "BashOutput", "KillShell", "KillBash", "Read", "Write", "Edit", "MultiEdit", "NotebookRead",
-		"NotebookEdit", "Glob", "Grep", "LS", "WebFetch", "WebSearch", "TodoRead", "TodoWrite", "Task", "Agent", "Skill",
+		"NotebookEdit", "Glob", "Grep", "LS", "WebFetch", "WebSearch", "TodoRead", "TodoWrite", "Task", "Agent",
+		"Skill",
 		"ExitPlanMode", "EnterPlanMode", "AskUserQuestion", "SlashCommand", "ToolSearch", "LSP"}
 }
 

@@ -29,11 +29,13 @@ func (refusing) ListTools(context.Context, Server) ([]string, error) {
 
 // The hint for a server that could not be asked is that of the error: what the caller can do differs.
 func TestNotAskedHint(t *testing.T) {
-	a := &Agent{Servers: []Server{{Dir: "mcp-configs/s", Name: "s", Selection: Selection{Present: true, Tools: []SelectedTool{{Name: "a", Enabled: true}}}}}}
+	a := &Agent{Servers: []Server{{Dir: "mcp-configs/s", Name: "s",
+		Selection: Selection{Present: true, Tools: []SelectedTool{{Name: "a", Enabled: true}}}}}}
 	for _, tc := range []struct {
 		from          ToolLister
 		message, hint string
-	}{{refusing{}, "connection.url: is private", "allow it"}, {lister{}, "does not answer", problem.Hint(problem.CodeNotAsked)}} {
+	}{{refusing{}, "connection.url: is private", "allow it"},
+		{lister{}, "does not answer", problem.Hint(problem.CodeNotAsked)}} {
 		got := CheckTools(t.Context(), a, tc.from, problem.Lenient)
 		if len(got) != 1 || got[0].Message != tc.message || got[0].Hint != tc.hint {
 			t.Errorf("%+v, want %s (%s)", got, tc.message, tc.hint)

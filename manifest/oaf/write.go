@@ -66,8 +66,8 @@ func (a *Agent) Manifest() ([]byte, error) {
 	return []byte(frontmatter.Join(head, a.Body)), nil
 }
 
-// writeReferences writes the lists of skills, packs, weblets, servers and sub-agents, each in the dialect in which it was
-// read: a skill with a vendor has other members than one without.
+// writeReferences writes the lists of skills, packs, weblets, servers and sub-agents, each in the dialect in which it
+// was read: a skill with a vendor has other members than one without.
 func (a *Agent) writeReferences(m *frontmatter.Map) {
 	var skills, packs, weblets, servers, agents []*frontmatter.Map
 	for _, r := range a.Skills {
@@ -80,7 +80,8 @@ func (a *Agent) writeReferences(m *frontmatter.Map) {
 		skills = append(skills, in.Bool("required", r.Required))
 	}
 	for _, r := range a.Packs {
-		packs = append(packs, frontmatter.NewMap().Text("vendor", r.Vendor).Text("pack", r.Pack).Text("version", r.Version).
+		packs = append(packs, frontmatter.NewMap().Text("vendor", r.Vendor).Text("pack", r.Pack).Text("version",
+			r.Version).
 			Bool("required", r.Required))
 	}
 	for _, r := range a.Weblets {
@@ -170,7 +171,8 @@ func (s Server) config() *frontmatter.Map {
 		Bool("read_only", p.ReadOnly).Members(p.Extra)
 	return frontmatter.NewMap().Text("vendor", s.Vendor).Always("server", s.Name).Text("version", s.Version).
 		Map("connection", connection).
-		Map("auth", frontmatter.NewMap().Text("type", s.Auth.Type).Text("token", s.Auth.Token).Text("header", s.Auth.Header)).
+		Map("auth", frontmatter.NewMap().Text("type", s.Auth.Type).Text("token", s.Auth.Token).Text("header",
+			s.Auth.Header)).
 		Map("permissions", permissions).
 		Map("rate_limit", frontmatter.NewMap().Number("requests_per_minute", s.RateLimit.PerMinute).
 			Number("burst", float64(s.RateLimit.Burst))).

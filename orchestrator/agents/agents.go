@@ -84,7 +84,8 @@ func New(name string, self Self, o Options) (Agent, error) {
 			a.summary}, nil
 	case Reporter:
 		a := &reporter{self, chains}
-		return &specialist[Report, Reported]{self.info(reporterSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
+		return &specialist[Report, Reported]{self.info(reporterSheet()), a.accept, a.dryRun, a.do, a.verify,
+			a.summary}, nil
 	case Validator:
 		a := &validator{self, chains, from}
 		return &specialist[Validation, Validated]{self.info(validatorSheet()), a.accept, a.dryRun, a.do, a.verify,

@@ -77,7 +77,8 @@ func TestValidator(t *testing.T) {
 	own := request(validatorAccount, 1, validatorAccount, `2`)
 	var chosen []string
 	for _, at = range []string{w.server.URL, w.server.URL + "/provenance", w.server.URL + "/proven/../work",
-		w.server.URL + "/proven/%2e%2e/work", "http://user@" + strings.TrimPrefix(w.server.URL, "http://") + "/proven/work"} {
+		w.server.URL + "/proven/%2e%2e/work",
+		"http://user@" + strings.TrimPrefix(w.server.URL, "http://") + "/proven/work"} {
 		chosen = append(chosen, request(subjectAccount, 0, validatorAccount, `{"of":[40,2],"sum":42}`))
 	}
 	_, err := b.Mine(t.Context())

@@ -66,7 +66,8 @@ type coordinator struct {
 func newCoordinator(self Self, team map[string]string) *coordinator {
 	return &coordinator{self.info(sheet{name: "Coordinator",
 		does:         "Splits a task into jobs for specialists and says what they came to.",
-		capabilities: []string{"task-coordination"}, categories: []string{"general", jobRegister, jobReport, jobValidate,
+		capabilities: []string{"task-coordination"},
+		categories: []string{"general", jobRegister, jobReport, jobValidate,
 			jobPay}}), team}
 }
 
@@ -92,7 +93,8 @@ func (c *coordinator) jobs(t standard.Task) (map[string]json.RawMessage, error) 
 	}
 	for name := range asked {
 		if !known[name] {
-			return nil, repute.Invalid("input", fmt.Sprintf("%.80q is no job", name), fmt.Sprintf("some of %v", names()))
+			return nil, repute.Invalid("input", fmt.Sprintf("%.80q is no job", name),
+				fmt.Sprintf("some of %v", names()))
 		}
 	}
 	return asked, nil

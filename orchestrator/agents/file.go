@@ -45,7 +45,8 @@ func fetch(ctx context.Context, w World, uri string) ([]byte, error) {
 		}
 		return answer.Body, nil
 	default:
-		return nil, repute.Invalid("uri", fmt.Sprintf("is %s, which this agent does not read", ref.Kind), "data: or https:")
+		return nil, repute.Invalid("uri", fmt.Sprintf("is %s, which this agent does not read", ref.Kind),
+			"data: or https:")
 	}
 }
 

@@ -79,8 +79,10 @@ func runWorker(text []byte) error {
 	if err != nil {
 		return err
 	}
-	o := orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return rules }, Chain: purse, HTTP: http.DefaultClient,
-		Registries: []safety.Registries{p.Wallet.Registries}, TrustChain: p.Chain.ID, ExecutionChain: p.Chain.ID, Hold: time.Second}
+	o := orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return rules }, Chain: purse,
+		HTTP:       http.DefaultClient,
+		Registries: []safety.Registries{p.Wallet.Registries}, TrustChain: p.Chain.ID, ExecutionChain: p.Chain.ID,
+		Hold: time.Second}
 	for name, self := range map[string]agents.Self{agents.Payer: {}, agents.Reporter: {Wallet: p.Reporter}} {
 		a, err := agents.New(name, self, agents.Options{Chains: []agents.Chain{p.Chain}})
 		if err != nil {
@@ -107,7 +109,8 @@ type moment struct {
 // moments are those of a transaction's way: what it would come to, its nonce and fees
 // (nothing is signed yet), its broadcast (the intent is stored), and its receipt.
 func moments(rnd *rand.Rand) (out []moment) {
-	for _, method := range []string{"eth_call", "eth_estimateGas", "eth_getTransactionCount", "eth_maxPriorityFeePerGas", "eth_sendRawTransaction", "eth_getTransactionReceipt"} {
+	for _, method := range []string{"eth_call", "eth_estimateGas", "eth_getTransactionCount",
+		"eth_maxPriorityFeePerGas", "eth_sendRawTransaction", "eth_getTransactionReceipt"} {
 		for _, after := range []bool{false, true} {
 			out = append(out, moment{method, after, 1 + rnd.IntN(3)})
 		}
@@ -149,7 +152,8 @@ func (a *assassin) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if err != nil || a.strikes(methods, false) {
 		return
 	}
-	req, err := http.NewRequestWithContext(context.WithoutCancel(r.Context()), http.MethodPost, a.target, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(context.WithoutCancel(r.Context()), http.MethodPost, a.target,
+		bytes.NewReader(body))
 	if err != nil {
 		return
 	}
@@ -186,10 +190,14 @@ func methodsOf(body []byte) (out []string) {
 func (w *world) workplace(node string) []byte {
 	w.t.Helper()
 	c := w.d.Chain()
-	registries := safety.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations}
-	text, err := json.Marshal(workplace{Database: w.url, Chain: w.options().Chains[0], Reporter: w.d.Account(reporterAccount).Address,
-		Wallet: wallet.ChainConfig{ChainID: c.ID, RPC: []string{node}, Treasury: w.treasury, Registries: registries, Operator: w.key(operatorAccount),
-			Identities: map[string]keys.Config{agents.Reporter: w.key(reporterAccount)}, Confirmations: 2, Poll: 20 * time.Millisecond}})
+	registries := safety.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation,
+		Validations: c.Validations}
+	text, err := json.Marshal(workplace{Database: w.url, Chain: w.options().Chains[0],
+		Reporter: w.d.Account(reporterAccount).Address,
+		Wallet: wallet.ChainConfig{ChainID: c.ID, RPC: []string{node}, Treasury: w.treasury, Registries: registries,
+			Operator:   w.key(operatorAccount),
+			Identities: map[string]keys.Config{agents.Reporter: w.key(reporterAccount)}, Confirmations: 2,
+			Poll: 20 * time.Millisecond}})
 	ok(w.t, err)
 	return text
 }
@@ -230,9 +238,11 @@ const (
 // ask submits a task for the payer and one for the reporter.
 func (w *world) ask() (out []repute.Task) {
 	w.t.Helper()
-	for agent, input := range map[string]string{agents.Payer: fmt.Sprintf(`{"to":%q,"amount":"%d"}`, w.d.Account(payeeAccount).Address, eachPayment),
+	for agent, input := range map[string]string{agents.Payer: fmt.Sprintf(`{"to":%q,"amount":"%d"}`,
+		w.d.Account(payeeAccount).Address, eachPayment),
 		agents.Reporter: `{"agent":"31337:0","requests":2}`} {
-		task, _, err := w.client.Submit(w.t.Context(), standard.Request{Coordinator: agent, Goal: "test", Input: json.RawMessage(input), By: "test"})
+		task, _, err := w.client.Submit(w.t.Context(),
+			standard.Request{Coordinator: agent, Goal: "test", Input: json.RawMessage(input), By: "test"})
 		ok(w.t, err)
 		out = append(out, task)
 	}
@@ -253,8 +263,10 @@ func TestKilledInExecute(t *testing.T) {
 	t.Logf("%s=%d", seedVariable, seed)
 	w := newFounded(t)
 	b := w.d.Batch()
-	b.Send(w.d.Account(ownerAccount), &w.treasury, treasuryABI.PackSetPolicy(crypto.Keccak256Hash([]byte(agents.Payer)), true, w.d.Account(operatorAccount).Address,
-		big.NewInt(eachPayment), big.NewInt(1000), new(big.Int)))
+	b.Send(w.d.Account(ownerAccount), &w.treasury,
+		treasuryABI.PackSetPolicy(crypto.Keccak256Hash([]byte(agents.Payer)), true,
+			w.d.Account(operatorAccount).Address,
+			big.NewInt(eachPayment), big.NewInt(1000), new(big.Int)))
 	_, err := b.Mine(t.Context())
 	ok(t, err)
 	before := w.balance(payeeAccount)
@@ -267,7 +279,8 @@ func TestKilledInExecute(t *testing.T) {
 	var tasks []repute.Task
 	stored := map[string][]repute.RunPhase{}
 	installed := w.worker(place)
-	w.until("agents are installed", func() bool { list, err := rundb.Modules(t.Context(), w.db); return err == nil && len(list) == 2 })
+	w.until("agents are installed",
+		func() bool { list, err := rundb.Modules(t.Context(), w.db); return err == nil && len(list) == 2 })
 	ok(t, installed.Process.Kill())
 	_ = installed.Wait()
 	for _, at := range moments(rand.New(rand.NewPCG(seed, 0))) {
@@ -292,7 +305,8 @@ func TestKilledInExecute(t *testing.T) {
 func (w *world) kept(run string, before, now []repute.RunPhase) {
 	w.t.Helper()
 	if len(now) < len(before) || !slices.EqualFunc(before, now[:len(before)], func(a, b repute.RunPhase) bool {
-		return a.Phase == b.Phase && a.Attempt == b.Attempt && a.Ended.Equal(b.Ended) && string(a.Result) == string(b.Result)
+		return a.Phase == b.Phase && a.Attempt == b.Attempt && a.Ended.Equal(b.Ended) &&
+			string(a.Result) == string(b.Result)
 	}) {
 		w.t.Errorf("run %s: phases %+v became %+v", run, before, now)
 	}
@@ -317,8 +331,10 @@ func (w *world) finished(task repute.Task, before []repute.RunPhase) {
 	if run.Agent == agents.Reporter {
 		want = eachRating
 	}
-	if task.Status != repute.TaskCompleted || len(list) != len(repute.Phases()) || run.Used.Steps != 1 || run.Used.Writes != want {
-		w.t.Errorf("task of %s is %s with %d phases, %d steps, %d writes: %s", run.Agent, task.Status, len(list), run.Used.Steps, run.Used.Writes, run.Error)
+	if task.Status != repute.TaskCompleted || len(list) != len(repute.Phases()) || run.Used.Steps != 1 ||
+		run.Used.Writes != want {
+		w.t.Errorf("task of %s is %s with %d phases, %d steps, %d writes: %s", run.Agent, task.Status, len(list),
+			run.Used.Steps, run.Used.Writes, run.Error)
 	}
 }
 
@@ -345,8 +361,10 @@ func (w *world) once(tasks []repute.Task, before *big.Int) {
 	ratings, err := w.d.View().AllFeedback(w.t.Context(), 0)
 	ok(w.t, err)
 	paid := new(big.Int).Sub(w.balance(payeeAccount), before)
-	if paid.Int64() != int64(half*eachPayment) || len(ratings) != half*eachRating || w.nonceOf(operatorAccount) != uint64(half) || w.nonceOf(reporterAccount) != uint64(half*eachRating) {
-		w.t.Errorf("of %d payments and %d ratings: %s wei paid by %d transactions, %d ratings by %d", half, half*eachRating, paid, w.nonceOf(operatorAccount), len(ratings), w.nonceOf(reporterAccount))
+	if paid.Int64() != int64(half*eachPayment) || len(ratings) != half*eachRating ||
+		w.nonceOf(operatorAccount) != uint64(half) || w.nonceOf(reporterAccount) != uint64(half*eachRating) {
+		w.t.Errorf("of %d payments and %d ratings: %s wei paid by %d transactions, %d ratings by %d", half,
+			half*eachRating, paid, w.nonceOf(operatorAccount), len(ratings), w.nonceOf(reporterAccount))
 	}
 	mined := w.minedBy(operatorAccount, reporterAccount)
 	if len(sent) != half*(1+eachRating) || len(mined) != len(sent) {
@@ -382,7 +400,8 @@ func (w *world) minedBy(accounts ...int) (out []common.Hash) {
 		b, err := w.d.Client().BlockByNumber(w.t.Context(), new(big.Int).SetUint64(i))
 		ok(w.t, err)
 		for _, tx := range b.Transactions() {
-			if from, err := types.Sender(form, tx); err == nil && slices.ContainsFunc(accounts, func(a int) bool { return w.d.Account(a).Address == from }) {
+			if from, err := types.Sender(form, tx); err == nil &&
+				slices.ContainsFunc(accounts, func(a int) bool { return w.d.Account(a).Address == from }) {
 				out = append(out, tx.Hash())
 			}
 		}

@@ -39,11 +39,14 @@ func (w *world) sells() *paytest.Shop {
 	ok(w.t, err)
 	extra, err := x402.Extra{Name: paytest.TokenName, Version: paytest.TokenVersion}.JSON()
 	ok(w.t, err)
-	shop := &paytest.Shop{Facilitator: f, Accepts: []x402.Requirements{{Scheme: x402.SchemeExact, Network: x402.Network(c.ID),
-		Amount: x402.NewAmount(20_000), Asset: w.token, PayTo: w.d.Account(subjectAccount).Address, MaxTimeoutSeconds: 36_000,
-		Extra: extra}}}
+	shop := &paytest.Shop{Facilitator: f, Accepts: []x402.Requirements{{Scheme: x402.SchemeExact,
+		Network: x402.Network(c.ID),
+		Amount:  x402.NewAmount(20_000), Asset: w.token, PayTo: w.d.Account(subjectAccount).Address,
+		MaxTimeoutSeconds: 36_000,
+		Extra:             extra}}}
 	w.shop.Store(shop)
-	w.until("the chain's clock is that of today", func() bool { return !w.d.Head().Time.Before(time.Now().Add(-5 * time.Second)) })
+	w.until("the chain's clock is that of today",
+		func() bool { return !w.d.Head().Time.Before(time.Now().Add(-5 * time.Second)) })
 	return shop
 }
 

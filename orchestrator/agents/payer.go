@@ -129,7 +129,8 @@ func (p *payer) earned(o order[Payment]) (string, error) {
 	for _, f := range report.Ratings {
 		if f.Tag1 == "successRate" {
 			if rate := float64(f.Value) / 100; rate < o.In.MinSuccessRate {
-				return fmt.Sprintf("the report found a success rate of %g %%, less than %g %%", rate, o.In.MinSuccessRate), nil
+				return fmt.Sprintf("the report found a success rate of %g %%, less than %g %%", rate,
+					o.In.MinSuccessRate), nil
 			}
 			return "", nil
 		}
@@ -246,7 +247,8 @@ func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, e
 		return done, err
 	}
 	if lack != "" {
-		return done, repute.Invalid("input.minSuccessRate", "forbids the payment: "+lack, "a lower one, or a better report")
+		return done, repute.Invalid("input.minSuccessRate", "forbids the payment: "+lack,
+			"a lower one, or a better report")
 	}
 	tx, c, err := p.tx(ctx, w, o)
 	if err != nil {

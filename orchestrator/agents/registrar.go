@@ -165,7 +165,8 @@ func (r *registrar) tx(ctx context.Context, w World, o order[Identity]) (tx tran
 			return tx, id, "", err
 		}
 		uri, err = o.In.file(nil)
-		return transaction.Tx{Key: jobRegister, ChainID: c.ID, Target: c.Identity, Data: identities.PackRegisterURI(uri),
+		return transaction.Tx{Key: jobRegister, ChainID: c.ID, Target: c.Identity,
+			Data:    identities.PackRegisterURI(uri),
 			Purpose: "register an agent"}, id, uri, err
 	}
 	id, c, err := r.subject(o)
@@ -193,7 +194,8 @@ func (r *registrar) walletData(ctx context.Context, w World, o order[Identity], 
 	}
 	text, deadline := o.In.Signature, o.In.Deadline
 	if text == "" {
-		owner, err := view(ctx, w, c.ID, c.Identity, identities.PackOwnerOf(id.TokenID.ToBig()), identities.UnpackOwnerOf)
+		owner, err := view(ctx, w, c.ID, c.Identity, identities.PackOwnerOf(id.TokenID.ToBig()),
+			identities.UnpackOwnerOf)
 		if err != nil {
 			return nil, err
 		}
@@ -281,7 +283,8 @@ func (r *registrar) verify(ctx context.Context, w World, o order[Identity],
 		out = append(out, check("owner", owner.Hex(), done.Owner))
 	}
 	if o.In.Action == jobWallet {
-		wallet, err := view(ctx, w, c.ID, c.Identity, identities.PackGetAgentWallet(number), identities.UnpackGetAgentWallet)
+		wallet, err := view(ctx, w, c.ID, c.Identity, identities.PackGetAgentWallet(number),
+			identities.UnpackGetAgentWallet)
 		if err != nil {
 			return nil, err
 		}

@@ -119,7 +119,8 @@ func (r *reporter) accept(o order[Report]) error {
 	case r.self.owns(id):
 		return repute.Invalid("input.agent", "is the reporter itself", "another agent")
 	case o.In.Requests < 0 || o.In.Requests > maxRequests:
-		return repute.Invalid("input.requests", fmt.Sprintf("is %d", o.In.Requests), fmt.Sprintf("1 to %d", maxRequests))
+		return repute.Invalid("input.requests", fmt.Sprintf("is %d", o.In.Requests),
+			fmt.Sprintf("1 to %d", maxRequests))
 	case len(o.In.Body) > maxBody:
 		return repute.Invalid("input.body", "is too large", fmt.Sprintf("at most %d bytes of JSON", maxBody))
 	case len(o.In.Tag2) > 64:
@@ -141,7 +142,8 @@ func (r *reporter) endpoint(ctx context.Context, w World, c Chain, id repute.Age
 	case want != "":
 		return want, nil
 	case len(list) == 0:
-		return "", repute.Invalid("input.agent", "names no endpoint over HTTP in its registration file", "another agent")
+		return "", repute.Invalid("input.agent", "names no endpoint over HTTP in its registration file",
+			"another agent")
 	}
 	return list[0], nil
 }
@@ -232,7 +234,8 @@ func proofOf(p *outbound.Payment) *paymentProof {
 	if p == nil || p.Transaction == "" {
 		return nil
 	}
-	return &paymentProof{From: p.From, To: p.To, ChainID: strings.TrimPrefix(p.Network, "eip155:"), TxHash: p.Transaction}
+	return &paymentProof{From: p.From, To: p.To, ChainID: strings.TrimPrefix(p.Network, "eip155:"),
+		TxHash: p.Transaction}
 }
 
 // file writes the file of a rating. Nothing in it differs when it is written again.
@@ -269,7 +272,8 @@ func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times 
 	if !m.at.IsZero() {
 		at = m.at
 	}
-	done.Requests, done.Ratings, done.Payment, done.Answer = m.requests, ratings(m.requests, o.In.Tag2), m.payment, m.answer
+	done.Requests, done.Ratings, done.Payment, done.Answer = m.requests, ratings(m.requests,
+		o.In.Tag2), m.payment, m.answer
 	for i := range done.Ratings {
 		f := &done.Ratings[i]
 		file := r.file(id, done.Endpoint, at, m.requests, *f)
@@ -360,8 +364,10 @@ func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Re
 			out = append(out, standard.Check{Name: f.Tag1 + " on the chain", Details: err.Error()})
 			continue
 		}
-		onChain := Rating{Tag1: stored.Tag1, Tag2: stored.Tag2, Value: stored.Value.Int64(), Decimals: stored.ValueDecimals}
-		out = append(out, check(f.Tag1+" on the chain", onChain, want[i]), check(f.Tag1+" counts", stored.IsRevoked, false),
+		onChain := Rating{Tag1: stored.Tag1, Tag2: stored.Tag2, Value: stored.Value.Int64(),
+			Decimals: stored.ValueDecimals}
+		out = append(out, check(f.Tag1+" on the chain", onChain, want[i]),
+			check(f.Tag1+" counts", stored.IsRevoked, false),
 			fileIs(f, done))
 	}
 	return out, nil

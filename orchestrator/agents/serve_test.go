@@ -82,7 +82,8 @@ func TestHandlerRefuses(t *testing.T) {
 		ok(t, err)
 		server := httptest.NewServer(agents.Handler(a))
 		defer server.Close()
-		if status, a := asked(t, server.URL+"/plan", map[string]string{"protocol": "other"}); status != 400 || a.Error == "" {
+		if status, a := asked(t, server.URL+"/plan", map[string]string{"protocol": "other"}); status != 400 ||
+			a.Error == "" {
 			t.Errorf("another protocol: %d %+v", status, a)
 		}
 		if status, a := asked(t, server.URL+"/sing", remote.Question{Protocol: remote.Protocol}); status != 404 ||
@@ -93,7 +94,8 @@ func TestHandlerRefuses(t *testing.T) {
 			for _, input := range []string{`null`, `[]`, `{"agent":7}`, `{"input":null,"inputs":{}}`, `"x"`} {
 				status, a := asked(t, server.URL+"/"+method,
 					remote.Question{Protocol: remote.Protocol, Task: standard.Task{Input: json.RawMessage(input)}})
-				if status != 200 || a.Error == "" && len(a.Result) == 0 || bytes.Contains([]byte(a.Error), []byte("panicked")) {
+				if status != 200 || a.Error == "" && len(a.Result) == 0 ||
+					bytes.Contains([]byte(a.Error), []byte("panicked")) {
 					t.Errorf("%s of %s with %s: %d %+v", method, name, input, status, a)
 				}
 			}

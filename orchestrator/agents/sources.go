@@ -17,7 +17,8 @@ type sources []*url.URL
 func readSources(list []string) (out sources, err error) {
 	for _, text := range list {
 		u, err := url.Parse(text)
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" ||
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil ||
+			u.RawQuery != "" ||
 			u.Fragment != "" {
 			return nil, repute.Invalid("orchestrator.validation_sources", fmt.Sprintf("%.200q is no source", text),
 				"http(s)://host[:port][/path] without query and password")

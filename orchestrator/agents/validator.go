@@ -113,7 +113,8 @@ func (v *validator) asked(ctx context.Context, w World, in Validation) (c Chain,
 		return c, at, id, work, err
 	}
 	hash := common.HexToHash(in.Request)
-	status, err := view(ctx, w, c.ID, at, validations.PackGetValidationStatus(hash), validations.UnpackGetValidationStatus)
+	status, err := view(ctx, w, c.ID, at, validations.PackGetValidationStatus(hash),
+		validations.UnpackGetValidationStatus)
 	if err != nil {
 		return c, at, id, work, fmt.Errorf("validation request %s: %w", hash, err)
 	}
@@ -124,7 +125,8 @@ func (v *validator) asked(ctx context.Context, w World, in Validation) (c Chain,
 			"another agent's: nobody validates himself")
 	}
 	if v.self.Wallet != (common.Address{}) && status.ValidatorAddress != v.self.Wallet {
-		return c, at, id, work, repute.Invalid("input.request", fmt.Sprintf("names validator %s", status.ValidatorAddress),
+		return c, at, id, work, repute.Invalid("input.request",
+			fmt.Sprintf("names validator %s", status.ValidatorAddress),
 			v.self.Wallet.Hex())
 	}
 	body, err := fetch(ctx, w, in.URI)

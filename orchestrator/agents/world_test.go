@@ -206,7 +206,8 @@ func (w *world) start(served []string) {
 	purse, err := wallet.Open(w.db,
 		wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury,
 			Registries: registries,
-			Operator:   w.key(operatorAccount), Confirmations: 1, Poll: 10 * time.Millisecond, Tokens: []common.Address{w.token},
+			Operator:   w.key(operatorAccount), Confirmations: 1, Poll: 10 * time.Millisecond,
+			Tokens: []common.Address{w.token},
 			Identities: map[string]keys.Config{agents.Reporter: w.key(reporterAccount),
 				agents.Validator: w.key(validatorAccount), agents.Registrar: w.key(registrarAccount),
 				"fresh": w.key(newWalletAccount), "settler": w.key(settlerAccount)},
@@ -298,7 +299,8 @@ func (w *world) task(agent, input string, tags ...string) (repute.Task, []repute
 	w.until("task ended", func() bool {
 		task, err = rundb.Task(w.t.Context(), w.db, task.ID)
 		ok(w.t, err)
-		return task.Status == repute.TaskCompleted || task.Status == repute.TaskFailed || task.Status == repute.TaskRejected
+		return task.Status == repute.TaskCompleted || task.Status == repute.TaskFailed ||
+			task.Status == repute.TaskRejected
 	})
 	runs, err := rundb.TaskRuns(w.t.Context(), w.db, task.ID)
 	ok(w.t, err)

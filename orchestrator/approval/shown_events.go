@@ -49,8 +49,9 @@ func (d *Describer) events(chainID uint64, treasury common.Address, logs []types
 		}
 		if said.Kind == transaction.EventApprovalForAll {
 			shown.Decimals, shown.Text = nil,
-				map[bool]string{true: "everything of ", false: "nothing any more of "}[units != "0"]+cmp.Or(shown.Symbol,
-					shown.Token)
+				map[bool]string{true: "everything of ", false: "nothing any more of "}[units != "0"]+
+					cmp.Or(shown.Symbol,
+						shown.Token)
 		}
 		out = append(out, shown)
 	}

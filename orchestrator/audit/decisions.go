@@ -280,7 +280,8 @@ func (c *checker) approvals() {
 		k := key{d.Run, d.Attempt, d.Subject}
 		a, known := given[k]
 		err := json.Unmarshal(d.Input, &in)
-		if delete(given, k); !known || err != nil || a.Approved != in.Approved || a.By != in.By || a.Reason != in.Reason {
+		if delete(given, k); !known || err != nil || a.Approved != in.Approved || a.By != in.By ||
+			a.Reason != in.Reason {
 			c.fault(d, "the stored answer is gone or says something else")
 		}
 	}

@@ -11,7 +11,8 @@ import (
 // nil where it holds none, and with its error.
 func (c *checker) status(key phaseKey, p *repute.RunPhase, d *repute.RunDecision) {
 	if failed := p.Status == repute.PhaseFailed; failed != (p.Error != "") {
-		c.runFault(key.run, "phase %s, attempt %d, is %s, and its error says otherwise", key.phase, key.attempt, p.Status)
+		c.runFault(key.run, "phase %s, attempt %d, is %s, and its error says otherwise", key.phase, key.attempt,
+			p.Status)
 		return
 	}
 	if p.Status == repute.PhaseWaiting && c.passed(key) {
@@ -76,7 +77,8 @@ func (c *checker) runs() {
 		for _, p := range c.t.Phases[id] {
 			if p.Attempt == r.Attempt {
 				recorded = recorded || p.Phase == repute.PhaseRecord
-				bad = bad || p.Phase != repute.PhaseRecord && (p.Status == repute.PhaseFailed || p.Status == repute.PhaseRejected)
+				bad = bad || p.Phase != repute.PhaseRecord &&
+					(p.Status == repute.PhaseFailed || p.Status == repute.PhaseRejected)
 			}
 		}
 		switch completed := r.Status == repute.RunCompleted; {

@@ -84,6 +84,7 @@ func (r *Registrar) warn(ctx context.Context, m repute.Module) {
 	if err := p.Look(ctx, r.Db, *m.Agent); err != nil {
 		r.Log.Info("the proof of an agent's identity could not be looked at yet", "agent", m.Slug, "error", err)
 	} else if fault := p.Fault(); fault != "" {
-		r.Log.Error("an agent cannot work under its identity", "agent", m.Slug, "identity", m.Agent.String(), "reason", fault)
+		r.Log.Error("an agent cannot work under its identity", "agent", m.Slug, "identity", m.Agent.String(), "reason",
+			fault)
 	}
 }

@@ -44,8 +44,8 @@ type pageOfAgentRuns struct {
 	}
 }
 
-// TestRunsOfAnAgent: GraphQL, REST and the page show the runs of all task agents with the identity, each once and in the
-// same order, with what was called, paid and found; other agents' runs are not among them.
+// TestRunsOfAnAgent: GraphQL, REST and the page show the runs of all task agents with the identity, each once and in
+// the same order, with what was called, paid and found; other agents' runs are not among them.
 func TestRunsOfAnAgent(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil, worker{slug: "plain"}, worker{slug: "second"}, worker{slug: "other"})
@@ -60,13 +60,16 @@ func TestRunsOfAnAgent(t *testing.T) {
 		}
 	}
 	id := h.identify("plain", "second")
-	_, err := h.db.Pool().Exec(t.Context(), `insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, request)
+	_, err := h.db.Pool().Exec(t.Context(),
+		`insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, request)
 		values ($1, 'only', '1/x', 'tool', 'the-tool', $2, 0, '', true, 'null')`, want[0], "asks </td><script>alert(2)</script>\u202e")
 	ok(t, err)
 	run, err := rundb.Run(t.Context(), h.db, want[0])
 	ok(t, err)
-	_, err = walletdb.AddPurchase(t.Context(), h.db, walletdb.Purchase{ID: "p", By: "task", ChainID: 1, Agent: "second", Host: "shop.example",
-		Worth: 250_000, Task: run.Task, Call: run.ID + "/only/1/x", Expires: time.Now()}, walletdb.Caps{Host: 1 << 40, Day: 1 << 40, Task: 1 << 40})
+	_, err = walletdb.AddPurchase(t.Context(), h.db,
+		walletdb.Purchase{ID: "p", By: "task", ChainID: 1, Agent: "second", Host: "shop.example",
+			Worth: 250_000, Task: run.Task, Call: run.ID + "/only/1/x", Expires: time.Now()},
+		walletdb.Caps{Host: 1 << 40, Day: 1 << 40, Task: 1 << 40})
 	ok(t, err)
 
 	var got []string
@@ -74,13 +77,15 @@ func TestRunsOfAnAgent(t *testing.T) {
 		var a struct {
 			Agent struct{ Runs pageOfAgentRuns }
 		}
-		if code := h.graph(`{ agent(id: "7:0") { runs(first: 4, after: "`+after+`") { nodes { id goal agent status paidUsd lastCall { kind ref } verified }
+		if code := h.graph(`{ agent(id: "7:0") { runs(first: 4, after: "`+after+
+			`") { nodes { id goal agent status paidUsd lastCall { kind ref } verified }
 			pageInfo { hasNextPage endCursor } } } }`, &a); code != "" {
 			t.Fatal(code)
 		}
 		for _, r := range a.Agent.Runs.Nodes {
 			got = append(got, r.ID)
-			if paid := map[bool]string{true: "0.25", false: "0"}[r.ID == want[0]]; r.PaidUsd != paid || r.Status != "completed" ||
+			if paid := map[bool]string{true: "0.25", false: "0"}[r.ID == want[0]]; r.PaidUsd != paid ||
+				r.Status != "completed" ||
 				r.Verified == nil || *r.Verified != 1 || r.Agent == "other" {
 				t.Errorf("%+v", r)
 			}
@@ -109,22 +114,27 @@ func TestRunsOfAnAgent(t *testing.T) {
 			t.Errorf("%s: REST lists %v, want %v", form, got, want)
 		}
 	}
-	for query, n := range map[string]int{"agent=second&agentId=7:0": 3, "agent=other&agentId=7:0": 0, "agent=other": 3, "": 9, "agentId=7:1": 0,
+	for query, n := range map[string]int{"agent=second&agentId=7:0": 3, "agent=other&agentId=7:0": 0, "agent=other": 3,
+		"": 9, "agentId=7:1": 0,
 		"agentId=7:0&status=failed": 0, "agentId=7:0&awaiting=approval": 0, "agentId=7:0&status=completed": 6} {
 		var l control.RunList
-		if h.into(h.call(http.MethodGet, strings.TrimSuffix("/v1/runs?"+query, "?"), ""), http.StatusOK, &l); len(l.Runs) != n {
+		if h.into(h.call(http.MethodGet, strings.TrimSuffix("/v1/runs?"+query, "?"), ""), http.StatusOK,
+			&l); len(l.Runs) != n {
 			t.Errorf("%s: %d runs, want %d", query, len(l.Runs), n)
 		}
 	}
-	h.page("/ui/agent/7:0/work").says(t, "Runs on this server", "<script>alert(1)</script>", "asks </td><script>alert(2)</script>⟨U+202E⟩",
+	h.page("/ui/agent/7:0/work").says(t, "Runs on this server", "<script>alert(1)</script>",
+		"asks </td><script>alert(2)</script>⟨U+202E⟩",
 		"second", "0.25 US dollars", "completed", "allowed 100 %", run.Task, "No validator was asked")
-	if text := h.page("/ui/agent/7:0/work").text; strings.Contains(text, "2 other") || strings.Contains(text, "A token is needed") {
+	if text := h.page("/ui/agent/7:0/work").text; strings.Contains(text, "2 other") ||
+		strings.Contains(text, "A token is needed") {
 		t.Errorf("a run of another agent is shown, or a token is asked for: %s", text)
 	}
 	var l control.RunList
 	h.into(h.call(http.MethodGet, "/v1/runs?limit=1&agentId=7:0", ""), http.StatusOK, &l)
 	for _, cursor := range []string{l.Next, "x"} { // of REST's list with the id in another form, and of none
-		if code := h.graph(`{ agent(id: "7:0") { runs(after: "`+cursor+`") { nodes { id } } } }`, new(any)); code != "INVALID" {
+		if code := h.graph(`{ agent(id: "7:0") { runs(after: "`+cursor+`") { nodes { id } } } }`,
+			new(any)); code != "INVALID" {
 			t.Errorf("cursor %s: %q", cursor, code)
 		}
 	}
@@ -136,10 +146,12 @@ func TestRunsOfAnAgentNeedTheRole(t *testing.T) {
 	t.Parallel()
 	h := newRoles(t, true)
 	task := control.Task{}
-	h.into(h.ann(http.MethodPost, "/v1/tasks", `{"goal":"a secret","coordinatorSlug":"plain"}`), http.StatusCreated, &task)
+	h.into(h.ann(http.MethodPost, "/v1/tasks", `{"goal":"a secret","coordinatorSlug":"plain"}`), http.StatusCreated,
+		&task)
 	h.identify("plain")
 	const runs = `{ id runs { nodes { id goal } } }`
-	queries := []string{`{ agent(id: "7:0") ` + runs + ` }`, `{ agentsById(ids: ["7:0"]) ` + runs + ` }`, `{ agents { nodes ` + runs + ` } }`,
+	queries := []string{`{ agent(id: "7:0") ` + runs + ` }`, `{ agentsById(ids: ["7:0"]) ` + runs + ` }`,
+		`{ agents { nodes ` + runs + ` } }`,
 		`{ agent(id: "7:0", at: "1") ` + runs + ` }`}
 	var key struct{ Key string }
 	h.into(h.ann(http.MethodPost, "/v1/keys", `{"name":"reader","rate":50}`), http.StatusCreated, &key)
@@ -159,8 +171,9 @@ func TestRunsOfAnAgentNeedTheRole(t *testing.T) {
 		}
 		for _, query := range queries {
 			r := h.call(http.MethodPost, "/graphql", fmt.Sprintf(`{"query":%q}`, query), header...)
-			if text := string(r.body); strings.Contains(text, "a secret") != (c.code == "") || c.code != "" && (!strings.Contains(text, c.code) ||
-				!strings.Contains(text, `"runs":null`)) || !strings.Contains(text, `"eip155:7:`) {
+			if text := string(r.body); strings.Contains(text, "a secret") != (c.code == "") ||
+				c.code != "" && (!strings.Contains(text, c.code) ||
+					!strings.Contains(text, `"runs":null`)) || !strings.Contains(text, `"eip155:7:`) {
 				t.Errorf("%s: %s: %s", what, query, text)
 			}
 		}
@@ -213,13 +226,15 @@ func TestRunsOfAgentsAreReadAtOnce(t *testing.T) {
 		select chain_id, token_id + i, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log
 		from agents, generate_series(1, 15) i`)
 	ok(t, err)
-	_, err = h.db.Pool().Exec(t.Context(), `insert into modules (slug, url, chain_id, registry, token_id, dry_run, manifest)
+	_, err = h.db.Pool().Exec(t.Context(),
+		`insert into modules (slug, url, chain_id, registry, token_id, dry_run, manifest)
 		select 'plain-' || i, '', chain_id, registry, token_id + i, dry_run, manifest from modules, generate_series(1, 15) i where slug = 'plain'`)
 	ok(t, err)
 	for range 5 {
 		h.ended(h.submit(`{"goal":"more"}`))
 	}
-	_, err = h.db.Pool().Exec(t.Context(), `update runs set slug = 'plain-' || i from generate_series(1, 2) i where slug = 'plain' and id in
+	_, err = h.db.Pool().Exec(t.Context(),
+		`update runs set slug = 'plain-' || i from generate_series(1, 2) i where slug = 'plain' and id in
 		(select id from runs order by id offset i limit 1)`)
 	ok(t, err)
 	if many := statements(); many != few || few == 0 || runs < 6 {
@@ -232,7 +247,8 @@ func TestRunsInSubscriptionsNeedTheRole(t *testing.T) {
 	t.Parallel()
 	h := newRoles(t, true)
 	var task control.Task
-	h.into(h.ann(http.MethodPost, "/v1/tasks", `{"goal":"a secret","coordinatorSlug":"plain"}`), http.StatusCreated, &task)
+	h.into(h.ann(http.MethodPost, "/v1/tasks", `{"goal":"a secret","coordinatorSlug":"plain"}`), http.StatusCreated,
+		&task)
 	h.identify("plain")
 	for token, want := range map[string]string{"": "UNAUTHORIZED", tokenOf("looks"): "a secret"} {
 		header := http.Header{}
@@ -248,12 +264,14 @@ func TestRunsInSubscriptionsNeedTheRole(t *testing.T) {
 		ok(t, conn.WriteJSON(map[string]any{"id": "1", "type": "subscribe", "payload": map[string]any{
 			"query": `subscription { agent(id: "7:0") { agent { id runs { nodes { goal } } } } }`}}))
 		got := ""
-		for !strings.Contains(got, `"next"`) && !strings.Contains(got, `"error"`) { // the first ones are of the connection
+		for !strings.Contains(got, `"next"`) &&
+			!strings.Contains(got, `"error"`) { // the first ones are of the connection
 			_, raw, err := conn.ReadMessage()
 			ok(t, err)
 			got = string(raw)
 		}
-		if !strings.Contains(got, want) || strings.Contains(got, "a secret") != (token != "") || !strings.Contains(got, "eip155:7:") {
+		if !strings.Contains(got, want) || strings.Contains(got, "a secret") != (token != "") ||
+			!strings.Contains(got, "eip155:7:") {
 			t.Errorf("%q: %s", token, got)
 		}
 	}

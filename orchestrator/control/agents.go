@@ -105,7 +105,8 @@ func manifestOf(m repute.Module) (out standard.Manifest, err error) {
 // agentOnWire converts a stored agent into the form of the API.
 func agentOnWire(m repute.Module) (TaskAgent, error) {
 	f, err := manifestOf(m)
-	a := TaskAgent{Slug: m.Slug, Name: f.Name, Version: f.Version, Description: f.Description, Kind: "local", URL: m.URL,
+	a := TaskAgent{Slug: m.Slug, Name: f.Name, Version: f.Version, Description: f.Description, Kind: "local",
+		URL:          m.URL,
 		DryRun:       m.DryRun,
 		Capabilities: rest.OrEmpty(f.Capabilities), Categories: rest.OrEmpty(f.TaskCategories), Added: m.Added}
 	if m.URL != "" {
@@ -124,7 +125,8 @@ func agentOnWire(m repute.Module) (TaskAgent, error) {
 }
 
 // registerAgent serves POST /v1/agents: 201 for an agent that is new, 200 for one that was known.
-func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r AgentRegistration) (*rest.Answer[TaskAgent],
+func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{},
+	r AgentRegistration) (*rest.Answer[TaskAgent],
 	error) {
 	a, isNew, err := c.Register(ctx, r)
 	out := rest.Say(&a)
@@ -195,7 +197,8 @@ func (c *Control) ask(ctx context.Context, r AgentRegistration) (m repute.Module
 	}
 	info := module.Info()
 	if info.Slug != r.Slug {
-		return m, repute.Invalid("slug", fmt.Sprintf("the agent says that it is %.80q", info.Slug), "the slug that it has")
+		return m, repute.Invalid("slug", fmt.Sprintf("the agent says that it is %.80q", info.Slug),
+			"the slug that it has")
 	}
 	if err := sameIdentity(m.Agent, info.Manifest.ERC8004); err != nil {
 		return m, err
@@ -243,7 +246,8 @@ func sameIdentity(id *repute.AgentID, said *standard.ManifestIdentity) error {
 }
 
 // removeAgent serves DELETE /v1/agents/{slug}. Agents that are parts of the program stay.
-func (c *Control) removeAgent(ctx context.Context, _ string, in *rest.SlugInput, _ rest.None) (*rest.Answer[Removed], error) {
+func (c *Control) removeAgent(ctx context.Context, _ string, in *rest.SlugInput,
+	_ rest.None) (*rest.Answer[Removed], error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {
 		return nil, err

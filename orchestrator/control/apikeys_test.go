@@ -15,11 +15,13 @@ func TestAPIKeys(t *testing.T) {
 	for _, private := range []bool{true, false} {
 		h := newRoles(t, private)
 		const body = `{"name":"acme","rate":100,"scopes":["export","read"]}`
-		for _, c := range [][2]string{{http.MethodGet, "/v1/keys"}, {http.MethodPost, "/v1/keys"}, {http.MethodDelete, "/v1/keys/acme"}} {
+		for _, c := range [][2]string{{http.MethodGet, "/v1/keys"}, {http.MethodPost, "/v1/keys"},
+			{http.MethodDelete, "/v1/keys/acme"}} {
 			if r := h.call(c[0], c[1], body); r.status != http.StatusUnauthorized {
 				t.Errorf("%s %s without a token: %d", c[0], c[1], r.status)
 			}
-			if r := h.as("asks", c[0], c[1], body); r.status != http.StatusForbidden || !strings.Contains(string(r.body), "operate") {
+			if r := h.as("asks", c[0], c[1], body); r.status != http.StatusForbidden ||
+				!strings.Contains(string(r.body), "operate") {
 				t.Errorf("%s %s with another role: %d %s", c[0], c[1], r.status, r.body)
 			}
 		}
@@ -31,7 +33,8 @@ func TestAPIKeys(t *testing.T) {
 		listed := h.as("runs", http.MethodGet, "/v1/keys", "")
 		var list apikeys.APIKeyList
 		h.into(listed, http.StatusOK, &list)
-		if len(list.Keys) != 1 || list.Keys[0].Name != "acme" || list.Keys[0].Revoked != nil || strings.Contains(string(listed.body), *made.Key) {
+		if len(list.Keys) != 1 || list.Keys[0].Name != "acme" || list.Keys[0].Revoked != nil ||
+			strings.Contains(string(listed.body), *made.Key) {
 			t.Errorf("listed %s", listed.body)
 		}
 		h.into(h.as("runs", http.MethodDelete, "/v1/keys/acme", ""), http.StatusOK, &revoked)

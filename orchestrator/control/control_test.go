@@ -120,7 +120,8 @@ func TestTaskThroughTheRoutes(t *testing.T) {
 		run.GateDecision == nil || run.GateDecision.Effect != "allow" {
 		t.Errorf("run %+v", run)
 	}
-	if len(run.Steps) != 1 || run.Steps[0].Status != "completed" || run.Summary == nil || run.Summary.Text != "did it" ||
+	if len(run.Steps) != 1 || run.Steps[0].Status != "completed" || run.Summary == nil ||
+		run.Summary.Text != "did it" ||
 		len(run.Decisions) != 2 {
 		t.Errorf("steps %+v, summary %+v, decisions %+v", run.Steps, run.Summary, run.Decisions)
 	}
@@ -187,9 +188,11 @@ func TestTaskPages(t *testing.T) {
 			break
 		}
 		cursor = "&cursor=" + page.Next
-		for _, other := range []string{"/v1/tasks?coordinator=other", "/v1/tasks?coordinator=plain&awaiting=approval", "/v1/runs?agent=plain",
+		for _, other := range []string{"/v1/tasks?coordinator=other", "/v1/tasks?coordinator=plain&awaiting=approval",
+			"/v1/runs?agent=plain",
 			"/v1/agents/plain/log?limit=2"} {
-			if r := h.call(http.MethodGet, other+cursor, ""); r.status != http.StatusBadRequest || !strings.Contains(string(r.body), `"cursor"`) {
+			if r := h.call(http.MethodGet, other+cursor, ""); r.status != http.StatusBadRequest ||
+				!strings.Contains(string(r.body), `"cursor"`) {
 				t.Errorf("%s with a cursor of another list: %d %s", other, r.status, r.body)
 			}
 		}
@@ -237,13 +240,15 @@ func TestPeopleDecide(t *testing.T) {
 	other := h.submit(`{"goal":"dear two"}`)
 	h.waits(other.RunID, "run waits", awaits)
 	var task control.Task
-	h.into(h.ann(http.MethodPost, "/v1/tasks/"+other.ID+"/cancel", `{"reason":"changed my mind"}`), http.StatusOK, &task)
+	h.into(h.ann(http.MethodPost, "/v1/tasks/"+other.ID+"/cancel", `{"reason":"changed my mind"}`), http.StatusOK,
+		&task)
 	if task.Status != repute.TaskCancelled || len(task.Runs) != 1 ||
 		!strings.Contains(task.Runs[0].Error, "by ann: changed my mind") || task.Error != task.Runs[0].Error {
 		t.Errorf("cancelled task %+v", task)
 	}
 	h.into(h.ann(http.MethodPost, "/v1/tasks/"+other.ID+"/retry", `{"from":"discover"}`), http.StatusOK, &task)
-	again := h.waits(other.RunID, "second attempt waits", func(r control.Run) bool { return awaits(r) && r.Attempt == 2 })
+	again := h.waits(other.RunID, "second attempt waits",
+		func(r control.Run) bool { return awaits(r) && r.Attempt == 2 })
 	if again.Status != repute.RunPlanning {
 		t.Errorf("second attempt is %s", again.Status)
 	}

@@ -231,7 +231,8 @@ func (c *Control) signed(t *rundb.DecidedTask, now time.Time) (signed bool, note
 	case err == nil:
 		return true, "", ""
 	case len(c.o.Keys) == 0 && errors.Is(err, statement.ErrSigner):
-		return false, "the head is signed by " + t.Head.Signer.Hex() + ", and no key is configured to compare it with", ""
+		return false, "the head is signed by " + t.Head.Signer.Hex() +
+			", and no key is configured to compare it with", ""
 	default:
 		return false, unsigned, "signature of the head: " + err.Error()
 	}

@@ -77,8 +77,9 @@ func registrationOf(m repute.Module, f standard.Manifest, own string) registrati
 			Description: "where the agent is given work"})
 	}
 	if m.Agent != nil {
-		d.Registrations = append(d.Registrations, identityLine{json.Number(m.Agent.TokenID.String()), registryOf(*m.Agent),
-			m.Agent.ChainID})
+		d.Registrations = append(d.Registrations,
+			identityLine{json.Number(m.Agent.TokenID.String()), registryOf(*m.Agent),
+				m.Agent.ChainID})
 		if common.IsHexAddress(f.OperatorWallet) { // verification requires this address as the agent's wallet on the chain
 			at := fmt.Sprintf("eip155:%d:%s", m.Agent.ChainID, common.HexToAddress(f.OperatorWallet))
 			d.Services = append(d.Services, serviceDoc{Name: "agentWallet", Endpoint: at, URL: at})
@@ -142,9 +143,11 @@ func (c *Control) mountFiles() {
 			c.registrationFileOf, registrationOf(sampleModule(), standard.Manifest{}, "https://repute.example")},
 		{manifestFile, "manifest", "Returns an agent's capability manifest", manifestFileOf,
 			capabilityOf(sampleModule(), standard.Manifest{})},
-		{logFile, "log", "Returns an agent's log: its runs, oldest first; entries are added and never changed", c.logFileOf,
-			agentlog.File{Schema: agentlog.Schema, Agent: agentlog.Agent{Slug: "my-agent", Name: "My agent", Version: "1.0.0"},
-				Runs: []agentlog.Run{}}},
+		{logFile, "log", "Returns an agent's log: its runs, oldest first; entries are added and never changed",
+			c.logFileOf,
+			agentlog.File{Schema: agentlog.Schema,
+				Agent: agentlog.Agent{Slug: "my-agent", Name: "My agent", Version: "1.0.0"},
+				Runs:  []agentlog.Run{}}},
 	} {
 		serve := func(e echo.Context, slug string) error {
 			ctx := e.Request().Context()
@@ -165,12 +168,14 @@ func (c *Control) mountFiles() {
 		}
 		params := []*huma.Param{httpapi.TextParam("slug", "path", "of the agent")}
 		if f.name == logFile {
-			params = append(params, httpapi.CountParam("limit", "query", 1, agentlog.MaxPage, "1 to 50, 20 when absent"),
+			params = append(params, httpapi.CountParam("limit", "query", 1, agentlog.MaxPage,
+				"1 to 50, 20 when absent"),
 				httpapi.TextParam("cursor", "query", "nextCursor of the page before"))
 		}
 		for _, path := range paths {
 			c.server.Get(httpapi.Route{Path: rest.Prefix + "/agents/{slug}/" + path, Summary: f.summary, Params: params,
-				ID: "get-agent-" + strings.Replace(path, ".", "-", 1), ContentType: "application/json", Example: f.example,
+				ID: "get-agent-" + strings.Replace(path, ".", "-", 1), ContentType: "application/json",
+				Example: f.example,
 			}, httpapi.Strict(params, func(e echo.Context) error { return serve(e, e.Param("slug")) }))
 		}
 		if c.o.Coordinator != "" {

@@ -42,7 +42,8 @@ func registrationOf(h *house) string {
 func TestRegistrationNamesThisService(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
-	ok(t, rundb.SaveModule(t.Context(), h.db, repute.Module{Slug: "plain", Manifest: json.RawMessage(`{"name":"Plain"}`)}))
+	ok(t, rundb.SaveModule(t.Context(), h.db,
+		repute.Module{Slug: "plain", Manifest: json.RawMessage(`{"name":"Plain"}`)}))
 	if r := registrationOf(h); !strings.Contains(r, `"endpoint":"https://repute.example/v1/agents/plain"`) {
 		t.Errorf("registration %s", r)
 	}
@@ -73,7 +74,8 @@ func TestFilesFollowTheirSchemas(t *testing.T) {
 		if !strings.Contains(string(registration), `"agentRegistry":"`+strings.TrimSuffix(id.String(), ":0")+`"`) {
 			t.Errorf("registration %s", registration)
 		}
-		if !strings.Contains(string(registration), `"endpoint":"eip155:31337:0x00000000000000000000000000000000000000AB"`) {
+		if !strings.Contains(string(registration),
+			`"endpoint":"eip155:31337:0x00000000000000000000000000000000000000AB"`) {
 			t.Errorf("the registration does not name the agent's wallet: %s", registration)
 		}
 		h.published(at+"agent.json", schemas.CapabilityDocument)
@@ -220,7 +222,8 @@ func TestRegisterAgent(t *testing.T) {
 		t.Errorf("removed agent: %d", r.status)
 	}
 	var trust control.TrustAnswer
-	h.into(h.ann(http.MethodPost, "/v1/agents/plain/trust", `{"threshold":{"minReputation":10}}`), http.StatusOK, &trust)
+	h.into(h.ann(http.MethodPost, "/v1/agents/plain/trust", `{"threshold":{"minReputation":10}}`), http.StatusOK,
+		&trust)
 	if trust.Decision.Effect != "deny" || trust.Verified == nil || !*trust.Verified ||
 		trust.Decision.Reasons[0].ID != "trust.unrated" {
 		t.Errorf("trust %+v", trust)

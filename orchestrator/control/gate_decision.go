@@ -45,8 +45,9 @@ type GateDecision struct {
 
 // gateDecisionOnWire converts a decision of the trust gate into the form of the API.
 func gateDecisionOnWire(v trustgate.Decision) *GateDecision {
-	w := &GateDecision{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status,
-		Score: v.Agent.Score, Low: v.Agent.Low,
+	w := &GateDecision{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons,
+		Status: v.Agent.Status,
+		Score:  v.Agent.Score, Low: v.Agent.Low,
 		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01,
 		OpenFi: rest.ObjectOf(v.OpenFi), Gates: wire.EncodeGates(v.Gates),
 		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, Proof: v.Proof,
@@ -120,7 +121,8 @@ func (c *Control) decideGate(ctx context.Context, slug string, q TrustQuestion) 
 
 // recomputeTrust serves POST /v1/agents/{slug}/trust: the score is replayed from the stored
 // evidence and compared.
-func (c *Control) recomputeTrust(ctx context.Context, _ string, in *rest.SlugInput, q TrustQuestion) (*rest.Answer[TrustAnswer],
+func (c *Control) recomputeTrust(ctx context.Context, _ string, in *rest.SlugInput,
+	q TrustQuestion) (*rest.Answer[TrustAnswer],
 	error) {
 	v, err := c.decideGate(ctx, in.Slug, q)
 	if err != nil {

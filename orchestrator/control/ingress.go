@@ -48,7 +48,8 @@ func (c *Control) mountIngress() {
 
 // ingress serves POST /v1/ingress/openclaw/task: a message of a chat becomes a task; a repeated
 // message does not become a second one.
-func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r IngressTask) (*rest.Answer[Ingress], error) {
+func (c *Control) ingress(ctx context.Context, by string, in *submitInput,
+	r IngressTask) (*rest.Answer[Ingress], error) {
 	for name, text := range map[string]string{"channel": r.Channel, "sender": r.Sender, "messageId": r.MessageID} {
 		if utf8.RuneCountInString(text) > maxKey-8 || httpapi.Clean(text) != text {
 			return nil, repute.Invalid(name, "is too long or no text", "at most 72 characters")

@@ -48,7 +48,8 @@ func spender(t *testing.T, slug, manifest string) string {
 		_ = json.NewDecoder(r.Body).Decode(&q)
 		switch method := strings.TrimPrefix(r.URL.Path, "/"); {
 		case method == "info":
-			fmt.Fprintf(w, `{"protocol":%q,"slug":%q,"displayName":"Spender","version":"1.0.0","identityMode":"erc8004-required","dryRun":true,
+			fmt.Fprintf(w,
+				`{"protocol":%q,"slug":%q,"displayName":"Spender","version":"1.0.0","identityMode":"erc8004-required","dryRun":true,
 				"manifest":{"schema":%q,"name":"Spender","slug":%q,"version":"1.0.0"%s}}`, remote.Protocol, slug, standard.ManifestSchema, slug, manifest)
 		case method == "can-handle":
 			fmt.Fprint(w, `{"result":true}`)
@@ -82,12 +83,13 @@ func TestZeroAllowsNone(t *testing.T) {
 		"maxOnchainWrites": "maxOnchainWrites"}
 	type limited struct{ policy, manifest, task, want string }
 	cases := map[string]limited{
-		"nothing is bounded":              {},
-		"task maxGasWei":                  {task: `"budget":{"maxGasWei":"0"}`, want: "maxGasWei"},
-		"policy maxGasWei":                {policy: `limits: {maxGasWei: "0"}`, want: "maxGasWei"},
-		"manifest maxOnchainWritesPerRun": {manifest: `,"safety":{"maxOnchainWritesPerRun":0}`, want: "maxOnchainWrites"},
-		"task minReputation":              {task: `"threshold":{"minReputation":0}`, want: "trust.unrated"},
-		"policy minReputation":            {policy: `trust: {threshold: {minReputation: 0}}`, want: "trust.unrated"},
+		"nothing is bounded": {},
+		"task maxGasWei":     {task: `"budget":{"maxGasWei":"0"}`, want: "maxGasWei"},
+		"policy maxGasWei":   {policy: `limits: {maxGasWei: "0"}`, want: "maxGasWei"},
+		"manifest maxOnchainWritesPerRun": {manifest: `,"safety":{"maxOnchainWritesPerRun":0}`,
+			want: "maxOnchainWrites"},
+		"task minReputation":   {task: `"threshold":{"minReputation":0}`, want: "trust.unrated"},
+		"policy minReputation": {policy: `trust: {threshold: {minReputation: 0}}`, want: "trust.unrated"},
 		"policy fromWei": {policy: `trust: {byValue: [{fromWei: "0", threshold: {minReputation: 0}}]}`,
 			want: "trust.unrated"},
 		"task minTier":         {task: `"threshold":{"minTier":0}`}, // every agent has tier 0
@@ -139,7 +141,8 @@ func (h *house) spends(current func() *policy.Policy) {
 	h.t.Helper()
 	e, err := orchestrator.New(h.db, orchestrator.Options{Lenient: true, Policy: current, Chain: free{},
 		ExecutionChain: 7, Hold: 2 * time.Second,
-		Tools: map[string]orchestrator.Tool{"free": free{}}, Remote: func(m repute.Module) (orchestrator.Module, error) {
+		Tools: map[string]orchestrator.Tool{"free": free{}},
+		Remote: func(m repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(m, remote.Options{Client: http.DefaultClient})
 		}})
 	ok(h.t, err)

@@ -41,7 +41,8 @@ func (c *counter) add(sql string) {
 	}
 }
 
-// TraceBatchStart implements pgx.BatchTracer. A batch counts as one statement, because it is one message to the database.
+// TraceBatchStart implements pgx.BatchTracer. A batch counts as one statement, because it is one message to the
+// database.
 func (c *counter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	c.n.Add(1)
 	return ctx
@@ -67,7 +68,8 @@ func (h *house) page(path string, header ...string) shown {
 	h.t.Helper()
 	r := h.call(http.MethodGet, path, "", header...)
 	if r.header.Get("Cache-Control") != "no-store" || r.header.Get("Vary") == "" ||
-		!strings.HasPrefix(r.header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'") {
+		!strings.HasPrefix(r.header.Get("Content-Security-Policy"),
+			"default-src 'none'; script-src 'self'; style-src 'self'") {
 		h.t.Errorf("%s: %v", path, r.header)
 	}
 	root, err := html.Parse(strings.NewReader(string(r.body)))
@@ -134,7 +136,8 @@ func TestPagesOfWork(t *testing.T) {
 	h := newHouse(t, nil, worker{slug: "plain"})
 	task := h.submit(`{"goal":"` + hostileGoal + `","valueAtRisk":"1500000000000000000","tags":["<b>"]}`)
 	h.waits(task.RunID, "run waits", awaits)
-	for _, path := range []string{"/ui/tasks", "/ui/tasks?agent=plain&awaiting=true", "/ui/runs", "/ui/runs?awaiting=true&agent=plain"} {
+	for _, path := range []string{"/ui/tasks", "/ui/tasks?agent=plain&awaiting=true", "/ui/runs",
+		"/ui/runs?awaiting=true&agent=plain"} {
 		h.page(path).says(t, "dear </title><script>alert(1)</script>", "⟨U+202E⟩", "plain", "waits for a person")
 	}
 	h.page("/ui/tasks").says(t, "1.5 coins")
@@ -143,17 +146,20 @@ func TestPagesOfWork(t *testing.T) {
 
 	path := "/ui/runs/" + task.RunID
 	waiting := h.page(path)
-	waiting.says(t, "What waits for you", "dear tasks are looked at", "Approve", "Reject", "Cancel the task", "repute task approve",
+	waiting.says(t, "What waits for you", "dear tasks are looked at", "Approve", "Reject", "Cancel the task",
+		"repute task approve",
 		"Phases", "policy")
 	if body := string(waiting.body); !strings.Contains(body, `data-act="/v1/runs/`+task.RunID+`/approval"`) ||
 		!strings.Contains(body, " data-live") || strings.Contains(body, annsToken) {
 		t.Error("the form or the mark of a page that follows its run is missing")
 	}
-	h.into(h.ann(http.MethodPost, "/v1/runs/"+task.RunID+"/approval", `{"subject":"policy","approved":true,"reason":"<i>fine</i>"}`,
+	h.into(h.ann(http.MethodPost, "/v1/runs/"+task.RunID+"/approval",
+		`{"subject":"policy","approved":true,"reason":"<i>fine</i>"}`,
 		"Origin", h.url), http.StatusOK, new(control.Run))
 	rest := h.ended(task)
 	over := h.page(path)
-	over.says(t, "completed", "did it", "gives its work 100 %", "approved by ann", "<i>fine</i>", "The task is done", "record", "The chain of decisions")
+	over.says(t, "completed", "did it", "gives its work 100 %", "approved by ann", "<i>fine</i>", "The task is done",
+		"record", "The chain of decisions")
 	if body := string(over.body); strings.Contains(body, " data-live") || strings.Contains(body, "data-act") {
 		t.Error("a run that is over is followed, or can be acted upon")
 	}
@@ -164,8 +170,10 @@ func TestPagesOfWork(t *testing.T) {
 			Used              struct{ Steps int }
 		}
 	}
-	if code := h.graph(`{ run(id: "`+task.RunID+`") { phases { phase } decisions { phase } chain { count } used { steps } } }`, &a); code != "" ||
-		len(a.Run.Phases) != len(rest.Phases) || len(a.Run.Decisions) != len(rest.Decisions) || a.Run.Chain.Count != rest.Head.Count ||
+	if code := h.graph(`{ run(id: "`+task.RunID+
+		`") { phases { phase } decisions { phase } chain { count } used { steps } } }`, &a); code != "" ||
+		len(a.Run.Phases) != len(rest.Phases) || len(a.Run.Decisions) != len(rest.Decisions) ||
+		a.Run.Chain.Count != rest.Head.Count ||
 		a.Run.Used.Steps != rest.Used.Steps {
 		t.Errorf("%s: %+v is not %+v", code, a.Run, rest)
 	}
@@ -192,7 +200,8 @@ func TestRunsAreListedInPages(t *testing.T) {
 				PageInfo struct{ EndCursor *string }
 			}
 		}
-		if code := h.graph(`{ runs(first: 2, agent: "plain", status: completed, after: "`+after+`") { nodes { id created } pageInfo { endCursor } } }`, &a); code != "" {
+		if code := h.graph(`{ runs(first: 2, agent: "plain", status: completed, after: "`+after+
+			`") { nodes { id created } pageInfo { endCursor } } }`, &a); code != "" {
 			t.Fatal(code)
 		}
 		for _, r := range a.Runs.Nodes {
@@ -238,7 +247,8 @@ func TestPrivatePages(t *testing.T) {
 		}
 	}
 	h.page("/ui/treasury", bearer...).says(t, "wallet is not configured here", "orchestrator.wallets")
-	for _, query := range []string{`{ tasks { nodes { id } } }`, `{ runs { nodes { id } } }`, `{ run(id: "x") { id } }`, `{ treasury { address } }`} {
+	for _, query := range []string{`{ tasks { nodes { id } } }`, `{ runs { nodes { id } } }`, `{ run(id: "x") { id } }`,
+		`{ treasury { address } }`} {
 		if code := h.graph(query, new(any)); code != "UNAUTHORIZED" {
 			t.Errorf("%s: %q", query, code)
 		}
@@ -257,7 +267,8 @@ func TestPageOfTreasury(t *testing.T) {
 			Agents     []struct{ Agent, LeftWei string }
 		}
 	}
-	if code := h.graph(`{ treasury { balanceWei agents { agent leftWei } } }`, &a); code != "" || a.Treasury.BalanceWei != "1000" ||
+	if code := h.graph(`{ treasury { balanceWei agents { agent leftWei } } }`, &a); code != "" ||
+		a.Treasury.BalanceWei != "1000" ||
 		len(a.Treasury.Agents) != 1 || a.Treasury.Agents[0].LeftWei != "100" {
 		t.Errorf("%s %+v", code, a.Treasury)
 	}
@@ -268,18 +279,21 @@ func TestPageOfPurchases(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(o *options) { o.PrivateReads = true }, worker{slug: "plain"})
 	bearer := []string{"Authorization", "Bearer " + annsToken}
-	h.page("/ui/treasury", bearer...).says(t, "No agent paid by x402 in the last seven days", "wallet is not configured here")
+	h.page("/ui/treasury", bearer...).says(t, "No agent paid by x402 in the last seven days",
+		"wallet is not configured here")
 	age := map[string]string{"two-days": "2 days", "nine-days": "9 days"}
 	for _, p := range []walletdb.Purchase{
 		{ID: "now", Agent: "plain", Worth: 250_000}, {ID: "two-days", Agent: "plain", Worth: 1_000_000},
-		{ID: "nine-days", Agent: "plain", Worth: 5_000_000}, {ID: "refused", Agent: "plain", Worth: 9_000_000, Refused: "too much"},
+		{ID: "nine-days", Agent: "plain", Worth: 5_000_000},
+		{ID: "refused", Agent: "plain", Worth: 9_000_000, Refused: "too much"},
 		{ID: "failed", Worth: 30_000}, // signed, and without an agent
 	} {
 		p.By, p.ChainID, p.Host, p.Expires = "ann", 1, "shop.example", time.Now()
 		_, err := walletdb.AddPurchase(t.Context(), h.db, p, walletdb.Caps{Host: 1 << 40, Day: 1 << 40})
 		ok(t, err)
 		if age[p.ID] != "" {
-			_, err = h.db.Pool().Exec(t.Context(), "update acts set created_at = now() - $2::text::interval where id = $1", p.ID, age[p.ID])
+			_, err = h.db.Pool().Exec(t.Context(),
+				"update acts set created_at = now() - $2::text::interval where id = $1", p.ID, age[p.ID])
 			ok(t, err)
 		}
 	}
@@ -304,7 +318,8 @@ func TestPagesOfWorkCostFewStatements(t *testing.T) {
 	task := h.submit(`{"goal":"one"}`)
 	h.ended(task)
 	h.identify("plain")
-	for _, path := range []string{"/ui/tasks", "/ui/runs", "/ui/runs/" + task.RunID, "/ui/operations", "/ui/runtime", "/ui/agent/7:0/work"} {
+	for _, path := range []string{"/ui/tasks", "/ui/runs", "/ui/runs/" + task.RunID, "/ui/operations", "/ui/runtime",
+		"/ui/agent/7:0/work"} {
 		first := h.page(path, "Authorization", "Bearer "+annsToken) // connections and types are known then
 		if path == "/ui/runtime" {
 			first.says(t, "No agent runs on this database.", "repute agent new")
@@ -327,23 +342,30 @@ func TestPageOfOperations(t *testing.T) {
 	}, worker{slug: "plain"})
 	h.ended(h.submit(`{"goal":"one"}`))
 	h.into(h.ann(http.MethodPost, "/v1/keys", `{"name":"reader","rate":5}`), http.StatusCreated, new(any))
-	h.into(h.ann(http.MethodPost, "/v1/webhooks", `{"url":"https://hook.example/a?x=<script>","filter":{"kinds":["score.changed"]}}`), http.StatusCreated,
+	h.into(h.ann(http.MethodPost, "/v1/webhooks",
+		`{"url":"https://hook.example/a?x=<script>","filter":{"kinds":["score.changed"]}}`), http.StatusCreated,
 		new(any))
 	// The queue records the end of a job some time after the run has ended.
 	h.until("the job is completed", func() bool {
 		return strings.Contains(h.page("/ui/operations", "Authorization", "Bearer "+annsToken).text, "completed")
 	})
 	h.page("/ui/operations").says(t, "A token is needed")
-	h.page("/ui/operations", "Authorization", "Bearer another-token-that-is-long").says(t, "The token is not enough", "operate")
-	h.page("/ui/operations", "Authorization", "Bearer "+annsToken).says(t, "The pages of the job queue", "No chain is indexed yet.",
+	h.page("/ui/operations", "Authorization", "Bearer another-token-that-is-long").says(t, "The token is not enough",
+		"operate")
+	h.page("/ui/operations", "Authorization", "Bearer "+annsToken).says(t, "The pages of the job queue",
+		"No chain is indexed yet.",
 		"https://hook.example/a?x=<script>", "score.changed", "reader", "5/s", "completed", "run")
 	h.page("/ui/runtime").says(t, "A token is needed")
 	ok(t, agentdb.Maintain(t.Context(), h.db, agentdb.MinRetention))
-	ok(t, agentdb.Add(t.Context(), h.db, agentdb.Entry{Kind: agentdb.Execution, Agent: "eip155:1:0x8004:7", Capability: "<b>echo", Outcome: "200",
+	ok(t, agentdb.Add(t.Context(), h.db, agentdb.Entry{Kind: agentdb.Execution, Agent: "eip155:1:0x8004:7",
+		Capability: "<b>echo", Outcome: "200",
 		Amount: big.NewInt(1_500_000), Decimals: 6, Currency: "USDC", Settlement: agentdb.X402}))
-	h.page("/ui/runtime", "Authorization", "Bearer "+annsToken).says(t, "1:7", "<b>echo", "1.5 USDC", "normal", "no signed policy")
-	for header, want := range map[string]string{"": "UNAUTHORIZED", "another-token-that-is-long": "FORBIDDEN", annsToken: ""} {
-		if code := h.graph(`{ operations { keys { name } } }`, new(any), "Authorization", "Bearer "+header); code != want {
+	h.page("/ui/runtime", "Authorization", "Bearer "+annsToken).says(t, "1:7", "<b>echo", "1.5 USDC", "normal",
+		"no signed policy")
+	for header, want := range map[string]string{"": "UNAUTHORIZED", "another-token-that-is-long": "FORBIDDEN",
+		annsToken: ""} {
+		if code := h.graph(`{ operations { keys { name } } }`, new(any), "Authorization",
+			"Bearer "+header); code != want {
 			t.Errorf("%q, not %q", code, want)
 		}
 	}

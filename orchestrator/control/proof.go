@@ -58,7 +58,8 @@ func (c *Control) proven(ctx context.Context, r AgentRegistration, id repute.Age
 	if host := secureHost(r.URL); trustgate.ProvenAt(proofs[id], host) {
 		return repute.ModuleProof{Kind: repute.ProofDomain, Host: host, At: now}, nil
 	}
-	return p, repute.Invalid("proof", fmt.Sprintf("is missing: nothing shows that this program speaks for agent %s", id),
+	return p, repute.Invalid("proof",
+		fmt.Sprintf("is missing: nothing shows that this program speaks for agent %s", id),
 		proofFix)
 }
 
@@ -95,8 +96,9 @@ func (p *IdentityProof) check(text string, a repute.Agent, now time.Time) (by co
 		return by, repute.Invalid("proof.signature", err.Error(), "65 bytes in hex")
 	}
 	if by == (common.Address{}) || by != a.Wallet && (by != a.Owner || a.OwnerClaimed) {
-		return by, repute.Invalid("proof.signature", fmt.Sprintf("is of %s, which is neither wallet nor owner of agent %s",
-			by, a.ID), fmt.Sprintf("sign exactly %q", text))
+		return by, repute.Invalid("proof.signature",
+			fmt.Sprintf("is of %s, which is neither wallet nor owner of agent %s",
+				by, a.ID), fmt.Sprintf("sign exactly %q", text))
 	}
 	return by, nil
 }

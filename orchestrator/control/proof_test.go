@@ -34,7 +34,8 @@ func (h *house) own(owner common.Address) repute.AgentID {
 	block := repute.Block{Number: 1, Parent: parent.Hash, Hash: common.Hash{1}, Time: time.Unix(1_750_000_000, 0).UTC()}
 	batch := eventdb.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
 	for i, e := range []repute.Event{repute.Transfer{To: owner}, repute.Registered{Owner: owner}} {
-		log := types.Log{Address: registry, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash, Index: uint(i)}
+		log := types.Log{Address: registry, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash,
+			Index: uint(i)}
 		batch.Records = append(batch.Records, repute.Record{Log: log, Time: block.Time, Event: e})
 	}
 	ok(h.t, eventdb.Apply(h.t.Context(), h.db, batch))
@@ -72,27 +73,30 @@ func TestIdentityMustBeProven(t *testing.T) {
 		signature string
 		says      string
 	}{
-		"none":           {0, "", "nothing shows"},
-		"of a stranger":  {soon, hexutil.Encode(foreign), "neither wallet nor owner"},
-		"other time":     {soon + 1, good, "neither wallet nor owner"},
-		"past":           {soon - 3600, sign(control.ClaimText("faraway", agent.URL, id, soon-3600)), "is past"},
-		"for ever":       {soon + 7200, sign(control.ClaimText("faraway", agent.URL, id, soon+7200)), "an hour ahead"},
-		"of another URL": {soon, sign(control.ClaimText("faraway", agent.URL+"/x", id, soon)), "neither wallet nor owner"},
-		"no signature":   {soon, "0x12", "is no signature"},
-		"zeros":          {soon, "0x" + strings.Repeat("00", 65), "is no signature"},
+		"none":          {0, "", "nothing shows"},
+		"of a stranger": {soon, hexutil.Encode(foreign), "neither wallet nor owner"},
+		"other time":    {soon + 1, good, "neither wallet nor owner"},
+		"past":          {soon - 3600, sign(control.ClaimText("faraway", agent.URL, id, soon-3600)), "is past"},
+		"for ever":      {soon + 7200, sign(control.ClaimText("faraway", agent.URL, id, soon+7200)), "an hour ahead"},
+		"of another URL": {soon, sign(control.ClaimText("faraway", agent.URL+"/x", id, soon)),
+			"neither wallet nor owner"},
+		"no signature": {soon, "0x12", "is no signature"},
+		"zeros":        {soon, "0x" + strings.Repeat("00", 65), "is no signature"},
 	} {
 		proof := fmt.Sprintf(`,"proof":{"expires":%d,"signature":%q}`, c.expires, c.signature)
 		if c.signature == "" {
 			proof = ""
 		}
-		r := h.ann(http.MethodPost, "/v1/agents", fmt.Sprintf(`{"slug":"faraway","url":%q,"agentId":"7:0"%s}`, agent.URL,
-			proof))
+		r := h.ann(http.MethodPost, "/v1/agents",
+			fmt.Sprintf(`{"slug":"faraway","url":%q,"agentId":"7:0"%s}`, agent.URL,
+				proof))
 		if r.status != http.StatusBadRequest || !strings.Contains(string(r.body), c.says) {
 			t.Errorf("proof %s: %d %s", name, r.status, r.body)
 		}
 	}
 	r := h.ann(http.MethodPost, "/v1/agents",
-		fmt.Sprintf(`{"slug":"faraway","url":%q,"agentId":"7:0","proof":{"expires":%d,"signature":%q}}`, agent.URL, soon,
+		fmt.Sprintf(`{"slug":"faraway","url":%q,"agentId":"7:0","proof":{"expires":%d,"signature":%q}}`,
+			agent.URL, soon,
 			good))
 	if r.status != http.StatusCreated {
 		t.Errorf("the owner's: %d %s", r.status, r.body)

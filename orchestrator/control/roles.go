@@ -13,16 +13,17 @@ import (
 )
 
 // roleOf returns the role that a route below /v1 needs, RoleRead for reads of tasks, runs and money, which are open too
-// unless reads are private, and "" for reads that are open to everyone. path is without the prefix /v1, and in the form of the
-// router's patterns. known is false for a route that is not in this table: such a route MUST stay
-// closed, because nobody decided who may use it.
+// unless reads are private, and "" for reads that are open to everyone. path is without the prefix /v1, and in the form
+// of the router's patterns. known is false for a route that is not in this table: such a route MUST stay closed,
+// because nobody decided who may use it.
 func roleOf(method, path string) (role httpapi.Role, known bool) {
 	switch method + " " + path {
 	case "GET /agents", "GET /agents/:slug", "GET /agents/:slug/trust", "GET /agents/:slug/agent-registration.json",
 		"GET /agents/:slug/agent.json", "GET /agents/:slug/manifest", "GET /agents/openapi.json",
 		"GET /attestation": // of the index, which is public
 		return "", true
-	case "GET /agents/:slug/agent_log.json", "GET /agents/:slug/log", "GET /tasks", "GET /tasks/:id", "GET /runs", "GET /runs/:id",
+	case "GET /agents/:slug/agent_log.json", "GET /agents/:slug/log", "GET /tasks", "GET /tasks/:id", "GET /runs",
+		"GET /runs/:id",
 		"GET /runs/:id/receipts", "GET /runs/:id/receipts/:receipt", "GET /runs/:id/decisions",
 		"GET /runs/:id/gate:verify", "GET /runs/:id/events", "GET /acts", "GET /acts/:id", "GET /treasury/status",
 		"GET /treasury/policies/:slug", "GET /treasury/events":

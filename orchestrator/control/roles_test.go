@@ -43,7 +43,8 @@ func TestRoles(t *testing.T) {
 	answer := `{"subject":"` + run.Awaited[0].Subject + `","approved":true}`
 	refused := func(name, method, path, body, role string) {
 		t.Helper()
-		if r := h.as(name, method, path, body); r.status != http.StatusForbidden || !strings.Contains(string(r.body), role) {
+		if r := h.as(name, method, path, body); r.status != http.StatusForbidden ||
+			!strings.Contains(string(r.body), role) {
 			t.Errorf("%s, %s %s: %d %s", name, method, path, r.status, r.body)
 		}
 	}
@@ -64,8 +65,10 @@ func TestRoles(t *testing.T) {
 	// Whoever spends sets no caps, nor the other way around.
 	for _, name := range []string{"decides", "asks", "looks", "runs"} {
 		refused(name, http.MethodPut, "/v1/treasury/policies/plain", `{"nativePerTxCapWei":"1"}`, `\"own\"`)
-		refused(name, http.MethodPut, "/v1/treasury/policies/plain?dry_run=true", `{"nativePerTxCapWei":"1"}`, `\"own\"`)
-		h.tools(tokenOf(name)).refuses("openfi_configure_treasury_policy", `{"agentSlug":"plain","nativePerTxCapWei":"1"}`,
+		refused(name, http.MethodPut, "/v1/treasury/policies/plain?dry_run=true", `{"nativePerTxCapWei":"1"}`,
+			`\"own\"`)
+		h.tools(tokenOf(name)).refuses("openfi_configure_treasury_policy",
+			`{"agentSlug":"plain","nativePerTxCapWei":"1"}`,
 			`role "own"`)
 	}
 	refused("owns", http.MethodPost, "/v1/treasury/calls", `{}`, "operate")
@@ -98,9 +101,11 @@ func TestPrivateReads(t *testing.T) {
 	h := newRoles(t, true)
 	var task control.Task
 	h.into(h.ann(http.MethodPost, "/v1/tasks", `{"goal":"g","coordinatorSlug":"plain"}`), http.StatusCreated, &task)
-	for _, path := range []string{"/v1/tasks", "/v1/tasks/" + task.ID, "/v1/runs", "/v1/runs?agentId=7:0", "/v1/runs/" + task.RunID,
+	for _, path := range []string{"/v1/tasks", "/v1/tasks/" + task.ID, "/v1/runs", "/v1/runs?agentId=7:0",
+		"/v1/runs/" + task.RunID,
 		"/v1/runs/" + task.RunID + "/receipts", "/v1/runs/" + task.RunID + "/receipts/1",
-		"/v1/runs/" + task.RunID + "/events", "/v1/runs/" + task.RunID + "/gate:verify", "/v1/acts", "/v1/treasury/events",
+		"/v1/runs/" + task.RunID + "/events", "/v1/runs/" + task.RunID + "/gate:verify", "/v1/acts",
+		"/v1/treasury/events",
 		"/v1/agents/plain/log", "/v1/agents/plain/agent_log.json",
 		"/.well-known/agent_log.json"} {
 		if r := h.call(http.MethodGet, path, ""); r.status != http.StatusUnauthorized {
@@ -132,7 +137,8 @@ func TestPrivateReads(t *testing.T) {
 func TestRolesAreChecked(t *testing.T) {
 	t.Parallel()
 	for name, roles := range map[string][]string{"ann": {"aprove"}, "bob": {"ask"}, "eve": {}} {
-		_, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"ann": annsToken, "eve": annsToken + "2"},
+		_, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"ann": annsToken,
+			"eve": annsToken + "2"},
 			Roles: map[string][]string{name: roles}})
 		if err == nil || !strings.Contains(err.Error(), "roles."+name) {
 			t.Errorf("%s: %v", name, err)
@@ -209,7 +215,8 @@ func TestRoutesAreClosedByDefault(t *testing.T) {
 	t.Parallel()
 	answer := func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }
 	newServer := func() *httpapi.Server {
-		s, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"looks": tokenOf("looks"), "ann": annsToken},
+		s, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"looks": tokenOf("looks"),
+			"ann": annsToken},
 			Roles: map[string][]string{"looks": {"read", "ask", "approve", "operate"}}})
 		ok(t, err)
 		return s
@@ -218,7 +225,8 @@ func TestRoutesAreClosedByDefault(t *testing.T) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			s := newServer()
 			s.Echo.Add(method, path, answer)
-			if _, err := control.New(control.Options{Server: s}); err == nil || !strings.Contains(err.Error(), method+" "+path+":") {
+			if _, err := control.New(control.Options{Server: s}); err == nil ||
+				!strings.Contains(err.Error(), method+" "+path+":") {
 				t.Errorf("%s %s is mounted: %v", method, path, err)
 			}
 			s = newServer()
@@ -229,7 +237,8 @@ func TestRoutesAreClosedByDefault(t *testing.T) {
 			ok(t, err)
 			for token, want := range map[string]int{"": http.StatusUnauthorized, tokenOf("looks"): http.StatusForbidden,
 				annsToken: http.StatusNoContent} {
-				r := httptest.NewRequest(method, strings.ReplaceAll(strings.ReplaceAll(path, ":id", "x"), ":slug", "x"), nil)
+				r := httptest.NewRequest(method,
+					strings.ReplaceAll(strings.ReplaceAll(path, ":id", "x"), ":slug", "x"), nil)
 				if token != "" {
 					r.Header.Set("Authorization", "Bearer "+token)
 				}
@@ -249,8 +258,10 @@ func TestRoutesAreClosedByDefault(t *testing.T) {
 func TestWebhooksNeedOperate(t *testing.T) {
 	t.Parallel()
 	h := newRoles(t, false)
-	for _, r := range [][2]string{{http.MethodGet, "/v1/webhooks"}, {http.MethodGet, "/v1/webhooks/x"}, {http.MethodPost, "/v1/webhooks"},
-		{http.MethodDelete, "/v1/webhooks/x"}, {http.MethodPost, "/v1/webhooks/x/test"}, {http.MethodPost, "/v1/webhooks/x/replay"},
+	for _, r := range [][2]string{{http.MethodGet, "/v1/webhooks"}, {http.MethodGet, "/v1/webhooks/x"},
+		{http.MethodPost, "/v1/webhooks"},
+		{http.MethodDelete, "/v1/webhooks/x"}, {http.MethodPost, "/v1/webhooks/x/test"},
+		{http.MethodPost, "/v1/webhooks/x/replay"},
 		{http.MethodPost, "/v1/webhooks/x/rotate"}} {
 		if got := h.call(r[0], r[1], `{}`); got.status != http.StatusUnauthorized {
 			t.Errorf("%s %s without a token: %d", r[0], r[1], got.status)
@@ -260,7 +271,8 @@ func TestWebhooksNeedOperate(t *testing.T) {
 				t.Errorf("%s, %s %s: %d", name, r[0], r[1], got.status)
 			}
 		}
-		if got := h.as("runs", r[0], r[1], `{}`); got.status == http.StatusForbidden || got.status == http.StatusUnauthorized {
+		if got := h.as("runs", r[0], r[1], `{}`); got.status == http.StatusForbidden ||
+			got.status == http.StatusUnauthorized {
 			t.Errorf("runs, %s %s: %d %s", r[0], r[1], got.status, got.body)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 func (c *Control) mount() {
 	rest.Read(c.router, "/agents", "list-task-agents", "Lists the agents that can be given tasks", c.listAgents)
 	rest.Read(c.router, "/agents/{slug}", "get-task-agent", "Returns an agent that can be given tasks", c.getAgent)
-	rest.Read(c.router, "/agents/{slug}/trust", "get-agent-trust", "Returns what the trust gate would decide about an agent now",
+	rest.Read(c.router, "/agents/{slug}/trust", "get-agent-trust",
+		"Returns what the trust gate would decide about an agent now",
 		c.getTrust)
 	rest.Write[TrustQuestion](c.router, http.MethodPost, "/agents/{slug}/trust", "recompute-agent-trust",
 		"Evaluates the trust gate for an agent again, and recomputes its final score from the stored evidence",
@@ -23,14 +24,17 @@ func (c *Control) mount() {
 	rest.Read(c.router, "/tasks", "list-tasks", "Lists tasks, newest first", c.listTasks)
 	rest.Read(c.router, "/tasks/{id}", "get-task", "Returns a task with its runs", c.getTask)
 	rest.Write[TaskRequest](c.router, http.MethodPost, "/tasks", "submit-task", "Submits a task", c.submitTask)
-	rest.Write[Cancellation](c.router, http.MethodPost, "/tasks/{id}/cancel", "cancel-task", "Requests that a task be cancelled",
+	rest.Write[Cancellation](c.router, http.MethodPost, "/tasks/{id}/cancel", "cancel-task",
+		"Requests that a task be cancelled",
 		c.cancelTask)
 	rest.Write[RetryFrom](c.router, http.MethodPost, "/tasks/{id}/retry", "retry-task",
 		"Starts another attempt of a task that failed", c.retryTask)
 
-	rest.Read(c.router, "/runs", "list-runs", "Lists runs, newest first, by status, slug of the agent, identity on the chain, or those that wait",
+	rest.Read(c.router, "/runs", "list-runs",
+		"Lists runs, newest first, by status, slug of the agent, identity on the chain, or those that wait",
 		c.listRuns)
-	rest.Read(c.router, "/runs/{id}", "get-run", "Returns a run: phases, steps, budget used, and why it was refused", c.getRun)
+	rest.Read(c.router, "/runs/{id}", "get-run", "Returns a run: phases, steps, budget used, and why it was refused",
+		c.getRun)
 	rest.Read(c.router, "/runs/{id}/receipts", "list-receipts",
 		"Lists receipts of a run: its recorded calls of tools, addresses and chains", c.listReceipts)
 	rest.Read(c.router, "/runs/{id}/decisions", "list-decisions",

@@ -99,7 +99,8 @@ func parseAgentID(id string) (*repute.AgentRef, error) {
 
 // runStatuses returns the statuses that the list of runs can be filtered by.
 func runStatuses() []repute.RunStatus {
-	return []repute.RunStatus{repute.RunPending, repute.RunPlanning, repute.RunRunning, repute.RunCompleted, repute.RunFailed,
+	return []repute.RunStatus{repute.RunPending, repute.RunPlanning, repute.RunRunning, repute.RunCompleted,
+		repute.RunFailed,
 		repute.RunCancelled}
 }
 
@@ -156,6 +157,7 @@ func listedRun(r *repute.Run, d rundb.RunDetails) ListedRun {
 
 // lineOnWire converts a run into its short form.
 func lineOnWire(r *repute.Run) RunLine {
-	return RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status, Awaiting: r.Awaiting,
-		Attempt: r.Attempt, Error: r.Error}
+	return RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status,
+		Awaiting: r.Awaiting,
+		Attempt:  r.Attempt, Error: r.Error}
 }

@@ -197,7 +197,8 @@ func AwaitedOf(open []rundb.Decision) ([]Awaited, error) {
 // runOnWire converts a run into the form of the API, without its phases and decisions.
 func runOnWire(r repute.Run) (Run, error) {
 	reasons, err := reasonsOf(r.Reasons)
-	w := Run{RunLine: lineOnWire(&r), TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: reasons,
+	w := Run{RunLine: lineOnWire(&r), TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input,
+		Phase: r.Phase.String(), Reasons: reasons,
 		Cancel:    r.Cancel,
 		Limits:    rest.AmountsOf(r.Limits),
 		CreatedAt: r.Created, StartedAt: rest.OptionalTime(r.Started), EndedAt: rest.OptionalTime(r.Ended),
@@ -372,7 +373,8 @@ func receiptOnWire(r repute.Receipt) Receipt {
 }
 
 // approveRun serves POST /v1/runs/{id}/approval: a person's answer to what the run waits for.
-func (c *Control) approveRun(ctx context.Context, by string, in *rest.IDInput, a ApprovalAnswer) (*rest.Answer[Run], error) {
+func (c *Control) approveRun(ctx context.Context, by string, in *rest.IDInput,
+	a ApprovalAnswer) (*rest.Answer[Run], error) {
 	switch err := checkReason(a.Reason); {
 	case err != nil:
 		return nil, err

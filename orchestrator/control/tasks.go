@@ -127,7 +127,8 @@ func (c *Control) takes(ctx context.Context, r *standard.Request) error {
 
 // submitTask serves POST /v1/tasks. The same key with the same task returns the task that was
 // stored first, with another task repute.ErrConflict.
-func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r TaskRequest) (*rest.Answer[Task], error) {
+func (c *Control) submitTask(ctx context.Context, by string, in *submitInput,
+	r TaskRequest) (*rest.Answer[Task], error) {
 	key, err := keyOf(by, in.Key, r.Key)
 	if err != nil {
 		return nil, err
@@ -172,7 +173,8 @@ func keyOf(by, header, body string) (string, error) {
 	case key == "":
 		return "", nil
 	case utf8.RuneCountInString(key) > maxKey || httpapi.Clean(key) != key:
-		return "", repute.Invalid("idempotencyKey", "is too long or no text", fmt.Sprintf("at most %d characters", maxKey))
+		return "", repute.Invalid("idempotencyKey", "is too long or no text",
+			fmt.Sprintf("at most %d characters", maxKey))
 	}
 	return by + "/" + key, nil
 }
@@ -286,7 +288,8 @@ func checkReason(s string) error {
 }
 
 // cancelTask serves POST /v1/tasks/{id}/cancel.
-func (c *Control) cancelTask(ctx context.Context, by string, in *rest.IDInput, r Cancellation) (*rest.Answer[Task], error) {
+func (c *Control) cancelTask(ctx context.Context, by string, in *rest.IDInput,
+	r Cancellation) (*rest.Answer[Task], error) {
 	if err := rest.Known("task", in.ID); err != nil {
 		return nil, err
 	}

@@ -112,11 +112,13 @@ func (c *Control) addRunTools(s *mcp.Server) error {
 	return cmp.Or(
 		mcp.Add(s, mcp.Tool[RunTool, Run]{Name: "openfi_get_run",
 			Description: "One run of a task: phases, steps, what it used of its budget, result, reasons of a refusal. awaited shows what a person must decide; next: openfi_approve_run.",
-			Do:          rest.Private(c.router, func(ctx context.Context, in RunTool) (Run, error) { return c.Run(ctx, in.RunID) })}),
+			Do: rest.Private(c.router,
+				func(ctx context.Context, in RunTool) (Run, error) { return c.Run(ctx, in.RunID) })}),
 		mcp.Add(s, mcp.Tool[receiptsTool, ReceiptList]{Name: "openfi_get_run_receipts",
 			Description: "What a run reached outside itself, as the runtime recorded it: tools, HTTP, chain, transactions, other agents.",
 			Do: rest.Private(c.router, func(ctx context.Context, in receiptsTool) (ReceiptList, error) {
-				return rest.Body(c.listReceipts(ctx, &runPageInput{in.RunID, httpapi.Number(rest.Text(in.Limit)), in.Cursor}))
+				return rest.Body(c.listReceipts(ctx,
+					&runPageInput{in.RunID, httpapi.Number(rest.Text(in.Limit)), in.Cursor}))
 			})}),
 		mcp.Add(s, mcp.Tool[submitTool, submitted]{Name: "openfi_submit_task",
 			Description: "Asks a coordinator for a task. The run goes on by itself; next: openfi_get_run of task.runId. With dry_run the answer says what trust gate and policy would decide.",

@@ -175,7 +175,8 @@ func (b toolbox) everyAnswer(token common.Address) {
 	b.into("openfi_get_agent_log", `{"slug":"plain"}`, &log)
 	b.into("openfi_get_agent_manifest", `{"slug":"plain"}`, &manifest)
 	if string(log.Agent.ERC8004AgentID) != "1" || string(manifest.ERC8004.AgentID) != "1" {
-		b.h.t.Errorf("agent 1 is %s in its log and %s in its manifest", log.Agent.ERC8004AgentID, manifest.ERC8004.AgentID)
+		b.h.t.Errorf("agent 1 is %s in its log and %s in its manifest", log.Agent.ERC8004AgentID,
+			manifest.ERC8004.AgentID)
 	}
 	for name := range b.tools {
 		if !b.answered[name] {
@@ -206,7 +207,8 @@ func (h *house) ratedOnce(act operate.Act) {
 func (h *house) tokensOf(token, of common.Address) int64 {
 	h.t.Helper()
 	abi := fixtures.NewTestToken()
-	answer, err := h.d.Client().CallContract(h.t.Context(), ethereum.CallMsg{To: &token, Data: abi.PackBalanceOf(of)}, nil)
+	answer, err := h.d.Client().CallContract(h.t.Context(),
+		ethereum.CallMsg{To: &token, Data: abi.PackBalanceOf(of)}, nil)
 	ok(h.t, err)
 	has, err := abi.UnpackBalanceOf(answer)
 	ok(h.t, err)

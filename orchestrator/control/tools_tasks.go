@@ -61,8 +61,9 @@ func (c *Control) addTaskTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[tasksTool, TaskList]{Name: "openfi_list_tasks",
 			Description: "Lists tasks, newest first. Next: openfi_list_runs; where awaiting is set, openfi_get_run of its runId.",
 			Do: rest.Private(c.router, func(ctx context.Context, in tasksTool) (TaskList, error) {
-				return rest.Body(c.listTasks(ctx, &TasksInput{in.Status, in.Coordinator, in.Awaiting, httpapi.Number(rest.Text(in.Limit)),
-					in.Cursor}))
+				return rest.Body(c.listTasks(ctx,
+					&TasksInput{in.Status, in.Coordinator, in.Awaiting, httpapi.Number(rest.Text(in.Limit)),
+						in.Cursor}))
 			})}),
 		mcp.Add(s, mcp.Tool[TaskTool, Task]{Name: "openfi_list_runs",
 			Description: "One task with all its runs, that of the whole task first. Next: openfi_get_run.",
@@ -148,7 +149,8 @@ func (c *Control) approveTool(ctx context.Context, in approveTool) (w answered, 
 	if in.DryRun {
 		return w, nil
 	}
-	after, err := rest.Body(c.approveRun(ctx, by, &rest.IDInput{ID: run.ID}, ApprovalAnswer{in.Subject, &in.Approved, in.Reason}))
+	after, err := rest.Body(c.approveRun(ctx, by, &rest.IDInput{ID: run.ID},
+		ApprovalAnswer{in.Subject, &in.Approved, in.Reason}))
 	w.Run = &after
 	return w, err
 }

@@ -76,7 +76,8 @@ func (h *house) over(transport sdk.Transport) toolbox {
 
 func (b toolbox) call(name, arguments string) *sdk.CallToolResult {
 	b.h.t.Helper()
-	r, err := b.session.CallTool(b.h.t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
+	r, err := b.session.CallTool(b.h.t.Context(),
+		&sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
 	ok(b.h.t, err)
 	return r
 }
@@ -155,7 +156,8 @@ func (h *house) task(b toolbox) {
 	var submitted, again task
 	const ask = `{"goal":"do <it>","input":{"n":[1,2]},"budget":{"maxSteps":3},"valueAtRisk":"5","idempotencyKey":"once"}`
 	b.into("openfi_submit_task", ask, &submitted)
-	if b.into("openfi_submit_task", ask, &again); submitted.Task.AskedBy != "ann" || again.Task.ID != submitted.Task.ID {
+	if b.into("openfi_submit_task", ask, &again); submitted.Task.AskedBy != "ann" ||
+		again.Task.ID != submitted.Task.ID {
 		t.Errorf("submitted %+v, then %+v", submitted.Task, again.Task)
 	}
 	run := h.ended(*submitted.Task)
@@ -204,9 +206,11 @@ func TestToolsThatChange(t *testing.T) {
 	h := newHouse(t, nil, worker{slug: "plain", gate: make(chan struct{})})
 	before, ann := h.rows(), h.tools(annsToken)
 	var dry task
-	ann.into("openfi_submit_task", `{"goal":"dear me","coordinatorSlug":"plain","budget":{"maxSteps":4},"dry_run":true}`,
+	ann.into("openfi_submit_task",
+		`{"goal":"dear me","coordinatorSlug":"plain","budget":{"maxSteps":4},"dry_run":true}`,
 		&dry)
-	if !dry.DryRun || dry.Task != nil || dry.GateDecision.Effect != "allow" || dry.Policy.Effect != "require_approval" ||
+	if !dry.DryRun || dry.Task != nil || dry.GateDecision.Effect != "allow" ||
+		dry.Policy.Effect != "require_approval" ||
 		dry.Budget.MaxSteps != 4 {
 		t.Errorf("dry run %+v", dry)
 	}
@@ -347,7 +351,8 @@ func (h *house) dryThenDone(b toolbox) {
 	}
 	before := h.rows()
 	var act operate.Act
-	for _, name := range []string{"openfi_execute_call", "openfi_configure_treasury_policy", "openfi_register_identity"} {
+	for _, name := range []string{"openfi_execute_call", "openfi_configure_treasury_policy",
+		"openfi_register_identity"} {
 		b.into(name, strings.Replace(changing()[name], "{", `{"dry_run":true,`, 1), &act)
 		if !act.DryRun || act.Status != operate.Simulated || act.ID != "" || act.Transactions[0].Simulation == nil {
 			t.Errorf("%s dry: %+v", name, act)
@@ -371,14 +376,16 @@ func (h *house) dryThenDone(b toolbox) {
 func (h *house) acts(b toolbox) {
 	h.t.Helper()
 	done := map[string]operate.Act{}
-	for _, name := range []string{"openfi_execute_call", "openfi_configure_treasury_policy", "openfi_register_identity"} {
+	for _, name := range []string{"openfi_execute_call", "openfi_configure_treasury_policy",
+		"openfi_register_identity"} {
 		var act, again operate.Act
 		arguments := strings.Replace(changing()[name], "{", `{"idempotencyKey":"`+name+`",`, 1)
 		b.into(name, arguments, &act)
 		if again = act; act.Kind != "identity" { // once registered there is nothing to ask for
 			b.into(name, arguments, &again)
 		}
-		if act.Status != operate.Confirmed || act.AskedBy != "ann" || again.ID != act.ID || act.Transactions[0].Hash == "" {
+		if act.Status != operate.Confirmed || act.AskedBy != "ann" || again.ID != act.ID ||
+			act.Transactions[0].Hash == "" {
 			h.t.Errorf("%s: %+v, then %+v", name, act, again)
 		}
 		done[name] = act

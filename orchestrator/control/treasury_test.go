@@ -42,10 +42,12 @@ func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
 	t.Cleanup(func() { _ = d.Close() })
 	owner, operator, b, abi := d.Account(0), d.Account(1), d.Batch(), bindings.NewOpenFiTreasury()
 	at := crypto.CreateAddress(owner.Address, 0)
-	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), abi.PackConstructor(owner.Address)...))
+	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin),
+		abi.PackConstructor(owner.Address)...))
 	b.Pay(owner, at, big.NewInt(1000))
 	plain := crypto.Keccak256Hash([]byte("plain"))
-	b.Send(owner, &at, abi.PackSetPolicy(plain, true, operator.Address, big.NewInt(100), big.NewInt(250), big.NewInt(0)))
+	b.Send(owner, &at, abi.PackSetPolicy(plain, true, operator.Address, big.NewInt(100), big.NewInt(250),
+		big.NewInt(0)))
 	b.Send(owner, &at, abi.PackSetCall(plain, common.HexToAddress("0xaa"), [4]byte{}, true))
 	_, err = b.Mine(t.Context())
 	ok(t, err)
@@ -71,9 +73,10 @@ func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
 		w, err := wallet.Open(o.DB,
 			wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
 				Registries: safety.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator),
-				Owner:      key(owner),
-				Identities: map[string]keys.Config{"plain": key(d.Account(2)), "second": key(d.Account(3))}, Confirmations: 1,
-				Poll: 10 * time.Millisecond}}})
+				Owner:         key(owner),
+				Identities:    map[string]keys.Config{"plain": key(d.Account(2)), "second": key(d.Account(3))},
+				Confirmations: 1,
+				Poll:          10 * time.Millisecond}}})
 		ok(t, err)
 		t.Cleanup(w.Close)
 		o.Operator = operate.New(o.DB, w, operate.Options{Policy: o.Policy, Lenient: true, TrustChain: c.ID,
@@ -246,7 +249,8 @@ func TestApprovalByTheWrongKey(t *testing.T) {
 	h.waits(dear.RunID, "run waits", awaits)
 	for what, header := range map[string][]string{"none": nil,
 		"another":      {"Authorization", "Bearer another-token-that-is-long"},
-		"in X-API-Key": {"X-API-Key", "another-token-that-is-long"}, "as basic": {"Authorization", "Basic " + annsToken}} {
+		"in X-API-Key": {"X-API-Key", "another-token-that-is-long"},
+		"as basic":     {"Authorization", "Basic " + annsToken}} {
 		if r := h.call(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"subject":"policy","approved":true}`,
 			header...); r.status != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s", what, r.status, r.body)
@@ -262,7 +266,8 @@ func TestNoWallet(t *testing.T) {
 	h := newHouse(t, nil)
 	for _, path := range []string{"/v1/treasury/status", "/v1/treasury/policies/plain", "/v1/treasury/events",
 		"/v1/acts", "/v1/acts/act_1"} {
-		if r := h.call(http.MethodGet, path, ""); r.status != 404 || !strings.Contains(string(r.body), "not configured") {
+		if r := h.call(http.MethodGet, path, ""); r.status != 404 ||
+			!strings.Contains(string(r.body), "not configured") {
 			t.Errorf("%s: %d %s", path, r.status, r.body)
 		}
 	}

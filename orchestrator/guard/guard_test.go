@@ -23,7 +23,8 @@ func TestCall(t *testing.T) {
 			t.Error(err)
 		}
 		time.AfterFunc(time.Second, func() { end(why) })
-		if _, err = Call(ctx, func(ctx context.Context) (int, error) { <-ctx.Done(); return 7, nil }); !errors.Is(err, why) {
+		if _, err = Call(ctx, func(ctx context.Context) (int, error) { <-ctx.Done(); return 7, nil }); !errors.Is(err,
+			why) {
 			t.Errorf("an answer after the end: %v", err)
 		}
 		release := make(chan struct{})

@@ -27,7 +27,8 @@ func (p *Plan) Limit(most *repute.Micros) (repute.Micros, error) {
 	least, highest, stated := p.stated()
 	if most == nil {
 		if p.priced() {
-			return 0, repute.Invalid("max", fmt.Sprintf("is missing, and %.64s has a price%s", p.Intent.Name, p.priceText()),
+			return 0, repute.Invalid("max", fmt.Sprintf("is missing, and %.64s has a price%s", p.Intent.Name,
+				p.priceText()),
 				"the most that the call may cost, in dollars")
 		}
 		return 0, nil
@@ -36,7 +37,8 @@ func (p *Plan) Limit(most *repute.Micros) (repute.Micros, error) {
 		return *most, nil
 	}
 	if least > *most {
-		return 0, repute.Invalid("max", fmt.Sprintf("the price is %s dollars, at most %s are paid for a call", least, *most),
+		return 0, repute.Invalid("max", fmt.Sprintf("the price is %s dollars, at most %s are paid for a call", least,
+			*most),
 			"at least the price")
 	}
 	return min(*most, highest), nil

@@ -104,11 +104,13 @@ func (m *market) answer(out http.ResponseWriter, r *http.Request) {
 func (m *market) facilitator(t *testing.T) x402.Facilitator {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
-	ok(t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(m.Account(paytest.SettlerAccount).Key))), 0o600))
+	ok(t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(m.Account(paytest.SettlerAccount).Key))),
+		0o600))
 	c := m.Chain()
 	wl, err := wallet.Open(m.db, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{m.RPCURL()},
 		Tokens: []common.Address{m.Token}, Registries: safety.Registries{Identity: c.Identity},
-		Identities: map[string]keys.Config{"settler": {KeyFile: path}}, Confirmations: 1, Poll: 20 * time.Millisecond}}})
+		Identities: map[string]keys.Config{"settler": {KeyFile: path}}, Confirmations: 1,
+		Poll: 20 * time.Millisecond}}})
 	ok(t, err)
 	t.Cleanup(wl.Close)
 	f, err := settlement.New(m.db, wl, settlement.Options{Settler: "settler", Chains: []uint64{c.ID},
@@ -121,9 +123,11 @@ func (m *market) facilitator(t *testing.T) x402.Facilitator {
 func (m *market) runtime(t *testing.T) http.Handler {
 	t.Helper()
 	var services []*agent.Service
-	for name, price := range map[string]*agent.Price{"echo": nil, "report": {Amount: "0.02", Currency: "USDC", Decimals: 6,
-		Ways: []agent.Way{{Requirements: m.Requirements(20_000), Symbol: "USDC", Decimals: 6}}}} {
-		c, err := capability.New(capability.Definition{Name: name, Version: "1.0.0", Description: "Echoes a text that is given.",
+	for name, price := range map[string]*agent.Price{"echo": nil,
+		"report": {Amount: "0.02", Currency: "USDC", Decimals: 6,
+			Ways: []agent.Way{{Requirements: m.Requirements(20_000), Symbol: "USDC", Decimals: 6}}}} {
+		c, err := capability.New(capability.Definition{Name: name, Version: "1.0.0",
+			Description: "Echoes a text that is given.",
 			InputSchema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"},
 				"lines":{"type":"integer","enum":[1,2]}},"required":["text"],"additionalProperties":false}`),
 			OutputSchema: json.RawMessage(`{"type":"object"}`)})
@@ -131,14 +135,16 @@ func (m *market) runtime(t *testing.T) http.Handler {
 		services = append(services, &agent.Service{Capability: c, Handler: m.work, Price: price})
 	}
 	router, err := agent.NewRouter(m.db, agent.Options{Services: services, Version: "1.0.0",
-		Signer: m.Signer(paytest.PayeeAccount), Payments: agent.Payments{Facilitator: m.facilitator(t), Address: m.Payee(),
+		Signer: m.Signer(paytest.PayeeAccount),
+		Payments: agent.Payments{Facilitator: m.facilitator(t), Address: m.Payee(),
 			Signer: m.Signer(paytest.PayeeAccount)},
 		ID: repute.AgentID{ChainID: m.Chain().ID, Registry: m.Chain().Identity, TokenID: *uint256.NewInt(42)}})
 	ok(t, err)
 	own, err := publication.New(publication.Options{Domain: sitetest.Host, Name: "Echo", PayTo: m.Payee(),
 		Services: router.Services()})
 	ok(t, err)
-	h, err := serve.New(serve.Options{Router: router, Profile: serve.Profile{Name: "Echo"}, Manifest: own.Manifest, Rate: 1000,
+	h, err := serve.New(serve.Options{Router: router, Profile: serve.Profile{Name: "Echo"}, Manifest: own.Manifest,
+		Rate:  1000,
 		Burst: 1000})
 	ok(t, err)
 	return h
@@ -147,7 +153,8 @@ func (m *market) runtime(t *testing.T) http.Handler {
 // payer pays at most so much for a call.
 func (m *market) payer(t *testing.T, most repute.Micros) *payer.Payer {
 	t.Helper()
-	p, err := payer.New(m.db, payer.Options{Index: m.index, HTTP: m.guard.Client(time.Minute), Agent: "buyer", MaxCall: most,
+	p, err := payer.New(m.db, payer.Options{Index: m.index, HTTP: m.guard.Client(time.Minute), Agent: "buyer",
+		MaxCall: most,
 		MaxHost: 1_000_000, MaxDay: 1_000_000, MinScore: 20,
 		Keys:  func(uint64) (x402.Signer, error) { return m.Signer(paytest.PayerAccount), nil },
 		Coins: []repute.Stablecoin{{ChainID: m.Chain().ID, Address: m.Token, Symbol: "USDC", Decimals: 6}}})
@@ -240,7 +247,8 @@ func TestDemandOfFree(t *testing.T) {
 	ok(t, err)
 	r.Body = []byte(`{"text":"hi"}`)
 	_, err = intentcall.Call(t.Context(), intentcall.Free{Client: m.guard.Client(time.Minute)}, r)
-	if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), "max: ") || m.Balance(t, m.Token, m.Payee()) != 0 {
+	if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), "max: ") ||
+		m.Balance(t, m.Token, m.Payee()) != 0 {
 		t.Errorf("without a bound: %v", err)
 	}
 	bound := repute.Micros(20_000)

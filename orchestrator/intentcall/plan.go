@@ -48,7 +48,8 @@ func Find(ctx context.Context, from Manifests, t Target) (*Plan, error) {
 	}
 	m, problems := agentjson.Parse(found.Bytes, agentjson.Options{Host: found.Host})
 	if p, wrong := repute.FirstError(problems); wrong {
-		return nil, repute.Invalid("manifest", fmt.Sprintf("that of %.80s is wrong at %.80q: %s", t.Domain, p.Path, p.Message),
+		return nil, repute.Invalid("manifest",
+			fmt.Sprintf("that of %.80s is wrong at %.80q: %s", t.Domain, p.Path, p.Message),
 			"a manifest without errors: repute manifest check "+t.Domain)
 	}
 	for i, in := range m.Intents {

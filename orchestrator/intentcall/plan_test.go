@@ -45,7 +45,8 @@ func TestRequest(t *testing.T) {
 	} {
 		p := planOf(t, fmt.Sprintf(`"endpoint":%q,"method":%q,%s`, c.endpoint, c.method, parameters), "")
 		r, err := p.Request(arguments)
-		if err != nil || r.Method != c.method || r.URL != c.url || string(r.Body) != c.body || (r.Type != "") != (c.body != "") {
+		if err != nil || r.Method != c.method || r.URL != c.url || string(r.Body) != c.body ||
+			(r.Type != "") != (c.body != "") {
 			t.Errorf("%+v: %+v %s, %v", c, r, r.Body, err)
 		}
 	}
@@ -89,7 +90,8 @@ func TestLimit(t *testing.T) {
 		{price(`"price":{"amount":0.02,"currency":"USD","model":"per_unit","unit_param":"n"},"parameters":{"n":{"type":"integer"}}`),
 			way, micros(50_000), 50_000, false},
 		{price(`"payments":{"x402":{"network_pricing":[{"network":"polygon","direct_price":3}]}}`), way, nil, 0, true},
-		{price(`"payments":{"x402":{"network_pricing":[{"network":"polygon","direct_price":3}]}}`), way, micros(5), 5, false},
+		{price(`"payments":{"x402":{"network_pricing":[{"network":"polygon","direct_price":3}]}}`), way, micros(5), 5,
+			false},
 		{price(`"payments":{"x402":{"ticket_price":0.01}}`), way, nil, 0, true},
 		{price(`"parameters":{}`), way, nil, 0, false},
 		{price(`"parameters":{}`), way, micros(7), 7, false},
@@ -103,7 +105,8 @@ func TestLimit(t *testing.T) {
 
 // Names and arguments are read strictly.
 func TestTexts(t *testing.T) {
-	for text, want := range map[string]bool{"a@b.example": true, "a": false, "@b": false, "a@": false, "a@b@c": false, "": false} {
+	for text, want := range map[string]bool{"a@b.example": true, "a": false, "@b": false, "a@": false, "a@b@c": false,
+		"": false} {
 		if _, err := intentcall.ParseTarget(text); (err == nil) != want {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -140,7 +143,8 @@ func TestRedirect(t *testing.T) {
 	ok(t, err)
 	t.Cleanup(client.Close)
 	find := func() (*intentcall.Plan, error) {
-		return intentcall.Find(t.Context(), wellknown.New(client), intentcall.Target{Name: "find", Domain: "example.com"})
+		return intentcall.Find(t.Context(), wellknown.New(client),
+			intentcall.Target{Name: "find", Domain: "example.com"})
 	}
 	p, err := find()
 	ok(t, err)

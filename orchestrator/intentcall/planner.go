@@ -13,8 +13,8 @@ import (
 // Planner plans intents for agents of the orchestrator. It implements orchestrator.IntentPlanner.
 type Planner struct{ From Manifests }
 
-// PlanIntent reads the manifest of an intent's domain and checks parameters and bound. Errors are those of Find, Request
-// and Limit.
+// PlanIntent reads the manifest of an intent's domain and checks parameters and bound. Errors are those of Find,
+// Request and Limit.
 func (p Planner) PlanIntent(ctx context.Context, q outbound.IntentRequest) (out outbound.IntentPlan, err error) {
 	target, err := ParseTarget(q.Intent)
 	if err != nil {

@@ -62,7 +62,8 @@ func (e *Ending) Outcome() rundb.PhaseOutcome {
 	case row.Status != repute.PhaseOK:
 		out.Failure = row.Error
 		if out.Failure == "" {
-			out.Failure = journal.Shorten(fmt.Sprintf("%s: %s", row.Phase, transaction.Texts(transaction.Against(e.Reasons))))
+			out.Failure = journal.Shorten(fmt.Sprintf("%s: %s", row.Phase,
+				transaction.Texts(transaction.Against(e.Reasons))))
 		}
 	case row.Phase == repute.PhaseDiscover:
 		out.Status, out.Task = repute.RunPlanning, repute.TaskAssigned

@@ -61,8 +61,9 @@ func TestFinalStatuses(t *testing.T) {
 		{map[repute.Phase]repute.PhaseStatus{repute.PhaseVerify: repute.PhaseFailed}, false, repute.RunFailed,
 			repute.TaskFailed},
 	} {
-		e := Ending{Run: &repute.Run{ID: "r", Status: repute.RunRunning}, Done: phases(c.done), IsCancelled: c.isCancelled,
-			Phase: repute.RunPhase{Phase: repute.PhaseRecord, Status: repute.PhaseOK}}
+		e := Ending{Run: &repute.Run{ID: "r", Status: repute.RunRunning}, Done: phases(c.done),
+			IsCancelled: c.isCancelled,
+			Phase:       repute.RunPhase{Phase: repute.PhaseRecord, Status: repute.PhaseOK}}
 		out := e.Outcome()
 		if !out.Ended || out.Status != c.run || out.Task != c.task || len(out.Events) != 2 ||
 			out.Events[1].Kind != "run.finished" {
@@ -74,7 +75,8 @@ func TestFinalStatuses(t *testing.T) {
 // TestOutcomes: a run that waits keeps its status, and one that was refused names why.
 func TestOutcomes(t *testing.T) {
 	run := &repute.Run{ID: "r", Status: repute.RunPlanning}
-	waits := Ending{Run: run, Phase: repute.RunPhase{Phase: repute.PhaseTrust, Status: repute.PhaseWaiting}, Waits: true}
+	waits := Ending{Run: run, Phase: repute.RunPhase{Phase: repute.PhaseTrust, Status: repute.PhaseWaiting},
+		Waits: true}
 	if out := waits.Outcome(); out.Awaiting != repute.AwaitingApproval || out.Status != repute.RunPlanning ||
 		out.Failure != "" || out.Ended {
 		t.Errorf("it waits: %+v", out)

@@ -123,11 +123,13 @@ const (
 // Plan implements orchestrator.Module. Sub-agents that the orchestration of the agent's file names for the
 // task's tags work first, then the agent itself, which may delegate to every sub-agent.
 func (m *Module) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (p standard.Plan, err error) {
-	own := standard.Step{ID: stepWork, Description: standard.StepText(t.Goal), Agent: m.info.Slug, DependsOn: []string{},
-		Input: t.Input}
+	own := standard.Step{ID: stepWork, Description: standard.StepText(t.Goal), Agent: m.info.Slug,
+		DependsOn: []string{},
+		Input:     t.Input}
 	for _, s := range m.first(t) {
-		step := standard.Step{ID: stepFirst + s.slug, Description: standard.StepText(t.Goal), Agent: s.slug, DependsOn: []string{},
-			Input: t.Input}
+		step := standard.Step{ID: stepFirst + s.slug, Description: standard.StepText(t.Goal), Agent: s.slug,
+			DependsOn: []string{},
+			Input:     t.Input}
 		if len(step.ID) > 64 {
 			step.ID = step.ID[:64]
 		}
@@ -311,8 +313,9 @@ func (m *Module) Summarize(_ context.Context, _ standard.Task, done standard.Exe
 	s := standard.Summary{Text: a.Text, Receipts: []string{}, Warnings: []string{}, KeyActions: []string{
 		fmt.Sprintf("%d turns, %d tool calls, %d tokens", a.Turns, a.ToolCalls, a.Usage.Total())}}
 	if a.Refused > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%d calls of tools were not made: one message of the model may have %d",
-			a.Refused, llm.MaxCallsOfTurn))
+		s.Warnings = append(s.Warnings,
+			fmt.Sprintf("%d calls of tools were not made: one message of the model may have %d",
+				a.Refused, llm.MaxCallsOfTurn))
 	}
 	return s, nil
 }

@@ -218,7 +218,8 @@ func TestBudget(t *testing.T) {
 			if run.Status != repute.RunFailed || !strings.Contains(run.Error, name) {
 				t.Fatalf("%s: %s", run.Status, run.Error)
 			}
-			if n := int64(len(s.Seen())); n < 2 || run.Used.Tokens != n*190 || run.Used.Tokens > 1000 || run.Used.Cost > 1000 {
+			if n := int64(len(s.Seen())); n < 2 || run.Used.Tokens != n*190 || run.Used.Tokens > 1000 ||
+				run.Used.Cost > 1000 {
 				t.Errorf("used %+v in %d calls", run.Used, len(s.Seen()))
 			}
 		})
@@ -413,7 +414,8 @@ func TestIdentityIsGated(t *testing.T) {
 	s := modeltest.New(modeltest.Turn{Text: "never"})
 	h := newHouse(t, s)
 	def := agent("forecaster", nil)
-	a, err := oafagent.New(t.Context(), def, oafagent.Options{Models: h.models, Getenv: func(string) string { return "" }})
+	a, err := oafagent.New(t.Context(), def, oafagent.Options{Models: h.models,
+		Getenv: func(string) string { return "" }})
 	ok(t, err)
 	id, err := repute.ParseAgentRef("eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:7")
 	ok(t, err)

@@ -28,7 +28,8 @@ import (
 func shop(t *testing.T, called *atomic.Int64, silent int64) format.Server {
 	t.Helper()
 	srv := sdk.NewServer(&sdk.Implementation{Name: "shop", Version: "1"}, nil)
-	sdk.AddTool(srv, &sdk.Tool{Name: "buy", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}},
+	sdk.AddTool(srv, &sdk.Tool{Name: "buy", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true,
+		IdempotentHint: true}},
 		func(ctx context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
 			if called.Add(1) <= silent {
 				<-ctx.Done()
@@ -116,7 +117,8 @@ func TestCallOfUnknownEndTwice(t *testing.T) {
 		}
 	}
 	if run.Status != repute.RunCompleted || called.Load() != 3 || len(subjects) != 2 || open != 2 {
-		t.Errorf("%s: %s, after %d calls, asked %v, %d receipts of unknown end", run.Status, run.Error, called.Load(), subjects, open)
+		t.Errorf("%s: %s, after %d calls, asked %v, %d receipts of unknown end", run.Status, run.Error, called.Load(),
+			subjects, open)
 	}
 }
 
@@ -128,7 +130,8 @@ func TestNoFallbackAfterWall(t *testing.T) {
 	s := modeltest.New(modeltest.Turn{Text: "I took over."})
 	h := newHouse(t, s)
 	main := agent("main", func(a *format.Agent) {
-		a.Servers = []format.Server{{Name: "slow", Connection: format.Connection{Type: format.TransportHTTP, URL: silent.URL}}}
+		a.Servers = []format.Server{{Name: "slow",
+			Connection: format.Connection{Type: format.TransportHTTP, URL: silent.URL}}}
 		a.MCPServers = []format.ServerRef{{Server: "slow", Required: true}}
 		a.Agents = []format.AgentRef{{Agent: "helper", Vendor: "acme"}}
 		a.Orchestration = format.Orchestration{Fallback: "helper"}
@@ -240,7 +243,8 @@ func TestIdentityOfSubAgent(t *testing.T) {
 			}}
 			h := newHouse(t, s)
 			module := func(def *format.Agent, id *repute.AgentID) *oaf.Module {
-				a, err := oafagent.New(t.Context(), def, oafagent.Options{Models: h.models, Getenv: func(string) string { return "" }})
+				a, err := oafagent.New(t.Context(), def,
+					oafagent.Options{Models: h.models, Getenv: func(string) string { return "" }})
 				ok(t, err)
 				m, err := oaf.New(a, id, "")
 				ok(t, err)

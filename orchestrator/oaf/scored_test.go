@@ -72,7 +72,8 @@ func (h *house) scored() repute.Chain {
 	}
 	ok(h.t, eventdb.Apply(h.t.Context(), h.db, b))
 	ok(h.t, rootdb.AddRoots(h.t.Context(), h.db, chain.ID, repute.DefaultRoots, roots, false))
-	ok(h.t, chaindb.SetHead(h.t.Context(), h.db, chain.ID, store.Lease{}, chaindb.Head{Head: 30, Finalized: 25, SeenAt: time.Now()}))
+	ok(h.t, chaindb.SetHead(h.t.Context(), h.db, chain.ID, store.Lease{},
+		chaindb.Head{Head: 30, Finalized: 25, SeenAt: time.Now()}))
 	e, err := engine.New(h.db, engine.EngineOptions{Poll: 10 * time.Millisecond})
 	ok(h.t, err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -88,8 +89,8 @@ func (h *house) scored() repute.Chain {
 	return chain
 }
 
-// Sub-agents that are registered on a chain are scored before they are called: one with a good score answers, and one with
-// a score below the task's threshold is rejected, and its model is never asked.
+// Sub-agents that are registered on a chain are scored before they are called: one with a good score answers, and one
+// with a score below the task's threshold is rejected, and its model is never asked.
 func TestScoredSubAgents(t *testing.T) {
 	for name, c := range map[string]struct {
 		token  uint64
@@ -115,7 +116,8 @@ func TestScoredSubAgents(t *testing.T) {
 				return &repute.AgentID{ChainID: chain.ID, Registry: chain.Identity, TokenID: *uint256.NewInt(token)}
 			}
 			module := func(def *format.Agent, token uint64) *oaf.Module {
-				a, err := oafagent.New(t.Context(), def, oafagent.Options{Models: h.models, Getenv: func(string) string { return "" }})
+				a, err := oafagent.New(t.Context(), def,
+					oafagent.Options{Models: h.models, Getenv: func(string) string { return "" }})
 				ok(t, err)
 				m, err := oaf.New(a, id(token), "")
 				ok(t, err)
@@ -125,8 +127,9 @@ func TestScoredSubAgents(t *testing.T) {
 			helper := agent(name, func(a *format.Agent) { a.Body = "You help." })
 			h.run("", module(main, mainToken), module(helper, c.token))
 			least := 0.0
-			task, _, err := h.client.Submit(t.Context(), standard.Request{Goal: "How is the weather?", Coordinator: "acme-main",
-				Terms: standard.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
+			task, _, err := h.client.Submit(t.Context(),
+				standard.Request{Goal: "How is the weather?", Coordinator: "acme-main",
+					Terms: standard.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
 			ok(t, err)
 			if run := h.ended(task); run.Status != repute.RunCompleted {
 				t.Fatalf("%s: %s", run.Status, run.Error)
@@ -148,7 +151,8 @@ func TestScoredSubAgents(t *testing.T) {
 			}
 			decisions, err := rundb.Decisions(t.Context(), h.db, runs[1].ID, 10)
 			ok(t, err)
-			if !slices.ContainsFunc(decisions, func(d repute.RunDecision) bool { return d.Kind == repute.DecisionTrust }) {
+			if !slices.ContainsFunc(decisions,
+				func(d repute.RunDecision) bool { return d.Kind == repute.DecisionTrust }) {
 				t.Errorf("decisions %+v", decisions)
 			}
 		})

@@ -32,13 +32,15 @@ func TestOldActsAreJudgedAgain(t *testing.T) {
 	}
 	now := operate.Options{Wait: 30 * time.Second, Fresh: 1}
 	begun("denied")
-	ended(w.with("version: \"1\"\nrules:\n  - {id: no, when: 'true', effect: deny, reason: no longer}\n", now), "denied",
+	ended(w.with("version: \"1\"\nrules:\n  - {id: no, when: 'true', effect: deny, reason: no longer}\n", now),
+		"denied",
 		operate.Failed, "no longer")
 	begun("left to a person")
 	ended(w.with("version: \"1\"\ndefault: require_approval\n", now), "left to a person", operate.Failed,
 		"no rule applies")
 	begun("old")
-	ended(w.with(open, operate.Options{Wait: 30 * time.Second, Fresh: 1, Expire: 1}), "old", operate.Failed, "ask again")
+	ended(w.with(open, operate.Options{Wait: 30 * time.Second, Fresh: 1, Expire: 1}), "old", operate.Failed,
+		"ask again")
 	if got := w.balance(somebody); got != 0 {
 		t.Errorf("%d wei arrived", got)
 	}
@@ -126,7 +128,8 @@ func TestOneChangeOfAPolicyAtATime(t *testing.T) {
 		change operate.PolicyChange
 		key    string
 	}{{first, "first"}, {second, "second"}} {
-		if act, err := o.ConfigurePolicy(t.Context(), c.change, by(c.key)); err != nil || act.Status != operate.Confirmed {
+		if act, err := o.ConfigurePolicy(t.Context(), c.change, by(c.key)); err != nil ||
+			act.Status != operate.Confirmed {
 			t.Fatalf("%s: %+v, %v", c.key, act, err)
 		}
 	}

@@ -75,7 +75,8 @@ func TestAllowListNamesFunctions(t *testing.T) {
 			t.Errorf("%s: %v", function, err)
 		}
 	}
-	if _, err := o.ConfigurePolicy(t.Context(), pair(text, make([]byte, 4)), by("")); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := o.ConfigurePolicy(t.Context(), pair(text, make([]byte, 4)), by("")); !errors.Is(err,
+		repute.ErrInvalid) {
 		t.Errorf("a payment without data with a function: %v", err)
 	}
 	dry, err := o.ConfigurePolicy(t.Context(), pair(text, f.Selector[:]), operate.How{By: "ops", DryRun: true})
@@ -94,7 +95,8 @@ func TestAllowListNamesFunctions(t *testing.T) {
 		c.Arguments[1].Value != somebody.Hex() || c.Arguments[2].Value != "7" {
 		t.Errorf("shown as %+v", c)
 	}
-	if act, err := o.ExecuteCall(t.Context(), call, by("")); err == nil || !strings.Contains(err.Error(), "shares of 7") {
+	if act, err := o.ExecuteCall(t.Context(), call, by("")); err == nil ||
+		!strings.Contains(err.Error(), "shares of 7") {
 		t.Errorf("by a rule about a member: %+v, %v", act, err)
 	}
 }

@@ -74,7 +74,8 @@ func (o *Operator) confirmedPolicy(ctx context.Context, slug string) (p bindings
 	if t.Cursor.Number < now.Block {
 		return p, fmt.Errorf("%s, indexed up to block %d: %w", said, t.Cursor.Number, errIndexBehind)
 	}
-	return p, repute.Conflict("%s (%s): an endpoint or the index is wrong, so nothing is made of it", said, setIn(set.Tx))
+	return p, repute.Conflict("%s (%s): an endpoint or the index is wrong, so nothing is made of it", said,
+		setIn(set.Tx))
 }
 
 // setIn describes the indexed event for an error text.

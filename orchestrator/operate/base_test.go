@@ -76,7 +76,8 @@ func TestNoBaseWithoutIndex(t *testing.T) {
 	nonce, err := w.d.Client().PendingNonceAt(t.Context(), owner.Address)
 	ok(t, err)
 	second := crypto.CreateAddress(owner.Address, nonce)
-	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), abi.PackConstructor(owner.Address)...))
+	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin),
+		abi.PackConstructor(owner.Address)...))
 	b.Send(owner, &second, abi.PackSetPolicy(crypto.Keccak256Hash([]byte("payer")), true,
 		w.d.Account(operatorAccount).Address, n(100), n(250), n(0)))
 	_, err = b.Mine(t.Context())

@@ -46,7 +46,8 @@ func (o *Operator) decode(ctx context.Context, s *step) error {
 // every argument of the function under the same name.
 func settings(function string) string {
 	return map[string]string{"setPolicy": "PolicySet", "setCall": "CallAllowed",
-		"setToken": "TokenPolicySet", "setRelayer": "RelayerApproved", "pause": "Paused", "unpause": "Unpaused"}[function]
+		"setToken": "TokenPolicySet", "setRelayer": "RelayerApproved", "pause": "Paused",
+		"unpause": "Unpaused"}[function]
 }
 
 // asAsked compares the event of a transaction of the treasury's owner with the signed arguments.

@@ -47,7 +47,8 @@ func (o *Operator) CompareTreasury(ctx context.Context, t walletdb.Treasury) (Tr
 		return *last, nil
 	}
 	if (t.Cursor.Hash == common.Hash{}) {
-		return TreasuryCompared{}, fmt.Errorf("the treasury's earlier events are still being read: %w", repute.ErrUnavailable)
+		return TreasuryCompared{}, fmt.Errorf("the treasury's earlier events are still being read: %w",
+			repute.ErrUnavailable)
 	}
 	c := &comparison{treasury: t, out: TreasuryCompared{Block: t.Cursor.Number, BlockHash: t.Cursor.Hash.Hex(),
 		Differ: []string{}},
@@ -182,7 +183,8 @@ func (c *comparison) read(seen wallet.Seen) error {
 		}
 		if differ != "" {
 			c.out.Differ = append(c.out.Differ,
-				fmt.Sprintf("policy of %s: the treasury's is not that of the last PolicySet that is indexed: %s", c.name(k.agent),
+				fmt.Sprintf("policy of %s: the treasury's is not that of the last PolicySet that is indexed: %s",
+					c.name(k.agent),
 					differ))
 		}
 	}
@@ -209,7 +211,8 @@ func (c *comparison) sum(ctx context.Context, db *store.DB) error {
 	}
 	if now, err := walletdb.ReadTreasury(ctx, db, c.treasury.ChainID, c.treasury.Address); err != nil ||
 		now.Reorgs != c.treasury.Reorgs || len(events) > maxPayments {
-		return fmt.Errorf("blocks were replaced meanwhile, or there are more than %d payments since %s: %w", maxPayments,
+		return fmt.Errorf("blocks were replaced meanwhile, or there are more than %d payments since %s: %w",
+			maxPayments,
 			since.UTC().Format(time.RFC3339), repute.ErrUnavailable)
 	}
 	paid, err := c.paid(events)
@@ -223,7 +226,8 @@ func (c *comparison) sum(ctx context.Context, db *store.DB) error {
 				coin = "token " + k.token.Hex()
 			}
 			c.out.Differ = append(c.out.Differ,
-				fmt.Sprintf("payments of %s in %s: the treasury counts %s since %s, the indexed ones are %s", c.name(k.agent),
+				fmt.Sprintf("payments of %s in %s: the treasury counts %s since %s, the indexed ones are %s",
+					c.name(k.agent),
 					coin, w.spent, w.start.UTC().Format(time.RFC3339), paid[k]))
 		}
 	}

@@ -192,8 +192,9 @@ func (c *PolicyChange) functions() (out []walletdb.CallFunction, err error) {
 				"name and arguments, with types and names: swap(uint256 amountIn, address to)")
 		}
 		if selector := hexutil.Encode(f.Selector[:]); !strings.EqualFold(selector, e.Selector) {
-			return nil, repute.Invalid("calls.function", fmt.Sprintf("%.200s has the selector %s, not %.40s", f.Signature,
-				selector, e.Selector), "the function of the selector")
+			return nil, repute.Invalid("calls.function",
+				fmt.Sprintf("%.200s has the selector %s, not %.40s", f.Signature,
+					selector, e.Selector), "the function of the selector")
 		}
 		out = append(out, walletdb.CallFunction{Target: common.HexToAddress(e.Target), Selector: f.Selector,
 			Text: e.Function})

@@ -83,7 +83,8 @@ func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address
 	for _, a := range own {
 		if slices.Contains(subject, a) {
 			return repute.Invalid("fromAddress",
-				fmt.Sprintf("agent %s is controlled by %s, as the rater is: nobody rates an agent of its own", token, a),
+				fmt.Sprintf("agent %s is controlled by %s, as the rater is: nobody rates an agent of its own",
+					token, a),
 				"a rater that neither owns the agent nor is its wallet or approved for it")
 		}
 	}

@@ -45,8 +45,9 @@ func (o *Operator) RegisterIdentity(ctx context.Context, r Identity, h How) (Act
 			return Act{}, err
 		}
 		if wanted != owner {
-			return Act{}, repute.Invalid("ownerWallet", fmt.Sprintf("is %s, but the key of agent %s is that of %s", wanted,
-				r.Slug, owner), "the address of the configured key")
+			return Act{}, repute.Invalid("ownerWallet",
+				fmt.Sprintf("is %s, but the key of agent %s is that of %s", wanted,
+					r.Slug, owner), "the address of the configured key")
 		}
 	}
 	uri := r.AgentURI
@@ -143,7 +144,8 @@ func (o *Operator) update(ctx context.Context, j *job, id repute.AgentID, uri st
 		j.steps = append(j.steps, s)
 	}
 	if len(j.steps) == 0 {
-		return repute.Conflict("agent %s is registered as %s with this file and wallet: nothing would change", j.agent, id)
+		return repute.Conflict("agent %s is registered as %s with this file and wallet: nothing would change",
+			j.agent, id)
 	}
 	return nil
 }
@@ -190,8 +192,9 @@ func (o *Operator) SetAgentWallet(ctx context.Context, r AgentWallet, h How) (Ac
 		}
 	}
 	j := &job{kind: kindWallet, chain: o.o.TrustChain, agent: r.Slug, request: request,
-		steps: []step{o.write("wallet of "+r.Slug, at, b.PackSetAgentWallet(token, to, new(big.Int).SetUint64(r.Deadline),
-			signature))}}
+		steps: []step{o.write("wallet of "+r.Slug, at,
+			b.PackSetAgentWallet(token, to, new(big.Int).SetUint64(r.Deadline),
+				signature))}}
 	return o.perform(ctx, j, h)
 }
 
@@ -211,7 +214,8 @@ func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int
 	signature, err = o.wallet.SignConsent(ctx, wallet.Consent{ChainID: o.o.TrustChain, Agent: token, Wallet: to,
 		Owner: owner, Deadline: deadline})
 	if errors.Is(err, repute.ErrNotFound) {
-		err = repute.Invalid("operatorWallet", "its key is not configured", "give deadline and signature of that wallet")
+		err = repute.Invalid("operatorWallet", "its key is not configured",
+			"give deadline and signature of that wallet")
 	}
 	return signature, deadline, err
 }

@@ -150,7 +150,8 @@ const (
 // there was none.
 func (o *Operator) asked(ctx context.Context, kind string, request any, h How) (act Act, known bool, err error) {
 	if utf8.RuneCountInString(h.Key) > maxKey {
-		return Act{}, false, repute.Invalid("idempotencyKey", "is too long", fmt.Sprintf("at most %d characters", maxKey))
+		return Act{}, false, repute.Invalid("idempotencyKey", "is too long",
+			fmt.Sprintf("at most %d characters", maxKey))
 	}
 	if h.Key == "" || h.DryRun {
 		return Act{}, false, nil
@@ -205,7 +206,8 @@ func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
 // again returns the answer to a repeated request.
 func (o *Operator) again(ctx context.Context, kind string, request any, known *walletdb.Act) (Act, error) {
 	if known.Kind != kind || string(known.Request) != string(encoded(request)) {
-		return Act{}, repute.Conflict("the idempotency key was used for act %s, which is another: take another key", known.ID)
+		return Act{}, repute.Conflict("the idempotency key was used for act %s, which is another: take another key",
+			known.ID)
 	}
 	if known.Ended.IsZero() {
 		return o.carryOn(ctx, known)

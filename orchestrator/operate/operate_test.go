@@ -44,7 +44,8 @@ func TestTreasuryReads(t *testing.T) {
 		t.Errorf("policy of nobody %+v, %v", p, err)
 	}
 	s, list, err := o.TreasuryOverview(t.Context(), "nobody", "payer")
-	if err != nil || s.Balance != "1000" || len(list) != 2 || list[0].Active || list[0].AgentSlug != "nobody" || !list[1].Active ||
+	if err != nil || s.Balance != "1000" || len(list) != 2 || list[0].Active || list[0].AgentSlug != "nobody" ||
+		!list[1].Active ||
 		list[1].NativeLeftWei != "100" || list[0].BlockHash != s.BlockHash || list[1].BlockHash != s.BlockHash {
 		t.Errorf("overview %+v %+v, %v", s, list, err)
 	}
@@ -153,14 +154,16 @@ rules:
 	}
 	how := by("")
 	how.Approve = true
-	act, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "61"},
+	act, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(),
+		Value: "61"},
 		how)
 	if err != nil || act.Status != operate.Confirmed || act.Policy.Approved != "ops" {
 		t.Errorf("approved: %+v, %v", act, err)
 	}
 	for field, c := range map[string]operate.TreasuryCall{"agentSlug": {Target: somebody.Hex()},
-		"target": {AgentSlug: "payer", Target: "0x1"}, "value": {AgentSlug: "payer", Target: somebody.Hex(), Value: "-1"},
-		"data": {AgentSlug: "payer", Target: somebody.Hex(), Data: "0x123"}} {
+		"target": {AgentSlug: "payer", Target: "0x1"},
+		"value":  {AgentSlug: "payer", Target: somebody.Hex(), Value: "-1"},
+		"data":   {AgentSlug: "payer", Target: somebody.Hex(), Data: "0x123"}} {
 		var wrong *repute.InputError
 		if _, err := o.ExecuteCall(t.Context(), c, by("")); !errors.As(err, &wrong) || wrong.Field != field {
 			t.Errorf("%s: %v", field, err)
@@ -202,7 +205,8 @@ func TestConfigurePolicy(t *testing.T) {
 		by("")); err != nil || a.Status != operate.Confirmed {
 		t.Errorf("allowed target: %+v, %v", a, err)
 	}
-	if _, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "1"},
+	if _, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(),
+		Value: "1"},
 		by("")); err == nil || !strings.Contains(err.Error(), "does not allow") {
 		t.Errorf("a target that was allowed: %v", err)
 	}
@@ -248,9 +252,11 @@ func TestIdentityWalletFeedback(t *testing.T) {
 		by("")); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("a wallet without a key: %v", err)
 	}
-	f := operate.FeedbackRequest{AgentID: m.Agent.TokenID.String(), FromAddress: w.d.Account(raterAccount).Address.Hex(),
-		Value: "850", ValueDecimals: 2, Tag1: "reliability"}
-	if _, err := o.PostFeedback(t.Context(), f, by("")); err == nil || !strings.Contains(err.Error(), "agent of its own") {
+	f := operate.FeedbackRequest{AgentID: m.Agent.TokenID.String(),
+		FromAddress: w.d.Account(raterAccount).Address.Hex(),
+		Value:       "850", ValueDecimals: 2, Tag1: "reliability"}
+	if _, err := o.PostFeedback(t.Context(), f, by("")); err == nil ||
+		!strings.Contains(err.Error(), "agent of its own") {
 		t.Errorf("feedback by the agent's wallet: %v", err)
 	}
 	if act, err = o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: operator.Hex()},
@@ -272,7 +278,8 @@ func TestIdentityWalletFeedback(t *testing.T) {
 		t.Fatalf("feedback %+v, %v", act, err)
 	}
 	f.FromAddress = w.d.Account(payerAccount).Address.Hex()
-	if _, err := o.PostFeedback(t.Context(), f, by("")); err == nil || !strings.Contains(err.Error(), "agent of its own") {
+	if _, err := o.PostFeedback(t.Context(), f, by("")); err == nil ||
+		!strings.Contains(err.Error(), "agent of its own") {
 		t.Errorf("an agent's own feedback: %v", err)
 	}
 }
@@ -301,7 +308,8 @@ func TestActsOfTwoProcesses(t *testing.T) {
 	carried := func(o *operate.Operator, key string, want operate.Status, says string, paid int64) {
 		t.Helper()
 		act, err := o.ExecuteCall(t.Context(), call, by(key))
-		if got := w.balance(somebody); err != nil || act.Status != want || !strings.Contains(act.Error, says) || got != paid {
+		if got := w.balance(somebody); err != nil || act.Status != want || !strings.Contains(act.Error, says) ||
+			got != paid {
 			t.Errorf("%s: %+v, %v, %d wei arrived; want %s %q and %d", key, act, err, got, want, says, paid)
 		}
 	}
@@ -341,7 +349,8 @@ func TestForeignRuns(t *testing.T) {
 		"its own":               {"rater", task.Run, task.ID, ""},
 		"one that nobody knows": {"payer", "run_other", "task_other", ""},
 	} {
-		_, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: c.agent, Target: somebody.Hex(), Value: "1",
+		_, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: c.agent, Target: somebody.Hex(),
+			Value: "1",
 			RunID: c.run, TaskID: c.task}, operate.How{DryRun: true, By: "ops"})
 		var wrong *repute.InputError
 		if got := errors.As(err, &wrong); got != (c.field != "") || got && wrong.Field != c.field {

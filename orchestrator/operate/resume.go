@@ -51,7 +51,8 @@ func (o *Operator) carryAll(ctx context.Context, behind walletdb.Act) (last wall
 		places <- struct{}{}
 		carried.Go(func() {
 			defer func() { <-places }()
-			row, err := walletdb.ReadAct(ctx, o.db, open[i].ID) // read again: it may have changed while others were worked on
+			row, err := walletdb.ReadAct(ctx, o.db,
+				open[i].ID) // read again: it may have changed while others were worked on
 			if err == nil && row.Ended.IsZero() {
 				_, err = o.carryOn(ctx, &row)
 			}
@@ -164,7 +165,8 @@ func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recor
 		return err
 	}
 	if i == 0 && row.Age > o.o.Expire {
-		return repute.Conflict("nothing could be sent for %s since it was asked for: ask again", row.Age.Round(time.Second))
+		return repute.Conflict("nothing could be sent for %s since it was asked for: ask again",
+			row.Age.Round(time.Second))
 	}
 	if changed, err := o.readAgain(ctx, row, steps, i); err != nil || fresh && !changed {
 		return err
@@ -304,8 +306,9 @@ func (o *Operator) shown(row *walletdb.Act) (Act, error) {
 	}
 	act.Policy, act.AgentID = d.Decision, result.AgentID
 	for _, s := range steps {
-		act.Transactions = append(act.Transactions, Transaction{Purpose: s.Purpose, To: s.Tx.Target.Hex(), Calls: s.Calls,
-			Simulation: s.Simulation})
+		act.Transactions = append(act.Transactions,
+			Transaction{Purpose: s.Purpose, To: s.Tx.Target.Hex(), Calls: s.Calls,
+				Simulation: s.Simulation})
 	}
 	switch {
 	case row.Refused != "":

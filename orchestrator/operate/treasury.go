@@ -44,13 +44,15 @@ func (o *Operator) TreasuryStatus(ctx context.Context) (TreasuryStatus, error) {
 
 // TreasuryOverview reads the treasury and the policies of agents in it, all at the newest block and in one request. The
 // policies are in the order of the slugs.
-func (o *Operator) TreasuryOverview(ctx context.Context, slugs ...string) (out TreasuryStatus, list []TreasuryPolicy, err error) {
+func (o *Operator) TreasuryOverview(ctx context.Context,
+	slugs ...string) (out TreasuryStatus, list []TreasuryPolicy, err error) {
 	at, err := o.treasury()
 	if err != nil {
 		return out, nil, err
 	}
 	b := bindings.NewOpenFiTreasury()
-	views := []wallet.View{{To: at, Data: b.PackOwner()}, {To: at, Data: b.PackPendingOwner()}, {To: at, Data: b.PackPaused()}}
+	views := []wallet.View{{To: at, Data: b.PackOwner()}, {To: at, Data: b.PackPendingOwner()},
+		{To: at, Data: b.PackPaused()}}
 	first := len(views)
 	for _, slug := range slugs {
 		if err := slugOf("agentSlug", slug); err != nil {
@@ -222,7 +224,8 @@ func (o *Operator) spend(ctx context.Context, slug, run, task, purpose string) (
 	}
 	for _, f := range []struct{ name, text string }{{"runId", run}, {"taskId", task}} {
 		if len(f.text) > maxID || strings.ContainsFunc(f.text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return tx, repute.Invalid(f.name, "is no id", "at most 64 printable characters, as tasks and runs have them")
+			return tx, repute.Invalid(f.name, "is no id",
+				"at most 64 printable characters, as tasks and runs have them")
 		}
 	}
 	if n := utf8.RuneCountInString(purpose); n > maxPurpose {

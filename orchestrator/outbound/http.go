@@ -82,7 +82,8 @@ func (q *HTTPRequest) Send(ctx context.Context, client Doer, key string) (out HT
 	out.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
 	out.ElapsedMS = (time.Since(began) + time.Millisecond - 1).Milliseconds()
 	if err == nil && len(out.Body) > MaxAnswer { // no limit of the run's: the agent may go on
-		return HTTPResponse{}, repute.Invalid("answer", fmt.Sprintf("has more than %d bytes", MaxAnswer), "a shorter one")
+		return HTTPResponse{}, repute.Invalid("answer", fmt.Sprintf("has more than %d bytes", MaxAnswer),
+			"a shorter one")
 	}
 	return out, err
 }
@@ -105,7 +106,8 @@ func Harmless(from http.Header) http.Header {
 	out := http.Header{}
 	for _, name := range []string{"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language",
 		"Content-Length", "Content-Type", "Date", "Etag", "Expires",
-		"Last-Modified", "Link", "Location", "Retry-After", "Payment-Required", "Payment-Response", "X-Payment-Response"} {
+		"Last-Modified", "Link", "Location", "Retry-After", "Payment-Required", "Payment-Response",
+		"X-Payment-Response"} {
 		if values := from.Values(name); len(values) > 0 {
 			out[name] = values
 		}

@@ -6,7 +6,8 @@ import "encoding/json"
 type IntentRequest struct {
 	Intent string                     `json:"intent"` // NAME@DOMAIN
 	Params map[string]json.RawMessage `json:"params,omitempty"`
-	// Max is the most that the call may cost, in dollars; empty: nothing is paid, and an intent with a price is not called.
+	// Max is the most that the call may cost, in dollars; empty: nothing is paid, and an intent with a price is not
+	// called.
 	Max string `json:"max,omitempty"`
 	// Key distinguishes the paid requests of a step, as in PaidRequest.
 	Key string `json:"key,omitempty"`

@@ -112,7 +112,8 @@ func TestClientsOfOthers(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			before, runs := o.paid(t), o.shop.Runs()
 			out := o.run(t, x.program, x.args...)
-			if out.Status != 200 || !strings.Contains(out.Body, x.said) || o.paid(t)-before != 10_000 || o.shop.Runs() != runs+1 {
+			if out.Status != 200 || !strings.Contains(out.Body, x.said) || o.paid(t)-before != 10_000 ||
+				o.shop.Runs() != runs+1 {
 				t.Errorf("%+v: %d units moved", out, o.paid(t)-before)
 			}
 		})
@@ -120,7 +121,8 @@ func TestClientsOfOthers(t *testing.T) {
 	t.Run("npm @x402/fetch by Permit2", func(t *testing.T) {
 		o.shop.Accepts = []x402.Requirements{o.PlainRequirements(700)}
 		before := o.paid(t)
-		if out := o.run(t, "node", "pay.mjs", "v2", o.url, o.Payee().Hex()); out.Status != 200 || o.paid(t)-before != 700 {
+		if out := o.run(t, "node", "pay.mjs", "v2", o.url, o.Payee().Hex()); out.Status != 200 ||
+			o.paid(t)-before != 700 {
 			t.Errorf("%+v: %d units moved", out, o.paid(t)-before)
 		}
 	})

@@ -177,14 +177,16 @@ func (r *Request) check() (*url.URL, error) {
 }
 
 // ask sends a request without a payment. demand is nil where the server demands none.
-func (p *Payer) ask(ctx context.Context, r *Request) (first Answer, demand *x402.PaymentRequired, version int, err error) {
+func (p *Payer) ask(ctx context.Context,
+	r *Request) (first Answer, demand *x402.PaymentRequired, version int, err error) {
 	first, err = p.send(ctx, r, nil)
 	if err != nil || first.Status != http.StatusPaymentRequired {
 		return first, nil, 0, err
 	}
 	d, version, err := x402.DemandOf(first.Header, first.Body)
 	if err != nil {
-		return first, nil, 0, repute.Invalid("demand", "cannot be read: "+err.Error(), "a demand of x402 version 1 or 2")
+		return first, nil, 0, repute.Invalid("demand", "cannot be read: "+err.Error(),
+			"a demand of x402 version 1 or 2")
 	}
 	return first, &d, version, nil
 }
@@ -292,8 +294,10 @@ func (p *Payer) buy(ctx context.Context, r *Request, u *url.URL, d *x402.Payment
 	}
 	now := time.Now()
 	out := &walletdb.Purchase{ID: newID(), By: p.o.By, ChainID: o.chain, Agent: p.o.Agent, Request: r.digest(),
-		Host: u.Host, Worth: o.worth, Task: p.o.Task, Call: r.Call, Expires: now.Add(time.Duration(o.MaxTimeoutSeconds) * time.Second)}
-	if out.Decision, err = json.Marshal(decision{Payee: payee, MinScore: p.o.MinScore, Payment: o.Requirements}); err != nil {
+		Host: u.Host, Worth: o.worth, Task: p.o.Task, Call: r.Call,
+		Expires: now.Add(time.Duration(o.MaxTimeoutSeconds) * time.Second)}
+	if out.Decision, err = json.Marshal(decision{Payee: payee, MinScore: p.o.MinScore,
+		Payment: o.Requirements}); err != nil {
 		return nil, fmt.Errorf("decision: %w", err)
 	}
 	refused := p.judge(o, payee)

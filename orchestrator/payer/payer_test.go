@@ -61,12 +61,14 @@ func newWorld(t *testing.T) *world {
 // newWorldOn is newWorld on a chain with an id.
 func newWorldOn(t *testing.T, chainID uint64) *world {
 	t.Helper()
-	w := &world{World: paytest.New(t, devnet.Options{ChainID: chainID}), answers: map[string]string{}, database: pgtest.New(t)}
+	w := &world{World: paytest.New(t, devnet.Options{ChainID: chainID}), answers: map[string]string{},
+		database: pgtest.New(t)}
 	db, err := store.Open(t.Context(), w.database, store.Options{})
 	ok(t, err)
 	t.Cleanup(db.Close)
 	path := filepath.Join(t.TempDir(), "key")
-	ok(t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(w.Account(paytest.SettlerAccount).Key))), 0o600))
+	ok(t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(w.Account(paytest.SettlerAccount).Key))),
+		0o600))
 	c := w.Chain()
 	wl, err := wallet.Open(db, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.RPCURL()},
 		Tokens: []common.Address{w.Token, w.Plain}, Registries: safety.Registries{Identity: c.Identity},
@@ -159,7 +161,8 @@ func TestPays(t *testing.T) {
 		t.Fatalf("%d %s, %d units", a.Status, a.Body, w.paid(t))
 	}
 	r := a.Receipt
-	if r.Dollars != "0.01" || r.Payee.Agent != "eip155:31337:0xa:1" || r.Payee.By != payer.ByWallet || r.Transaction == "" {
+	if r.Dollars != "0.01" || r.Payee.Agent != "eip155:31337:0xa:1" || r.Payee.By != payer.ByWallet ||
+		r.Transaction == "" {
 		t.Errorf("%+v of %+v", r, r.Payee)
 	}
 	if by, err := r.Signed.Signer(); err != nil || by != w.Payee() {
@@ -295,7 +298,8 @@ func TestCaps(t *testing.T) {
 	refused := 0
 	for i := range 6 {
 		all.Go(func() {
-			_, err := w.payer(t, nil).Do(t.Context(), payer.Request{URL: w.url, Body: []byte{byte('a' + i)}, Method: "POST"})
+			_, err := w.payer(t, nil).Do(t.Context(),
+				payer.Request{URL: w.url, Body: []byte{byte('a' + i)}, Method: "POST"})
 			var over *walletdb.CapError
 			if errors.As(err, &over) {
 				mu.Lock()
@@ -342,7 +346,8 @@ func TestUnpaid(t *testing.T) {
 	w := newWorld(t)
 	free := httptest.NewServer(http.NotFoundHandler())
 	defer free.Close()
-	if a, err := w.payer(t, nil).Do(t.Context(), payer.Request{URL: free.URL}); err != nil || a.Status != 404 || a.Receipt != nil {
+	if a, err := w.payer(t, nil).Do(t.Context(), payer.Request{URL: free.URL}); err != nil || a.Status != 404 ||
+		a.Receipt != nil {
 		t.Errorf("%+v, %v", a, err)
 	}
 	for _, u := range []string{"", "ftp://a", "a"} {

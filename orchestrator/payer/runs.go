@@ -54,7 +54,8 @@ func (r *Runs) Pay(ctx context.Context, s policy.Spending, b outbound.Purchase) 
 	if out.Payment = paymentOf(a.Receipt); len(a.Body) > outbound.MaxAnswer {
 		return out, repute.Invalid("answer", fmt.Sprintf("has more than %d bytes", outbound.MaxAnswer), "a shorter one")
 	}
-	out.HTTPResponse = outbound.HTTPResponse{Status: a.Status, Header: outbound.Harmless(a.Header), Body: a.Body, At: a.At,
+	out.HTTPResponse = outbound.HTTPResponse{Status: a.Status, Header: outbound.Harmless(a.Header), Body: a.Body,
+		At:        a.At,
 		ElapsedMS: a.Elapsed.Milliseconds()}
 	return out, nil
 }
@@ -71,7 +72,8 @@ func (r *Runs) Quote(ctx context.Context, s policy.Spending, b outbound.Purchase
 // payer pays within the spending of a policy in the name of a run.
 func (r *Runs) payer(s policy.Spending, b *outbound.Purchase) (*Payer, error) {
 	return New(r.db, Options{Index: s.Index, API: r.o.API, HTTP: r.o.HTTP, Coins: r.o.Coins, Agent: b.Agent,
-		By: "task " + b.Task, Task: b.Task, MaxCall: s.MaxCall, MaxTask: s.MaxTask, MaxHost: s.MaxHost, MaxDay: s.MaxDay,
+		By: "task " + b.Task, Task: b.Task, MaxCall: s.MaxCall, MaxTask: s.MaxTask, MaxHost: s.MaxHost,
+		MaxDay:   s.MaxDay,
 		MinScore: s.MinScore, AllowUnknown: s.AllowUnknown, Log: r.o.Log,
 		Keys: func(chainID uint64) (x402.Signer, error) { return r.o.Keys(chainID, b.Agent) }})
 }
@@ -85,7 +87,8 @@ func request(b *outbound.Purchase) Request {
 	for name, values := range b.Header {
 		header[http.CanonicalHeaderKey(name)] = values
 	}
-	return Request{Method: b.Method, URL: b.URL, Body: b.Body, Header: header, Call: b.Call, Still: b.Still, Judge: b.Judge}
+	return Request{Method: b.Method, URL: b.URL, Body: b.Body, Header: header, Call: b.Call, Still: b.Still,
+		Judge: b.Judge}
 }
 
 // paymentOf is what a run keeps of a receipt; nil of none.

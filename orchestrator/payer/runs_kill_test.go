@@ -150,7 +150,8 @@ func TestKilledInPayment(t *testing.T) {
 	e := errand{Rules: fmt.Sprintf(payments, index), ChainID: w.Chain().ID, Token: w.Token,
 		Key: crypto.FromECDSA(w.Account(paytest.PayerAccount).Key), Database: killtest.Relay(t, w.database, s.strike)}
 	idle := s.start(t, e, 0) // installs the agent
-	o.until(t, "agent is installed", func() bool { _, err := rundb.Module(t.Context(), w.db, "buyer"); return err == nil })
+	o.until(t, "agent is installed",
+		func() bool { _, err := rundb.Module(t.Context(), w.db, "buyer"); return err == nil })
 	ok(t, idle.Process.Kill())
 	_ = idle.Wait()
 	killed, tasks := 0, 0
@@ -185,7 +186,8 @@ func TestKilledInPayment(t *testing.T) {
 		task, run := o.ended(t, task)
 		if task.Status != repute.TaskCompleted || w.paid(t) != int64(tasks)*10_000 || handler.count() != tasks ||
 			len(o.payments(t, run)) != 1 || o.bought(t, run)[0].Payment == nil {
-			t.Fatalf("killed at %d: %d tasks, %d units, %d runs, task %s: %s", at, tasks, w.paid(t), handler.count(), task.Status,
+			t.Fatalf("killed at %d: %d tasks, %d units, %d runs, task %s: %s", at, tasks, w.paid(t), handler.count(),
+				task.Status,
 				run.Error)
 		}
 		if done {
@@ -197,7 +199,8 @@ func TestKilledInPayment(t *testing.T) {
 		again += min(n-1, 1)
 	}
 	if killed < 10 || again < 1 || len(s.paid) != tasks {
-		t.Errorf("%d processes were killed, %d payments for %d tasks, %d of them sent again", killed, len(s.paid), tasks, again)
+		t.Errorf("%d processes were killed, %d payments for %d tasks, %d of them sent again", killed, len(s.paid),
+			tasks, again)
 	}
 	t.Logf("%d tasks, %d processes killed, %d payments sent again", tasks, killed, again)
 }

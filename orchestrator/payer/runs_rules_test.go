@@ -58,7 +58,8 @@ func TestDryRunQuotes(t *testing.T) {
 	url, handler := w.runtime(t)
 	rules := fmt.Sprintf(payments, w.index)
 	rule := func(effect string) string {
-		return rules + "rules:\n  - {id: dear, when: 'phase == \"payment\" && payment.usd >= 0.01', effect: " + effect + ", reason: too dear}\n"
+		return rules + "rules:\n  - {id: dear, when: 'phase == \"payment\" && payment.usd >= 0.01', effect: " + effect +
+			", reason: too dear}\n"
 	}
 	for _, c := range []struct {
 		name, rules, low string
@@ -68,7 +69,8 @@ func TestDryRunQuotes(t *testing.T) {
 	}{
 		{"trusted", rules, "40", shows{ask: true}, quote.Pays, "", true},
 		{"not asked", rules, "40", shows{}, quote.NotKnown, "asked in Execute alone", true},
-		{"a low score", rules, "19", shows{ask: true}, quote.Refuses, "has a score of at least 19, 20 are needed", false},
+		{"a low score", rules, "19", shows{ask: true}, quote.Refuses, "has a score of at least 19, 20 are needed",
+			false},
 		{"a rule denies", rule("deny"), "40", shows{ask: true}, quote.Refuses, "dear: too dear", false},
 		{"over the cap together", rules, "40", shows{ask: true, times: 26}, quote.Pays, "limit.maxPaymentUsd", false},
 		{"no payments", "version: \"1\"\n", "40", shows{ask: true}, quote.Refuses, "lets no agent pay", false},
@@ -78,15 +80,19 @@ func TestDryRunQuotes(t *testing.T) {
 			o, before, runs := w.open(t, c.rules, c.agent), w.paid(t), handler.count()
 			task, run := o.ended(t, o.submit(t, input(url+"?secret=1", c.name)))
 			q := o.quotes(t, run)
-			if len(q) != 1 || q[0].Verdict != c.verdict || q[0].URL != url || !strings.Contains(run.Error+string(run.Reasons)+q[0].Reason, c.why) {
+			if len(q) != 1 || q[0].Verdict != c.verdict || q[0].URL != url ||
+				!strings.Contains(run.Error+string(run.Reasons)+q[0].Reason, c.why) {
 				t.Fatalf("%+v, task %s: %s %s", q, task.Status, run.Error, run.Reasons)
 			}
-			if p := q[0].Payment; c.verdict == quote.Pays && (p == nil || p.Payee != "eip155:31337:0xa:1" || p.Amount != "10000" ||
-				p.USD != 0.01 || p.Low != 40 || p.Score != 60 || p.To != w.Payee().Hex() || !strings.HasPrefix(p.Network, "eip155:")) {
+			if p := q[0].Payment; c.verdict == quote.Pays &&
+				(p == nil || p.Payee != "eip155:31337:0xa:1" || p.Amount != "10000" ||
+					p.USD != 0.01 || p.Low != 40 || p.Score != 60 || p.To != w.Payee().Hex() ||
+					!strings.HasPrefix(p.Network, "eip155:")) {
 				t.Errorf("%+v", p)
 			}
 			paid, ran := w.paid(t)-before, handler.count()-runs
-			if (task.Status == repute.TaskCompleted) != c.pays || c.pays && (paid != 10_000 || ran != 1) || !c.pays && paid+int64(ran) != 0 {
+			if (task.Status == repute.TaskCompleted) != c.pays || c.pays && (paid != 10_000 || ran != 1) ||
+				!c.pays && paid+int64(ran) != 0 {
 				t.Errorf("task %s, %d units, %d runs: %s", task.Status, paid, ran, run.Error)
 			}
 		})
@@ -119,8 +125,10 @@ func TestRulesSeePayments(t *testing.T) {
 		t.Run(when, func(t *testing.T) { // its engine ends with it
 			o, before, runs := w.open(t, deny(when), buyer{}), w.paid(t), handler.count()
 			task, run := o.ended(t, o.submit(t, input(url, when)))
-			paid, denied := w.paid(t)-before, strings.Contains(run.Error, "watched") || strings.Contains(run.Error, "not this one")
-			if denies && (task.Status != repute.TaskFailed || paid != 0 || handler.count() != runs || !denied && !strings.Contains(when, "many")) ||
+			paid, denied := w.paid(t)-before, strings.Contains(run.Error, "watched") ||
+				strings.Contains(run.Error, "not this one")
+			if denies && (task.Status != repute.TaskFailed || paid != 0 || handler.count() != runs ||
+				!denied && !strings.Contains(when, "many")) ||
 				!denies && (task.Status != repute.TaskCompleted || paid != 10_000) {
 				t.Errorf("task %s, %d units: %s", task.Status, paid, run.Error)
 			}
@@ -134,7 +142,8 @@ func TestPaymentApproval(t *testing.T) {
 	w := newWorld(t)
 	url, _ := w.runtime(t)
 	w.trusted("wallet", "40")
-	o := w.open(t, fmt.Sprintf(payments, w.index)+"rules:\n  - {id: look, when: 'phase == \"payment\"', effect: require_approval, reason: looked at}\n",
+	o := w.open(t, fmt.Sprintf(payments, w.index)+
+		"rules:\n  - {id: look, when: 'phase == \"payment\"', effect: require_approval, reason: looked at}\n",
 		shows{ask: true})
 	task := o.submit(t, input(url, "a"))
 	var waits []rundb.Decision
@@ -148,7 +157,8 @@ func TestPaymentApproval(t *testing.T) {
 	}
 	ok(t, o.client.Approve(t.Context(), task.Run, waits[0].Subject, true, "ann", "fine"))
 	task, run := o.ended(t, task)
-	if q := o.quotes(t, run); task.Status != repute.TaskCompleted || w.paid(t) != 10_000 || len(q) != 1 || q[0].Verdict != quote.Asks {
+	if q := o.quotes(t, run); task.Status != repute.TaskCompleted || w.paid(t) != 10_000 || len(q) != 1 ||
+		q[0].Verdict != quote.Asks {
 		t.Errorf("task %s, %d units, %+v: %s", task.Status, w.paid(t), q, run.Error)
 	}
 }
@@ -171,7 +181,8 @@ func TestTaskLowersCap(t *testing.T) {
 			Input: input(url, c.most, "second"), Terms: standard.Terms{Budget: policy.Bounds{PaymentUSD: c.most}}})
 		ok(t, err)
 		task, run := o.ended(t, task)
-		if why := run.Error + string(run.Reasons); w.paid(t)-before != c.units || (task.Status == repute.TaskCompleted) != (c.why == "") ||
+		if why := run.Error + string(run.Reasons); w.paid(t)-before != c.units ||
+			(task.Status == repute.TaskCompleted) != (c.why == "") ||
 			!strings.Contains(why, c.why) {
 			t.Errorf("%s: %d units, task %s: %s", c.most, w.paid(t)-before, task.Status, why)
 		}

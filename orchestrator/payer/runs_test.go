@@ -142,7 +142,8 @@ func (w *world) runtime(t *testing.T) (string, *counted) {
 		Services: []*agent.Service{{Capability: c, Handler: h, Price: &agent.Price{Amount: "0.01", Currency: "USDC",
 			Decimals: 6, Ways: []agent.Way{{Requirements: w.Requirements(10_000), Symbol: "USDC", Decimals: 6}}}}}})
 	ok(t, err)
-	handler, err := serve.New(serve.Options{Router: router, Profile: serve.Profile{Name: "echo"}, Rate: 1000, Burst: 1000,
+	handler, err := serve.New(serve.Options{Router: router, Profile: serve.Profile{Name: "echo"}, Rate: 1000,
+		Burst:   1000,
 		MaxBody: 1 << 20, Log: slog.New(slog.DiscardHandler)})
 	ok(t, err)
 	s := httptest.NewServer(handler)
@@ -190,13 +191,15 @@ func newEngine(db *store.DB, rules string, b orchestrator.Module, p orchestrator
 
 // runs pays for the buyer with the payer's key.
 func (w *world) runs() *payer.Runs {
-	return payer.ForRuns(w.db, payer.RunOptions{HTTP: http.DefaultClient, Coins: []repute.Stablecoin{{ChainID: w.Chain().ID,
-		Address: w.Token, Symbol: "USDC", Decimals: 6}}, Keys: func(chainID uint64, slug string) (x402.Signer, error) {
-		if chainID != w.Chain().ID || slug != "buyer" {
-			return nil, repute.ErrNotFound
-		}
-		return w.Signer(paytest.PayerAccount), nil
-	}})
+	return payer.ForRuns(w.db, payer.RunOptions{HTTP: http.DefaultClient,
+		Coins: []repute.Stablecoin{{ChainID: w.Chain().ID,
+			Address: w.Token, Symbol: "USDC", Decimals: 6}},
+		Keys: func(chainID uint64, slug string) (x402.Signer, error) {
+			if chainID != w.Chain().ID || slug != "buyer" {
+				return nil, repute.ErrNotFound
+			}
+			return w.Signer(paytest.PayerAccount), nil
+		}})
 }
 
 func (o *office) until(t *testing.T, what string, f func() bool) {
@@ -222,7 +225,8 @@ func input(url string, texts ...string) json.RawMessage {
 // submit gives the buyer a task.
 func (o *office) submit(t *testing.T, in json.RawMessage) repute.Task {
 	t.Helper()
-	task, _, err := o.client.Submit(t.Context(), standard.Request{Coordinator: "buyer", Goal: "buy", Input: in, By: "test"})
+	task, _, err := o.client.Submit(t.Context(),
+		standard.Request{Coordinator: "buyer", Goal: "buy", Input: in, By: "test"})
 	ok(t, err)
 	return task
 }
@@ -284,11 +288,13 @@ func TestRunPays(t *testing.T) {
 	}
 	for i, a := range got {
 		p := a.Payment
-		if a.Status != 200 || !strings.Contains(string(a.Body), `"run"`) || p.Agent != "eip155:31337:0xa:1" || p.Dollars != "0.01" ||
+		if a.Status != 200 || !strings.Contains(string(a.Body), `"run"`) || p.Agent != "eip155:31337:0xa:1" ||
+			p.Dollars != "0.01" ||
 			p.From != w.Account(paytest.PayerAccount).Address.Hex() || p.To != w.Payee().Hex() || a.At.IsZero() {
 			t.Errorf("%+v of %s", p, a.Body)
 		}
-		if r := receipts[i]; !r.Done || r.Ref != p.Transaction || !strings.HasPrefix(r.Summary, "paid 0.01 dollars to eip155:") {
+		if r := receipts[i]; !r.Done || r.Ref != p.Transaction ||
+			!strings.HasPrefix(r.Summary, "paid 0.01 dollars to eip155:") {
 			t.Errorf("%+v", r)
 		}
 		sent, err := w.Client().TransactionReceipt(t.Context(), common.HexToHash(p.Transaction))
@@ -300,14 +306,16 @@ func TestRunPays(t *testing.T) {
 	if err != nil || len(stored) != 2 || stored[0].Task != task.ID || stored[0].Ended.IsZero() || stored[0].Call == "" {
 		t.Errorf("%+v, %v", stored, err)
 	}
-	if err := rundb.CheckLease(t.Context(), w.db, rundb.Lease{Root: run.ID, Fence: 1}); !errors.Is(err, repute.ErrFenced) {
+	if err := rundb.CheckLease(t.Context(), w.db, rundb.Lease{Root: run.ID, Fence: 1}); !errors.Is(err,
+		repute.ErrFenced) {
 		t.Errorf("a run that has ended may still pay: %v", err)
 	}
 	module, err := rundb.Module(t.Context(), w.db, "buyer")
 	ok(t, err)
 	log, err := agentlog.Page(t.Context(), w.db, module, standard.Manifest{}, "", "")
 	if err != nil || len(log.Runs) != 1 || len(log.Runs[0].Receipts) < 2 ||
-		log.Runs[0].Receipts[0].Kind != repute.CallPayment || log.Runs[0].Receipts[0].Ref != got[0].Payment.Transaction {
+		log.Runs[0].Receipts[0].Kind != repute.CallPayment ||
+		log.Runs[0].Receipts[0].Ref != got[0].Payment.Transaction {
 		t.Errorf("%+v, %v", log, err)
 	}
 }
@@ -364,7 +372,8 @@ func TestTaskCap(t *testing.T) {
 		w.paid(t) != 20_000 || handler.count() != 2 || len(o.payments(t, run)) != 3 {
 		t.Errorf("%d units, task %s: %s", w.paid(t), task.Status, run.Error)
 	}
-	if task, run = o.ended(t, o.submit(t, input(url, "d"))); task.Status != repute.TaskCompleted || w.paid(t) != 30_000 {
+	if task, run = o.ended(t, o.submit(t, input(url, "d"))); task.Status != repute.TaskCompleted ||
+		w.paid(t) != 30_000 {
 		t.Errorf("%d units, task %s: %s", w.paid(t), task.Status, run.Error)
 	}
 }
@@ -404,8 +413,10 @@ func TestSameCallSamePayment(t *testing.T) {
 	rules, err := policy.Parse(fmt.Appendf(nil, payments, w.index))
 	ok(t, err)
 	pay := func() (outbound.PaidResponse, error) {
-		return w.runs().Pay(t.Context(), rules.Spending(), outbound.Purchase{Call: "run/step/1", Agent: "buyer", Task: "t",
-			PaidRequest: outbound.PaidRequest{HTTPRequest: outbound.HTTPRequest{Method: "POST", URL: w.url, Body: []byte("x")}}})
+		return w.runs().Pay(t.Context(), rules.Spending(),
+			outbound.Purchase{Call: "run/step/1", Agent: "buyer", Task: "t",
+				PaidRequest: outbound.PaidRequest{HTTPRequest: outbound.HTTPRequest{Method: "POST", URL: w.url,
+					Body: []byte("x")}}})
 	}
 	if _, err := pay(); err == nil || !strings.Contains(err.Error(), "belongs to no agent") {
 		t.Fatalf("nobody is known: %v", err)
@@ -431,9 +442,10 @@ func TestSameCallSamePayment(t *testing.T) {
 		t.Errorf("%v: %d units, %d runs", ids, w.paid(t), w.shop.Runs())
 	}
 	stopped := transaction.Refuse("removed", "the agent is gone")
-	_, err = w.runs().Pay(t.Context(), rules.Spending(), outbound.Purchase{Call: "run/step/2", Agent: "buyer", Task: "t",
-		PaidRequest: outbound.PaidRequest{HTTPRequest: outbound.HTTPRequest{URL: w.url}},
-		Still:       func(context.Context) error { return stopped }})
+	_, err = w.runs().Pay(t.Context(), rules.Spending(),
+		outbound.Purchase{Call: "run/step/2", Agent: "buyer", Task: "t",
+			PaidRequest: outbound.PaidRequest{HTTPRequest: outbound.HTTPRequest{URL: w.url}},
+			Still:       func(context.Context) error { return stopped }})
 	if err == nil || w.paid(t) != 10_000 {
 		t.Errorf("an agent that may not act any more has paid: %v", err)
 	}

@@ -110,7 +110,8 @@ func (p *Payer) ended(ctx context.Context, r *Request, b *walletdb.Purchase, pay
 	error) {
 	s, settled := x402.SettlementOf(a.Header)
 	if refusedBy(&a, &s, settled) {
-		reason := fmt.Sprintf("%s does not accept the payment (status %d, %.100q)", b.Host, a.Status, whyRefused(&a, &s))
+		reason := fmt.Sprintf("%s does not accept the payment (status %d, %.100q)", b.Host, a.Status,
+			whyRefused(&a, &s))
 		if len(b.Receipt) > 0 && string(b.Receipt) != "null" {
 			reason = fmt.Sprintf("%s was paid, and does not give its answer again (status %d)", b.Host, a.Status)
 		}

@@ -32,7 +32,8 @@ func IntentID(r *repute.Receipt) string { return fmt.Sprintf("%s/%s/%s", r.Run, 
 // Open reports whether an error of Chain.Send leaves the result of the transaction unknown: no
 // endpoint answered, the database failed, or the call was canceled.
 func Open(ctx context.Context, err error) bool {
-	return err != nil && (errors.Is(err, repute.ErrUnavailable) || errors.Is(err, store.ErrDatabase) || ctx.Err() != nil)
+	return err != nil && (errors.Is(err, repute.ErrUnavailable) || errors.Is(err, store.ErrDatabase) ||
+		ctx.Err() != nil)
 }
 
 // Outcome returns the journaled outcome of a transaction, and the error that it means.
@@ -72,8 +73,9 @@ func settle(ctx context.Context, db *store.DB, chain transaction.Chain, c *rundb
 		return fmt.Errorf("journaled transaction %d: %w", c.ID, err)
 	}
 	sent, err := chain.Send(ctx,
-		transaction.Intent{ID: IntentID(&c.Receipt), Origin: transaction.Origin{Agent: c.Agent, Run: c.Run, Task: c.Task},
-			Tx: before.Tx, MaxGasWei: before.ChargedWei})
+		transaction.Intent{ID: IntentID(&c.Receipt),
+			Origin: transaction.Origin{Agent: c.Agent, Run: c.Run, Task: c.Task},
+			Tx:     before.Tx, MaxGasWei: before.ChargedWei})
 	if Open(ctx, err) {
 		return err
 	}

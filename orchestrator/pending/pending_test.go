@@ -24,7 +24,8 @@ func TestOutcome(t *testing.T) {
 		t.Errorf("reverted: %+v, %v", o, err)
 	}
 	refused := errors.New("refused")
-	if o, err = Outcome(transaction.Sent{}, "100", refused); !errors.Is(err, refused) || o.Ref != "" || o.GasWei != "-100" {
+	if o, err = Outcome(transaction.Sent{}, "100", refused); !errors.Is(err, refused) || o.Ref != "" ||
+		o.GasWei != "-100" {
 		t.Errorf("refused: %+v, %v", o, err)
 	}
 }

@@ -82,7 +82,8 @@ func (r *Rules) All(ctx context.Context, planned []Planned) (out []Quote, agains
 		out = append(out, q)
 	}
 	if total > r.Spending.MaxTask && len(against) == 0 {
-		deny("limit.maxPaymentUsd", "the planned payments pass the cap of the task", total.String(), r.Spending.MaxTask.String())
+		deny("limit.maxPaymentUsd", "the planned payments pass the cap of the task", total.String(),
+			r.Spending.MaxTask.String())
 	}
 	return out, against
 }

@@ -39,7 +39,8 @@ func TestNoDryRunSendsNothing(t *testing.T) {
 				return false
 			}
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway",
+			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway",
+				DisplayName:  "Faraway",
 				Version:      "1.2.3",
 				IdentityMode: standard.IdentityMode, Manifest: manifestOf("faraway")})
 			return true

@@ -191,7 +191,8 @@ func (m *module) ask(ctx context.Context, method string, q Question, c *orchestr
 			brought += len(o.Result) + len(o.Error)
 		}
 		if brought > maxOutcomes {
-			return fmt.Errorf("%s: the agent's calls brought more than %d bytes: %w", method, maxOutcomes, repute.ErrLimited)
+			return fmt.Errorf("%s: the agent's calls brought more than %d bytes: %w", method, maxOutcomes,
+				repute.ErrLimited)
 		}
 		q.Outcomes = append(q.Outcomes, outcomes...)
 	}

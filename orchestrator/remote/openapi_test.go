@@ -207,11 +207,13 @@ func TestDocumentOfCalls(t *testing.T) {
 	for name, v := range map[string]any{
 		"Call": remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "a", Input: json.RawMessage(`[1]`)}}},
 		"HTTP": remote.Answer{Calls: []remote.Call{{Kind: "http",
-			HTTP: &outbound.HTTPRequest{URL: "https://example.com", Header: http.Header{"A": {"b"}}, Body: []byte("x")}}}},
+			HTTP: &outbound.HTTPRequest{URL: "https://example.com", Header: http.Header{"A": {"b"}},
+				Body: []byte("x")}}}},
 		"Pay": remote.Answer{Calls: []remote.Call{{Kind: "pay",
 			Pay: &outbound.PaidRequest{HTTPRequest: outbound.HTTPRequest{URL: "https://example.com"}, Key: "a"}}}},
-		"Intent": remote.Answer{Calls: []remote.Call{{Kind: "intent", Intent: &outbound.IntentRequest{Intent: "find@shop.example",
-			Params: map[string]json.RawMessage{"q": json.RawMessage(`"a"`)}, Max: "0.05"}}}},
+		"Intent": remote.Answer{Calls: []remote.Call{{Kind: "intent",
+			Intent: &outbound.IntentRequest{Intent: "find@shop.example",
+				Params: map[string]json.RawMessage{"q": json.RawMessage(`"a"`)}, Max: "0.05"}}}},
 		"IntentResponse": outbound.IntentResponse{PaidResponse: &outbound.PaidResponse{
 			HTTPResponse: outbound.HTTPResponse{Status: 200}}, Instructions: &outbound.Instructions{Intent: "a"}},
 		"Read": remote.Answer{Calls: []remote.Call{{Kind: "read",
@@ -241,8 +243,10 @@ func TestDocumentRefuses(t *testing.T) {
 	t.Parallel()
 	d := openAPI(t)
 	for _, c := range []struct{ path, verb, answer string }{
-		{"/info", "get", `{"protocol":"repute-agent/2","slug":"a","identityMode":"erc8004-required","manifest":{"slug":"a"}}`},
-		{"/info", "get", `{"protocol":"repute-agent/1","slug":"No slug","identityMode":"erc8004-required","manifest":{"slug":"a"}}`},
+		{"/info", "get",
+			`{"protocol":"repute-agent/2","slug":"a","identityMode":"erc8004-required","manifest":{"slug":"a"}}`},
+		{"/info", "get",
+			`{"protocol":"repute-agent/1","slug":"No slug","identityMode":"erc8004-required","manifest":{"slug":"a"}}`},
 		{"/info", "get", `{"protocol":"repute-agent/1","slug":"a","identityMode":"none","manifest":{"slug":"a"}}`},
 		{"/can-handle", "post", `{}`},
 		{"/can-handle", "post", `{"result":"yes"}`},
@@ -254,7 +258,8 @@ func TestDocumentRefuses(t *testing.T) {
 		{"/plan", "post", `{"calls":[{"kind":"intent","intent":{"intent":"find"}}]}`},
 		{"/plan", "post", `{"calls":[{"kind":"intent"}]}`},
 		{"/plan", "post", `{"calls":[{"kind":"pay","http":{"url":"https://example.com"}}]}`},
-		{"/plan", "post", `{"calls":[` + strings.Repeat(`{"kind":"tool","tool":"a"},`, 16) + `{"kind":"tool","tool":"a"}]}`},
+		{"/plan", "post", `{"calls":[` + strings.Repeat(`{"kind":"tool","tool":"a"},`, 16) +
+			`{"kind":"tool","tool":"a"}]}`},
 		{"/verify", "post", `{"result":{"checks":[],"score":1.5}}`},
 		{"/summarize", "post", `{"result":"done"}`},
 	} {

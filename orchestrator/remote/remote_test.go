@@ -47,7 +47,8 @@ func server(t *testing.T, change func(method string, w http.ResponseWriter) bool
 		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		if method == "info" {
-			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway",
+			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway",
+				DisplayName:  "Faraway",
 				Version:      "1.2.3",
 				IdentityMode: standard.IdentityMode, DryRun: true, Manifest: manifestOf("faraway")})
 			return
@@ -94,12 +95,14 @@ func reply(method string, q remote.Question) remote.Answer {
 			return remote.Answer{Calls: slices.Repeat([]remote.Call{{Kind: "tool", Tool: "tome"}}, 16)}
 		}
 		if len(q.Outcomes) == 0 {
-			return remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "dictionary", Input: json.RawMessage(`"word"`)},
+			return remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "dictionary",
+				Input: json.RawMessage(`"word"`)},
 				{Kind: "tool", Tool: "nothing"}}}
 		}
 		return result(map[string]any{"found": q.Outcomes[0].Result, "lacking": q.Outcomes[1].Error,
 			"receiptIds": []string{q.Outcomes[0].ReceiptID},
-			"has":        fmt.Sprint(q.OperatorWallet, q.Services["tools"], q.Budget.ToolCalls, q.Outcomes[1].ReceiptID == "")})
+			"has": fmt.Sprint(q.OperatorWallet, q.Services["tools"], q.Budget.ToolCalls,
+				q.Outcomes[1].ReceiptID == "")})
 	case "verify":
 		return result(standard.Verification{Checks: []standard.Check{{Name: "found",
 			Passed: strings.Contains(string(q.Execution.Steps[0].Result), "meaning")}}, Score: 1})
@@ -239,7 +242,8 @@ func TestRemoteAnswersAreBounded(t *testing.T) {
 			w.Header().Set("Location", "/agent/plan")
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		}, "redirects with status 307", repute.ErrInvalid},
-		"status": {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusTeapot) }, "status 418", repute.ErrInvalid},
+		"status": {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusTeapot) }, "status 418",
+			repute.ErrInvalid},
 		"no json": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte("{"))

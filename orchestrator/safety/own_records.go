@@ -102,7 +102,8 @@ func (k *Records) mayWrite(ctx context.Context, tx *transaction.Tx, signature st
 	for _, id := range k.Mine {
 		if subject == nil || subject.String() == id.TokenID.String() {
 			return transaction.Refuse("self",
-				"an agent does not change its own identity or trust records, nor those of one that it works for (%s)", signature)
+				"an agent does not change its own identity or trust records, nor those of one that it works for (%s)",
+				signature)
 		}
 	}
 	if !rates(signature) {
@@ -222,8 +223,9 @@ func Broken(ctx context.Context, receipts []repute.Receipt, records func(chainID
 	for _, r := range receipts {
 		var sent transaction.Sent
 		var logs []types.Log
-		if r.Kind != repute.CallTransaction || !r.Done || json.Unmarshal(r.Result, &sent) != nil || len(sent.Result) == 0 &&
-			!records(r.Chain).HasLogs(&sent) {
+		if r.Kind != repute.CallTransaction || !r.Done || json.Unmarshal(r.Result, &sent) != nil ||
+			len(sent.Result) == 0 &&
+				!records(r.Chain).HasLogs(&sent) {
 			continue
 		}
 		if err := json.Unmarshal(sent.Result, &logs); err != nil {

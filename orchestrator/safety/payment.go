@@ -34,7 +34,8 @@ func PaysPayee(ctx context.Context, db *store.DB, chain transaction.Chain, tx *t
 		agent, asOf, err := query.Agent(ctx, db, id, repute.At{Finality: newest.finality})
 		switch {
 		case errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrInvalid):
-			return transaction.Refuse("payee", "the wallet of agent %s cannot be compared with the index: %v", tx.Payee, err)
+			return transaction.Refuse("payee", "the wallet of agent %s cannot be compared with the index: %v",
+				tx.Payee, err)
 		case err != nil:
 			return fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 		case agent.Wallet != tx.Target:

@@ -34,7 +34,8 @@ func TestRun(t *testing.T) {
 				if fails[s.ID] {
 					return standard.StepResult{StepID: s.ID, Status: rundb.StepFailed}
 				}
-				return standard.StepResult{StepID: s.ID, Status: rundb.StepCompleted, Result: []byte(fmt.Sprintf("%q", s.ID))}
+				return standard.StepResult{StepID: s.ID, Status: rundb.StepCompleted,
+					Result: []byte(fmt.Sprintf("%q", s.ID))}
 			})
 		completed := map[string]bool{}
 		for i, s := range steps { // dependencies come first
@@ -43,7 +44,8 @@ func TestRun(t *testing.T) {
 				may = may && completed[d]
 			}
 			completed[s.ID] = may && !fails[s.ID]
-			if r := results[i]; r.StepID != s.ID || (began[s.ID] == 1) != may || (r.Status == rundb.StepCompleted) != completed[s.ID] {
+			if r := results[i]; r.StepID != s.ID || (began[s.ID] == 1) != may ||
+				(r.Status == rundb.StepCompleted) != completed[s.ID] {
 				t.Fatalf("step %s of %v: %+v, began %d times", s.ID, steps, r, began[s.ID])
 			}
 		}

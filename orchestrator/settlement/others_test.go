@@ -57,7 +57,8 @@ func TestFrontRun(t *testing.T) {
 		forged := x.p
 		forged.Payload.Signature = append([]byte{}, x.p.Payload.Signature...)
 		forged.Payload.Signature[7] ^= 1
-		if s, err := f.Settle(t.Context(), forged, x.r); err != nil || s.Success || s.ErrorReason != x402.ReasonSignature {
+		if s, err := f.Settle(t.Context(), forged, x.r); err != nil || s.Success ||
+			s.ErrorReason != x402.ReasonSignature {
 			t.Errorf("%s forged: %+v, %v", name, s, err)
 		}
 	}
@@ -95,7 +96,8 @@ func TestFoundLongAgo(t *testing.T) {
 func claiming(t *testing.T) *facilitator.Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
-		_, _ = out.Write([]byte(`{"success":true,"transaction":"0x` + strings.Repeat("11", 32) + `","network":"eip155:31337"}`))
+		_, _ = out.Write([]byte(`{"success":true,"transaction":"0x` + strings.Repeat("11", 32) +
+			`","network":"eip155:31337"}`))
 	}))
 	t.Cleanup(s.Close)
 	c, err := facilitator.NewClient(nil, time.Second, s.URL)
@@ -152,14 +154,16 @@ func TestCanceled(t *testing.T) {
 		p x402.Payment
 		r x402.Requirements
 	}{"EIP-3009": {p, r}, "Permit2": {permit, plain}, "inside": {inside, dear}} {
-		lying := &x402.Confirmed{Facilitator: claiming(t), Verifier: f.Verifier, History: f.History, Wait: time.Millisecond}
+		lying := &x402.Confirmed{Facilitator: claiming(t), Verifier: f.Verifier, History: f.History,
+			Wait: time.Millisecond}
 		if s, err := lying.Settle(t.Context(), x.p, x.r); !errors.Is(err, x402.ErrUnknownEnd) || s.Success {
 			t.Errorf("%s: a claim is believed: %+v, %v", name, s, err)
 		}
 		for who, one := range map[string]x402.Facilitator{"local": f,
 			"remote": &x402.Confirmed{Facilitator: refusing(t), Verifier: f.Verifier, History: f.History}} {
 			if name == "inside" {
-				if s, err := one.Settle(t.Context(), x.p, x.r); !errors.Is(err, x402.ErrUnknownEnd) || s.Success || s.Dead {
+				if s, err := one.Settle(t.Context(), x.p, x.r); !errors.Is(err, x402.ErrUnknownEnd) || s.Success ||
+					s.Dead {
 					t.Errorf("%s, %s: %+v, %v", name, who, s, err)
 				}
 			} else if s := w.dead(t, one, x.p, x.r); s.Success || !s.Dead {
@@ -204,7 +208,8 @@ func TestEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.facilitator(t)
-	for name, r := range map[string]x402.Requirements{"EIP-3009": w.Requirements(10), "Permit2": w.PlainRequirements(10)} {
+	for name, r := range map[string]x402.Requirements{"EIP-3009": w.Requirements(10),
+		"Permit2": w.PlainRequirements(10)} {
 		r.MaxTimeoutSeconds = 12
 		p := w.Pay(t, r)
 		remote := &x402.Confirmed{Facilitator: refusing(t), Verifier: f.Verifier, History: f.History}

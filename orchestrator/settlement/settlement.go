@@ -121,7 +121,8 @@ func (s *settler) end(ctx context.Context, t *x402.Transfer, slug string, target
 
 // failed separates a transaction that can never be mined, which is an end, from one that is not the
 // one that is asked for.
-func (s *settler) failed(ctx context.Context, t *x402.Transfer, out x402.Outcome, conflict error) (x402.Outcome, error) {
+func (s *settler) failed(ctx context.Context, t *x402.Transfer, out x402.Outcome,
+	conflict error) (x402.Outcome, error) {
 	in, err := walletdb.ReadIntent(ctx, s.db, t.ID())
 	switch {
 	case err != nil:

@@ -24,7 +24,8 @@ import (
 )
 
 // settleOnce verifies and settles a payment, and checks what moved.
-func (w *world) settleOnce(t *testing.T, f x402.Facilitator, p x402.Payment, r x402.Requirements, units int64) x402.Settlement {
+func (w *world) settleOnce(t *testing.T, f x402.Facilitator, p x402.Payment, r x402.Requirements,
+	units int64) x402.Settlement {
 	t.Helper()
 	before, count := w.paid(t), w.sent(t)
 	v, err := f.Verify(t.Context(), p, r)
@@ -92,7 +93,8 @@ func TestWaysToPay(t *testing.T) {
 		r := w.UptoRequirements(300)
 		p := w.Pay(t, r)
 		r.Amount = x402.Amount{}
-		if s, err := f.Settle(t.Context(), p, r); err != nil || !s.Success || s.Transaction != "" || w.sent(t) != count {
+		if s, err := f.Settle(t.Context(), p, r); err != nil || !s.Success || s.Transaction != "" ||
+			w.sent(t) != count {
 			t.Errorf("%+v, %v", s, err)
 		}
 	})
@@ -151,12 +153,17 @@ func TestRefused(t *testing.T) {
 		{"to another", resigned(func(a *x402.Authorization) { a.To[0]++ }), r, x402.ReasonRecipient},
 		{"of another chain", w.Pay(t, elsewhere), r, x402.ReasonInvalidNetwork},
 		{"on a chain that is not served", w.Pay(t, elsewhere), elsewhere, x402.ReasonInvalidNetwork},
-		{"of another scheme", changed(r, func(p *x402.Payment) { p.Accepted.Scheme = "upto" }), r, x402.ReasonInvalidScheme},
+		{"of another scheme", changed(r, func(p *x402.Payment) { p.Accepted.Scheme = "upto" }), r,
+			x402.ReasonInvalidScheme},
 		{"in an asset that is not accepted", w.Pay(t, asset), asset, x402.ReasonInvalidRequirements},
-		{"stale", resigned(func(a *x402.Authorization) { a.ValidBefore = x402.NewAmount(now + 3) }), r, x402.ReasonValidBefore},
-		{"from the future", resigned(func(a *x402.Authorization) { a.ValidAfter = x402.NewAmount(now + 600) }), r, x402.ReasonValidAfter},
-		{"by another signer", changed(r, func(p *x402.Payment) { p.Payload.Authorization.From = stranger.Address() }), r, x402.ReasonSignature},
-		{"changed after it was signed", changed(r, func(p *x402.Payment) { p.Payload.Authorization.Nonce[0]++ }), r, x402.ReasonSignature},
+		{"stale", resigned(func(a *x402.Authorization) { a.ValidBefore = x402.NewAmount(now + 3) }), r,
+			x402.ReasonValidBefore},
+		{"from the future", resigned(func(a *x402.Authorization) { a.ValidAfter = x402.NewAmount(now + 600) }), r,
+			x402.ReasonValidAfter},
+		{"by another signer", changed(r, func(p *x402.Payment) { p.Payload.Authorization.From = stranger.Address() }),
+			r, x402.ReasonSignature},
+		{"changed after it was signed", changed(r, func(p *x402.Payment) { p.Payload.Authorization.Nonce[0]++ }), r,
+			x402.ReasonSignature},
 		{"with a high s", changed(r, high), r, x402.ReasonSignature},
 		{"in 64 bytes", changed(r, compact), r, x402.ReasonSignature},
 		{"with v of 29", changed(r, func(p *x402.Payment) { p.Payload.Signature[64] = 29 }), r, x402.ReasonSignature},
@@ -169,19 +176,25 @@ func TestRefused(t *testing.T) {
 		}), r, x402.ReasonInsufficientFunds},
 		{"in the domain of another token", w.Pay(t, other), other, x402.ReasonInvalidRequirements},
 		{"without funds", w.PayAs(t, stranger, r), r, x402.ReasonInsufficientFunds},
-		{"without allowance", w.PayAs(t, paytest.For{Wallet: w.Wallet, Key: w.Signer(paytest.PayerAccount)}, plain), plain, x402.ReasonAllowance},
-		{"for another spender", changed(plain, func(p *x402.Payment) { p.Payload.Permit2.Spender[0]++ }), plain, x402.ReasonSpender},
+		{"without allowance", w.PayAs(t, paytest.For{Wallet: w.Wallet, Key: w.Signer(paytest.PayerAccount)}, plain),
+			plain, x402.ReasonAllowance},
+		{"for another spender", changed(plain, func(p *x402.Payment) { p.Payload.Permit2.Spender[0]++ }), plain,
+			x402.ReasonSpender},
 		{"upto, more than was signed", w.Pay(t, upto), more, x402.ReasonExceedsAmount},
-		{"upto, for another facilitator", changed(upto, func(p *x402.Payment) { p.Payload.Permit2.Witness.Facilitator[0]++ }), upto, x402.ReasonFacilitator},
-		{"by EIP-3009 for a demand by Permit2", changed(r, func(p *x402.Payment) { p.Accepted = plain }), plain, x402.ReasonInvalidPayload},
+		{"upto, for another facilitator", changed(upto,
+			func(p *x402.Payment) { p.Payload.Permit2.Witness.Facilitator[0]++ }), upto, x402.ReasonFacilitator},
+		{"by EIP-3009 for a demand by Permit2", changed(r, func(p *x402.Payment) { p.Accepted = plain }), plain,
+			x402.ReasonInvalidPayload},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			v, err := f.Verify(t.Context(), x.p, x.r)
 			ok(t, err)
 			s, err := f.Settle(t.Context(), x.p, x.r)
 			ok(t, err)
-			if v.IsValid || v.InvalidReason != x.reason || s.Success || s.ErrorReason != x.reason || v.InvalidText == "" {
-				t.Errorf("verified %s (%s), settled %s, want %s", v.InvalidReason, v.InvalidText, s.ErrorReason, x.reason)
+			if v.IsValid || v.InvalidReason != x.reason || s.Success || s.ErrorReason != x.reason ||
+				v.InvalidText == "" {
+				t.Errorf("verified %s (%s), settled %s, want %s", v.InvalidReason, v.InvalidText, s.ErrorReason,
+					x.reason)
 			}
 		})
 	}
@@ -204,7 +217,8 @@ func TestBadTokens(t *testing.T) {
 	}
 	w.Send(t, paytest.OwnerAccount, w.Token, token.PackBehave(2))
 	for range 2 { // the stored end is the same
-		if s, err := f.Settle(t.Context(), p, r); err != nil || s.Success || s.ErrorReason != x402.ReasonTransactionState ||
+		if s, err := f.Settle(t.Context(), p, r); err != nil || s.Success ||
+			s.ErrorReason != x402.ReasonTransactionState ||
 			s.Transaction == "" {
 			t.Errorf("idle: %+v, %v", s, err)
 		}
@@ -237,7 +251,8 @@ func TestOnceInTwoProcesses(t *testing.T) {
 		for n := range 50 {
 			all.Go(func() {
 				s, err := processes[n%2].Settle(t.Context(), p, r)
-				for errors.Is(err, repute.ErrUnavailable) && t.Context().Err() == nil { // the node is busy; the caller asks again
+				for errors.Is(err, repute.ErrUnavailable) &&
+					t.Context().Err() == nil { // the node is busy; the caller asks again
 					s, err = processes[n%2].Settle(t.Context(), p, r)
 				}
 				if err != nil || !s.Success {
@@ -300,7 +315,8 @@ func TestClaimedSettlements(t *testing.T) {
 	w := newWorld(t)
 	honest := w.facilitator(t)
 	liar := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
-		_, _ = out.Write([]byte(`{"success":true,"transaction":"0x` + strings.Repeat("11", 32) + `","network":"eip155:31337"}`))
+		_, _ = out.Write([]byte(`{"success":true,"transaction":"0x` + strings.Repeat("11", 32) +
+			`","network":"eip155:31337"}`))
 	}))
 	t.Cleanup(liar.Close)
 	c, err := facilitator.NewClient(nil, time.Second, liar.URL)
@@ -311,7 +327,8 @@ func TestClaimedSettlements(t *testing.T) {
 		if s, err := lying.Settle(t.Context(), p, r); !errors.Is(err, x402.ErrUnknownEnd) || s.Success {
 			t.Errorf("a claim is believed: %+v, %v", s, err)
 		}
-		w.settleOnce(t, &x402.Confirmed{Facilitator: honest, Verifier: honest.Verifier, History: honest.History}, p, r, 10)
+		w.settleOnce(t, &x402.Confirmed{Facilitator: honest, Verifier: honest.Verifier, History: honest.History}, p,
+			r, 10)
 	}
 }
 

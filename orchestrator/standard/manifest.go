@@ -64,7 +64,8 @@ func (m *Manifest) Identity() (*repute.AgentID, error) {
 	}
 	token, err := repute.ParseTokenID(e.AgentID.String())
 	if err != nil {
-		return nil, repute.Invalid("manifest.erc8004.agentId", fmt.Sprintf("%.80q is no id", e.AgentID), "decimal digits")
+		return nil, repute.Invalid("manifest.erc8004.agentId", fmt.Sprintf("%.80q is no id", e.AgentID),
+			"decimal digits")
 	}
 	return &repute.AgentID{ChainID: e.ChainID, Registry: registry, TokenID: token}, nil
 }

@@ -40,7 +40,8 @@ func CheckPlan(p Plan, most int, known func(slug string) bool) error {
 	for i, s := range p.Steps {
 		at := fmt.Sprintf("plan.steps[%d]", i)
 		switch {
-		case s.ID == "" || len(s.ID) > maxStepID || strings.Contains(s.ID, "/"): // names of transactions are joined by it
+		case s.ID == "" || len(s.ID) > maxStepID ||
+			strings.Contains(s.ID, "/"): // names of transactions are joined by it
 			return repute.Invalid(at+".stepId", fmt.Sprintf("%.80q is no id", s.ID),
 				fmt.Sprintf("1 to %d bytes without a slash", maxStepID))
 		case seen[s.ID]:
@@ -49,16 +50,19 @@ func CheckPlan(p Plan, most int, known func(slug string) bool) error {
 			return repute.Invalid(at, "is too long", fmt.Sprintf("descriptions of %d bytes, inputs of %d", MaxStepText,
 				MaxInput))
 		case !known(s.Agent):
-			return repute.Invalid(at+".agentSlug", fmt.Sprintf("%.80q is not registered here", s.Agent), "the slug of an agent")
+			return repute.Invalid(at+".agentSlug", fmt.Sprintf("%.80q is not registered here", s.Agent),
+				"the slug of an agent")
 		}
 		seen[s.ID] = true
 	}
 	if len(p.OnDemand) > maxOnDemand {
-		return repute.Invalid("plan.onDemand", fmt.Sprintf("has %d agents", len(p.OnDemand)), fmt.Sprintf("at most %d", maxOnDemand))
+		return repute.Invalid("plan.onDemand", fmt.Sprintf("has %d agents", len(p.OnDemand)),
+			fmt.Sprintf("at most %d", maxOnDemand))
 	}
 	for i, slug := range p.OnDemand {
 		if !known(slug) {
-			return repute.Invalid(fmt.Sprintf("plan.onDemand[%d]", i), fmt.Sprintf("%.80q is not registered here", slug), "the slug of an agent")
+			return repute.Invalid(fmt.Sprintf("plan.onDemand[%d]", i),
+				fmt.Sprintf("%.80q is not registered here", slug), "the slug of an agent")
 		}
 	}
 	for i, s := range p.Steps {
@@ -97,8 +101,9 @@ func (p Plan) CheckIdentity(slug string, has *repute.AgentID) error {
 		}
 		shown = has.String()
 	}
-	return repute.Invalid("plan.identities."+slug, fmt.Sprintf("is %.120q, and the identity of the registered agent is %s",
-		text, shown), "name the identity that the agent has, or register the agent that has this one")
+	return repute.Invalid("plan.identities."+slug,
+		fmt.Sprintf("is %.120q, and the identity of the registered agent is %s",
+			text, shown), "name the identity that the agent has, or register the agent that has this one")
 }
 
 // checkCycles takes away steps that wait for nothing until none is left.

@@ -70,7 +70,8 @@ func TestMoves(t *testing.T) {
 		"increaseAllowance": {Tx{Target: tokenAt, Data: calldata("increaseAllowance(address,uint256)",
 			n(1), n(1000))}, 7},
 		"permit": {Tx{Target: tokenAt,
-			Data: calldata("permit(address,address,uint256,uint256,uint8,bytes32,bytes32)", n(1), n(2), n(1000), n(9), n(9),
+			Data: calldata("permit(address,address,uint256,uint256,uint8,bytes32,bytes32)", n(1), n(2), n(1000),
+				n(9), n(9),
 				n(9), n(9))}, 7},
 		"permit without an amount": {Tx{Target: tokenAt,
 			Data: calldata("permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32)", n(1), n(2), n(3), n(9),
@@ -79,7 +80,8 @@ func TestMoves(t *testing.T) {
 		"an NFT": {Tx{Target: tokenAt,
 			Data: calldata("safeTransferFrom(address,address,uint256)", n(1), n(2), n(3))}, beyond},
 		"many things": {Tx{Target: tokenAt,
-			Data: calldata("safeTransferFrom(address,address,uint256,uint256,bytes)", n(1), n(2), n(3), n(4), n(0))}, beyond},
+			Data: calldata("safeTransferFrom(address,address,uint256,uint256,bytes)", n(1), n(2), n(3), n(4), n(0))},
+			beyond},
 		"everything": {Tx{Target: tokenAt, Data: calldata("setApprovalForAll(address,bool)", n(1),
 			n(1))}, beyond},
 		"Permit2's approve": {Tx{Target: spenderAt,
@@ -89,13 +91,16 @@ func TestMoves(t *testing.T) {
 		"Permit2's transferFrom": {Tx{Target: spenderAt,
 			Data: calldata("transferFrom(address,address,uint160,address)", n(1), n(2), n(1000), n(10))}, 7},
 		"Permit2's permit": {Tx{Target: spenderAt,
-			Data: calldata("permit(address,((address,uint160,uint48,uint48),address,uint256),bytes)", n(1), n(10), n(1000),
+			Data: calldata("permit(address,((address,uint160,uint48,uint48),address,uint256),bytes)", n(1), n(10),
+				n(1000),
 				n(9), n(9), n(2), n(9), n(256), n(0))}, 7},
 		"Permit2's permit of many": {Tx{Target: spenderAt,
-			Data: calldata("permit(address,((address,uint160,uint48,uint48)[],address,uint256),bytes)", n(1), n(96), n(256))},
+			Data: calldata("permit(address,((address,uint160,uint48,uint48)[],address,uint256),bytes)", n(1), n(96),
+				n(256))},
 			beyond},
 		"Permit2's signed transfer": {Tx{Target: spenderAt,
-			Data: calldata("permitTransferFrom(((address,uint256),uint256,uint256),(address,uint256),address,bytes)", n(10),
+			Data: calldata("permitTransferFrom(((address,uint256),uint256,uint256),(address,uint256),address,bytes)",
+				n(10),
 				n(1000), n(9), n(9), n(1), n(500), n(2), n(256), n(0))}, 7},
 		"Permit2's signed transfers": {Tx{Target: spenderAt,
 			Data: calldata("permitTransferFrom(((address,uint256)[],uint256,uint256),(address,uint256)[],address,bytes)",
@@ -105,7 +110,8 @@ func TestMoves(t *testing.T) {
 		"ERC-777 send": {Tx{Target: tokenAt, Data: calldata("send(address,uint256,bytes)", n(1),
 			n(1000), n(96), n(0))}, 7},
 		"ERC-777 operatorSend": {Tx{Target: tokenAt,
-			Data: calldata("operatorSend(address,address,uint256,bytes,bytes)", n(1), n(2), n(1000), n(160), n(192), n(0),
+			Data: calldata("operatorSend(address,address,uint256,bytes,bytes)", n(1), n(2), n(1000), n(160),
+				n(192), n(0),
 				n(0))}, 7},
 		"ERC-777 operatorBurn": {Tx{Target: tokenAt,
 			Data: calldata("operatorBurn(address,uint256,bytes,bytes)", n(1), n(1000), n(128), n(160), n(0), n(0))}, 7},
@@ -150,7 +156,8 @@ func TestMovesAsShown(t *testing.T) {
 	topic := func(a common.Address) common.Hash { return common.BytesToHash(a[:]) }
 	number := func(n int64) []byte { return common.LeftPadBytes(big.NewInt(n).Bytes(), 32) }
 	moved := func(token, from, to common.Address, amount int64) types.Log {
-		return types.Log{Address: token, Topics: []common.Hash{transferred, topic(from), topic(to)}, Data: number(amount)}
+		return types.Log{Address: token, Topics: []common.Hash{transferred, topic(from), topic(to)},
+			Data: number(amount)}
 	}
 	old := types.Log{Address: tokenAt, Topics: []common.Hash{transferred},
 		Data: slices.Concat(topic(treasury).Bytes(), topic(spenderAt).Bytes(), number(1000))}
@@ -168,7 +175,8 @@ func TestMovesAsShown(t *testing.T) {
 				topic(spenderAt)}, Data: number(given)}
 	}
 	many := func(signature string) types.Log {
-		return types.Log{Address: tokenAt, Topics: []common.Hash{crypto.Keccak256Hash([]byte(signature)), topic(spenderAt),
+		return types.Log{Address: tokenAt, Topics: []common.Hash{crypto.Keccak256Hash([]byte(signature)),
+			topic(spenderAt),
 			topic(treasury), topic(spenderAt)}, Data: number(1)}
 	}
 	pay := Tx{ChainID: 7, Target: tokenAt, Value: "3", Data: calldata("transfer(address,uint256)", big.NewInt(1),
@@ -196,13 +204,15 @@ func TestMovesAsShown(t *testing.T) {
 		"an NFT":         {opaque, []types.Log{nft}, beyond},
 		"of many things one": {opaque, []types.Log{many("TransferSingle(address,address,address,uint256,uint256)")},
 			beyond},
-		"of many things several": {opaque, []types.Log{many("TransferBatch(address,address,address,uint256[],uint256[])")},
+		"of many things several": {opaque,
+			[]types.Log{many("TransferBatch(address,address,address,uint256[],uint256[])")},
 			beyond},
-		"an allowance":         {opaque, []types.Log{allowed(tokenAt, 1000)}, 10},
-		"the last allowance":   {opaque, []types.Log{allowed(tokenAt, 5000), allowed(tokenAt, 1000)}, 10},
-		"an allowance taken":   {opaque, []types.Log{allowed(unknownToken, 5000), allowed(unknownToken, 0)}, 3},
-		"of an unknown token":  {opaque, []types.Log{allowed(unknownToken, 1)}, beyond},
-		"moved and allowed":    {opaque, []types.Log{moved(tokenAt, treasury, spenderAt, 1000), allowed(tokenAt, 1000)}, 17},
+		"an allowance":        {opaque, []types.Log{allowed(tokenAt, 1000)}, 10},
+		"the last allowance":  {opaque, []types.Log{allowed(tokenAt, 5000), allowed(tokenAt, 1000)}, 10},
+		"an allowance taken":  {opaque, []types.Log{allowed(unknownToken, 5000), allowed(unknownToken, 0)}, 3},
+		"of an unknown token": {opaque, []types.Log{allowed(unknownToken, 1)}, beyond},
+		"moved and allowed": {opaque, []types.Log{moved(tokenAt, treasury, spenderAt, 1000),
+			allowed(tokenAt, 1000)}, 17},
 		"an NFT allowed":       {opaque, []types.Log{nftAllowed}, beyond},
 		"all NFTs allowed":     {opaque, []types.Log{all(1)}, beyond},
 		"all NFTs, taken back": {opaque, []types.Log{all(1), all(0)}, 3},

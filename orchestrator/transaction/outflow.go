@@ -60,6 +60,7 @@ func Outflows(holder common.Address, logs []types.Log) (out []Outflow) {
 	for token, sum := range sums {
 		out = append(out, Outflow{token, sum.String()})
 	}
-	slices.SortFunc(out, func(a, b Outflow) int { return cmp.Or(a.Token.Cmp(b.Token), cmp.Compare(a.Amount, b.Amount)) })
+	slices.SortFunc(out,
+		func(a, b Outflow) int { return cmp.Or(a.Token.Cmp(b.Token), cmp.Compare(a.Amount, b.Amount)) })
 	return out
 }

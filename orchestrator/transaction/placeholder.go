@@ -115,7 +115,8 @@ func (d *Declared) checkBounds(p *Placeholder) error {
 	default:
 		i := slices.IndexFunc(d.arguments, func(a contracts.Argument) bool { return a.Path == p.Path })
 		if i < 0 || strings.HasSuffix(d.arguments[i].Type, "]") {
-			return repute.Invalid(at, "is no argument of the function", "a position from 0, with dots below tuples and lists")
+			return repute.Invalid(at, "is no argument of the function",
+				"a position from 0, with dots below tuples and lists")
 		}
 		sample, typeName = d.arguments[i].Value, d.arguments[i].Type
 	}

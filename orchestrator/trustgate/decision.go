@@ -259,7 +259,8 @@ func (v *Decision) remake(ctx context.Context, replay *explain.Reader, pin Pin) 
 		return fmt.Errorf("pinned agent %q: %w", pin.Agent, repute.ErrInvalid)
 	}
 	id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
-	score, err := replay.ReplayPinned(ctx, query.ScorePin{Agent: id, Block: pin.Block, Params: pin.Params, Tags: pin.Tags,
+	score, err := replay.ReplayPinned(ctx, query.ScorePin{Agent: id, Block: pin.Block, Params: pin.Params,
+		Tags:  pin.Tags,
 		Roots: pin.Roots, Links: pin.Links, Evidence: pin.Evidence, Outcome: pin.Result,
 		Sources: hashOf(pin.Sources), Credentials: hashOf(pin.Credentials),
 		FileScales: hashOf(pin.FileScales), VerifiedTo: pin.VerifiedTo})
@@ -281,7 +282,8 @@ func (v *Decision) remake(ctx context.Context, replay *explain.Reader, pin Pin) 
 
 // Same reports whether two decisions about one task have the same evidence, policy and result.
 func (v *Decision) Same(w *Decision) bool {
-	return v.Pin.equal(w.Pin) && string(journal.JSON(v.Proof)) == string(journal.JSON(w.Proof)) && v.Policy == w.Policy &&
+	return v.Pin.equal(w.Pin) && string(journal.JSON(v.Proof)) == string(journal.JSON(w.Proof)) &&
+		v.Policy == w.Policy &&
 		sameDecision(v.Decision, w.Decision) && string(journal.JSON(v.Agent)) == string(journal.JSON(w.Agent))
 }
 

@@ -37,8 +37,9 @@ func (c *chain) callOf(o transaction.Origin, tx *transaction.Tx) (*call, error) 
 			return nil, rules.Refusal("is no registry write that agents sign (selector 0x%x, value %s)",
 				tx.Data[:min(4, len(tx.Data))], value)
 		case k.signer == nil:
-			return nil, repute.Invalid("tx.target", fmt.Sprintf("is a registry, and agent %q has no key on chain %d", o.Agent,
-				c.ChainID), "configure the agent's identity key")
+			return nil, repute.Invalid("tx.target",
+				fmt.Sprintf("is a registry, and agent %q has no key on chain %d", o.Agent,
+					c.ChainID), "configure the agent's identity key")
 		}
 		return k, nil
 	}

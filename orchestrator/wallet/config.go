@@ -134,7 +134,8 @@ func Open(db *store.DB, c Config) (*Wallet, error) {
 		}
 		if w.chains[conf.ChainID] != nil {
 			w.Close()
-			return nil, repute.Invalid(field+".chain", fmt.Sprintf("%d stands there twice", conf.ChainID), "one entry per chain")
+			return nil, repute.Invalid(field+".chain", fmt.Sprintf("%d stands there twice", conf.ChainID),
+				"one entry per chain")
 		}
 		opened, err := openChain(&c, w.log, field, conf.withDefaults())
 		w.chains[conf.ChainID] = opened
@@ -213,7 +214,8 @@ func (c *chain) openEndpoints(of *Config, log *slog.Logger) (err error) {
 		timeout = failoverTimeout
 	}
 	for i, n := range c.pool.Members() {
-		c.nodes = append(c.nodes, &endpoint{name: fmt.Sprintf("endpoint %d of chain %d", i+1, c.ChainID), place: i, log: log,
+		c.nodes = append(c.nodes, &endpoint{name: fmt.Sprintf("endpoint %d of chain %d", i+1, c.ChainID), place: i,
+			log: log,
 			rpc: n, timeout: timeout})
 	}
 	return nil
@@ -276,7 +278,8 @@ func (w *Wallet) Identity(chainID uint64, slug string) (common.Address, error) {
 func (w *Wallet) on(chainID uint64) (*chain, error) {
 	c := w.chains[chainID]
 	if c == nil {
-		return nil, &repute.MissingError{What: fmt.Sprintf("chain %d", chainID), Why: "is not configured for transactions"}
+		return nil, &repute.MissingError{What: fmt.Sprintf("chain %d", chainID),
+			Why: "is not configured for transactions"}
 	}
 	return c, nil
 }

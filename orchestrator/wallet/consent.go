@@ -75,7 +75,8 @@ func (w *Wallet) ConsentOfRun(ctx context.Context, by transaction.Origin, consen
 		return nil, err
 	}
 	if !registered {
-		return nil, repute.Invalid("agent", fmt.Sprintf("%s was not registered by a run of the registrar", consent.Agent),
+		return nil, repute.Invalid("agent", fmt.Sprintf("%s was not registered by a run of the registrar",
+			consent.Agent),
 			"an agent that was, or a signature of the wallet")
 	}
 	return w.SignConsent(ctx, consent)
@@ -131,7 +132,8 @@ func (c Consent) typed(registry common.Address) apitypes.TypedData {
 		PrimaryType: "AgentWalletSet",
 		Domain: apitypes.TypedDataDomain{Name: "ERC8004IdentityRegistry", Version: "1",
 			ChainId: (*math.HexOrDecimal256)(new(big.Int).SetUint64(c.ChainID)), VerifyingContract: registry.Hex()},
-		Message: apitypes.TypedDataMessage{"agentId": c.Agent.String(), "newWallet": c.Wallet.Hex(), "owner": c.Owner.Hex(),
+		Message: apitypes.TypedDataMessage{"agentId": c.Agent.String(), "newWallet": c.Wallet.Hex(),
+			"owner":    c.Owner.Hex(),
 			"deadline": fmt.Sprint(c.Deadline)},
 	}
 }

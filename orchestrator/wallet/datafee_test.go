@@ -37,7 +37,8 @@ func TestDataFee(t *testing.T) {
 	intent := w.pay("paid", "10")
 	simulated, err := a.Simulate(t.Context(), origin, intent.Tx)
 	ok(t, err)
-	if most, _ := new(big.Int).SetString(simulated.FeeWei, 10); !simulated.OK || most.Cmp(new(big.Int).Lsh(fee, 1)) <= 0 {
+	if most, _ := new(big.Int).SetString(simulated.FeeWei, 10); !simulated.OK ||
+		most.Cmp(new(big.Int).Lsh(fee, 1)) <= 0 {
 		t.Errorf("%s wei are kept, the data may cost twice %s: %+v", simulated.FeeWei, fee, simulated)
 	}
 	got := <-sending(t.Context(), a, intent)

@@ -61,7 +61,8 @@ func plain(text string) string {
 // text.
 func (e *endpoint) failed(doing string, err error) error {
 	if !errors.Is(err, context.Canceled) {
-		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "request", doing,
+		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "request",
+			doing,
 			"error", plain(err.Error()))
 	}
 	return &downError{fmt.Sprintf("%s of %s: no answer", doing, e.name)}

@@ -137,7 +137,8 @@ func TestTokensAreAtRisk(t *testing.T) {
 	} {
 		task, run := w.run(c.text, c.does...)
 		if w.tokens() != c.has || w.paid() != 0 {
-			t.Errorf("policy %q: the payee has %s units and %d wei, want %s and 0; task %s: %s", c.text, w.tokens(), w.paid(),
+			t.Errorf("policy %q: the payee has %s units and %d wei, want %s and 0; task %s: %s", c.text, w.tokens(),
+				w.paid(),
 				c.has, task.Status, run.Error)
 		}
 		if wants := c.text == ""; wants != (task.Status == repute.TaskCompleted) || !wants &&
@@ -160,7 +161,8 @@ func TestNobodyRatesItselfThroughOthers(t *testing.T) {
 	number := m.Registered()[0]
 	w.agent = &repute.AgentID{ChainID: chain.ID, Registry: chain.Identity}
 	w.agent.TokenID.SetUint64(number)
-	praise := reputationABI.PackGiveFeedback(new(big.Int).SetUint64(number), n(100), 0, "quality", "", "", "", [32]byte{})
+	praise := reputationABI.PackGiveFeedback(new(big.Int).SetUint64(number), n(100), 0, "quality", "", "", "",
+		[32]byte{})
 	b = w.d.Batch()
 	b.Send(w.d.Account(strangerAccount), &w.payee, payeeABI.PackCallback(chain.Reputation, praise))
 	_, err = b.Mine(t.Context())

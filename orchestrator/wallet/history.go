@@ -24,7 +24,8 @@ type past struct {
 }
 
 // Logs implements x402.History: the logs that a query selects, on which endpoints agree.
-func (w *Wallet) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery, window x402.Window) ([]types.Log, bool,
+func (w *Wallet) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery,
+	window x402.Window) ([]types.Log, bool,
 	error) {
 	c, err := w.on(chainID)
 	if err != nil {
@@ -138,7 +139,8 @@ func (w *Wallet) Finalized(ctx context.Context, chainID uint64) (number, seconds
 	})
 	heads = slices.DeleteFunc(heads, func(h *head) bool { return h == nil })
 	if len(heads) < c.quorum() {
-		return 0, 0, fmt.Errorf("chain %d: its final block is not known: %w: %w", chainID, repute.ErrUnavailable, failed)
+		return 0, 0, fmt.Errorf("chain %d: its final block is not known: %w: %w", chainID, repute.ErrUnavailable,
+			failed)
 	}
 	slowest := slices.MinFunc(heads, func(a, b *head) int { return int(a.Number) - int(b.Number) })
 	return uint64(slowest.Number), uint64(slowest.Time), nil

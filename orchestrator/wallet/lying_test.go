@@ -43,11 +43,13 @@ func TestHiddenReceipt(t *testing.T) {
 		ok(t, err)
 		// A cancellation in the middle of a check replaces the reason of the check before.
 		if in.State.Final() || !errors.Is(got.err, repute.ErrUnavailable) ||
-			!strings.Contains(got.err.Error(), "without a receipt") && !strings.Contains(got.err.Error(), "context canceled") {
+			!strings.Contains(got.err.Error(), "without a receipt") &&
+				!strings.Contains(got.err.Error(), "context canceled") {
 			t.Errorf("%s: %s %q, %v", id, in.State, in.Reason, got.err)
 		}
 		honest, _ := w.open(w.config())
-		if got := <-sending(t.Context(), honest, w.pay(id, "60")); got.err != nil || !got.sent.OK || w.paid() != before+60 {
+		if got := <-sending(t.Context(), honest, w.pay(id, "60")); got.err != nil || !got.sent.OK ||
+			w.paid() != before+60 {
 			t.Errorf("%s, by an honest one: %+v, %d wei", id, got, w.paid())
 		}
 	}

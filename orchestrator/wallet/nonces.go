@@ -46,11 +46,13 @@ func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n
 		}
 	}
 	if !answered {
-		return 0, fmt.Errorf("%s counts %d transactions of %s, the journal %d, and no other endpoint answers: %w", e.name,
+		return 0, fmt.Errorf("%s counts %d transactions of %s, the journal %d, and no other endpoint answers: %w",
+			e.name,
 			pending, of, n.Next, repute.ErrUnavailable)
 	}
 	if others < pending {
-		note("transaction: nonce that no other endpoint confirms", "chain", c.ChainID, "from", of, "nonce", pending, "by",
+		note("transaction: nonce that no other endpoint confirms", "chain", c.ChainID, "from", of, "nonce",
+			pending, "by",
 			e.rpc.Host(), "others", others, "journal", n.Next)
 	}
 	return max(n.Next, min(pending, others)), nil

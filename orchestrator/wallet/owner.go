@@ -97,7 +97,8 @@ func (w *Wallet) LookAt(ctx context.Context, chainID uint64, balanceOf common.Ad
 }
 
 // agreedViews returns the views on which endpoints agree at a block; nil is the newest one.
-func (c *chain) agreedViews(ctx context.Context, at *common.Hash, balanceOf common.Address, views []View) (Seen, error) {
+func (c *chain) agreedViews(ctx context.Context, at *common.Hash, balanceOf common.Address,
+	views []View) (Seen, error) {
 	list, _, err := agree(ctx, c, at, func(ctx context.Context, e *endpoint, at *head) (Seen, error) {
 		return e.viewsAt(ctx, at, balanceOf, views)
 	}, (*Seen).differs)

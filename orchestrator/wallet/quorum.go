@@ -142,7 +142,8 @@ func few(c *chain, answered int, failed error) error {
 	if len(c.nodes) == 1 && failed != nil {
 		return failed
 	}
-	text := fmt.Errorf("%d of %d endpoints of chain %d answer, and %d must agree: %w", answered, len(c.nodes), c.ChainID,
+	text := fmt.Errorf("%d of %d endpoints of chain %d answer, and %d must agree: %w", answered, len(c.nodes),
+		c.ChainID,
 		c.quorum(), repute.ErrUnavailable)
 	if failed != nil {
 		text = fmt.Errorf("%w: %w", text, failed)

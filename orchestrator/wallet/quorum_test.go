@@ -67,7 +67,8 @@ func TestOneLiarAmongThree(t *testing.T) {
 		t.Helper()
 		for place, c := range w.amidst(urls) {
 			a, db := w.open(c)
-			if err := do(a); !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "endpoints disagree") {
+			if err := do(a); !errors.Is(err, repute.ErrUnavailable) ||
+				!strings.Contains(err.Error(), "endpoints disagree") {
 				t.Errorf("%s, liar at %d: %v", name, place, err)
 			}
 			if in, err := walletdb.ReadIntent(t.Context(), db, name); !errors.Is(err, repute.ErrNotFound) {
@@ -91,7 +92,8 @@ func TestOneLiarAmongThree(t *testing.T) {
 	never("decimals", w.liar("eth_call", word),
 		func(a *wallet.Wallet) error { return second(a.Read(t.Context(), chain, w.token, decimals)) })
 	never("view", w.liar("eth_call", word), func(a *wallet.Wallet) error {
-		return second(a.Look(t.Context(), chain, w.treasury, wallet.View{To: w.treasury, Data: treasuryABI.PackOwner()}))
+		return second(a.Look(t.Context(), chain, w.treasury,
+			wallet.View{To: w.treasury, Data: treasuryABI.PackOwner()}))
 	})
 	never("refusal", w.proxy(func(method string) *message {
 		if method != "eth_call" {
@@ -106,7 +108,8 @@ func TestOneLiarAmongThree(t *testing.T) {
 		}
 		return nil
 	}), send("fee for data"))
-	never("logs", w.liar("eth_simulateV1", func(json.RawMessage) any { return []any{map[string]any{"calls": []any{}}} }),
+	never("logs",
+		w.liar("eth_simulateV1", func(json.RawMessage) any { return []any{map[string]any{"calls": []any{}}} }),
 		simulate)
 }
 
@@ -134,9 +137,11 @@ func TestOutvoted(t *testing.T) {
 			in, err := walletdb.ReadIntent(t.Context(), db, id)
 			ok(t, err)
 			first := in.Attempts[0]
-			if most := new(big.Int).Mul(first.FeeCap, new(big.Int).SetUint64(first.Gas)); most.Cmp(amount(usual.FeeWei)) > 0 ||
+			if most := new(big.Int).Mul(first.FeeCap,
+				new(big.Int).SetUint64(first.Gas)); most.Cmp(amount(usual.FeeWei)) > 0 ||
 				first.TipCap.Cmp(big.NewInt(2e9)) > 0 || in.Nonce > 100 {
-				t.Errorf("%s: %d gas for %s each, tip %s, nonce %d; usual are %s wei", id, first.Gas, first.FeeCap, first.TipCap,
+				t.Errorf("%s: %d gas for %s each, tip %s, nonce %d; usual are %s wei", id, first.Gas, first.FeeCap,
+					first.TipCap,
 					in.Nonce, usual.FeeWei)
 			}
 		}
@@ -159,7 +164,8 @@ func TestCeilings(t *testing.T) {
 			switch {
 			case method == "eth_maxPriorityFeePerGas":
 				a.Result, _ = json.Marshal(tip)
-			case strings.HasPrefix(method, "eth_getBlockBy") && json.Unmarshal(a.Result, &h) == nil && h != nil && base != "":
+			case strings.HasPrefix(method, "eth_getBlockBy") && json.Unmarshal(a.Result, &h) == nil && h != nil &&
+				base != "":
 				h["baseFeePerGas"] = base
 				a.Result, _ = json.Marshal(h)
 			}

@@ -70,7 +70,8 @@ func (c *chain) mined(ctx context.Context, e *endpoint, in *walletdb.Intent) (m 
 func (e *endpoint) checkReceipt(ctx context.Context, in *walletdb.Intent, a *walletdb.IntentAttempt,
 	r *types.Receipt) error {
 	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("receipt of %s at %s: %s: %w", a.Hash, e.name, fmt.Sprintf(format, args...), repute.ErrUnavailable)
+		return fmt.Errorf("receipt of %s at %s: %s: %w", a.Hash, e.name, fmt.Sprintf(format, args...),
+			repute.ErrUnavailable)
 	}
 	switch {
 	case r.TxHash != a.Hash:
@@ -153,9 +154,11 @@ func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent
 		if err != nil {
 			return false, err
 		}
-		if r.BlockHash != m.BlockHash || good != (r.Status == types.ReceiptStatusSuccessful) || r.GasUsed != m.GasUsed ||
+		if r.BlockHash != m.BlockHash || good != (r.Status == types.ReceiptStatusSuccessful) ||
+			r.GasUsed != m.GasUsed ||
 			string(logs) != string(m.Logs) {
-			return false, fmt.Errorf("endpoints disagree about transaction %s (%s and %s): %w", m.Hash, first.name, e.name,
+			return false, fmt.Errorf("endpoints disagree about transaction %s (%s and %s): %w", m.Hash, first.name,
+				e.name,
 				repute.ErrUnavailable)
 		}
 		agree++

@@ -268,7 +268,8 @@ func TestRead(t *testing.T) {
 	if err != nil || n(0).SetBytes(out).Int64() != 1000 {
 		t.Errorf("%x, %v", out, err)
 	}
-	if _, err := a.Read(t.Context(), w.d.Chain().ID, w.payee, payeeABI.PackFail()); !errors.Is(err, repute.ErrInvalid) ||
+	if _, err := a.Read(t.Context(), w.d.Chain().ID, w.payee, payeeABI.PackFail()); !errors.Is(err,
+		repute.ErrInvalid) ||
 		!strings.Contains(err.Error(), "payee fails") {
 		t.Errorf("%v", err)
 	}

@@ -35,7 +35,8 @@ func (w *Wallet) recheck(ctx context.Context, c *chain) error {
 		if !gone {
 			continue
 		}
-		w.log.Error("transaction: its block left the chain after it was confirmed", "intent", in.ID, "chain", in.ChainID,
+		w.log.Error("transaction: its block left the chain after it was confirmed", "intent", in.ID, "chain",
+			in.ChainID,
 			"block", in.Mined.Block, "hash", in.Mined.BlockHash)
 		if err := walletdb.ReopenIntent(ctx, w.db, in.ID, in.Mined.BlockHash); err != nil {
 			return err

@@ -111,7 +111,8 @@ func (w *Wallet) sign(ctx context.Context, intent *transaction.Intent,
 
 // add signs and stores an intent by data on which endpoints agree. The error is final if the chain
 // refuses the call, its cost exceeds the limit, or the sender cannot pay.
-func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent, most rules.Budget) (walletdb.Intent, error) {
+func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
+	most rules.Budget) (walletdb.Intent, error) {
 	a, err := c.appraise(ctx, k, false)
 	if err != nil {
 		return in, err
@@ -136,21 +137,22 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 	case <-ctx.Done():
 		return in, ctx.Err()
 	}
-	return walletdb.AddIntent(ctx, w.db, in, func(ctx context.Context, n walletdb.Nonces) (walletdb.IntentAttempt, error) {
-		ctx, cancel := context.WithTimeout(ctx, keys.Timeout+5*time.Second)
-		defer cancel()
-		err := c.with(ctx, func(e *endpoint) (err error) {
-			in.Nonce, err = c.nextNonce(ctx, e, in.From, n, w.log.Warn)
-			return err
+	return walletdb.AddIntent(ctx, w.db, in,
+		func(ctx context.Context, n walletdb.Nonces) (walletdb.IntentAttempt, error) {
+			ctx, cancel := context.WithTimeout(ctx, keys.Timeout+5*time.Second)
+			defer cancel()
+			err := c.with(ctx, func(e *endpoint) (err error) {
+				in.Nonce, err = c.nextNonce(ctx, e, in.From, n, w.log.Warn)
+				return err
+			})
+			if err == nil && k.still != nil {
+				err = k.still(ctx)
+			}
+			if err != nil {
+				return walletdb.IntentAttempt{}, err
+			}
+			return c.form(ctx, k.by, k.signer, &in, a.gas, f)
 		})
-		if err == nil && k.still != nil {
-			err = k.still(ctx)
-		}
-		if err != nil {
-			return walletdb.IntentAttempt{}, err
-		}
-		return c.form(ctx, k.by, k.signer, &in, a.gas, f)
-	})
 }
 
 // form signs an intent at its nonce.
@@ -184,7 +186,8 @@ func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (transaction.Se
 	}
 	c, err := w.on(in.ChainID)
 	if err != nil {
-		return transaction.Sent{}, fmt.Errorf("transaction of intent %s is signed: %w: %w", in.ID, repute.ErrUnavailable,
+		return transaction.Sent{}, fmt.Errorf("transaction of intent %s is signed: %w: %w", in.ID,
+			repute.ErrUnavailable,
 			err)
 	}
 	f := w.follower(c, in.ID)
@@ -375,7 +378,8 @@ func (f *follower) offer(ctx context.Context, e *endpoint, in *walletdb.Intent) 
 	}
 	if note != "" {
 		f.note = " (" + e.name + " said: " + note + ")"
-		f.w.log.Warn("transaction: refused by an endpoint", "intent", in.ID, "chain", in.ChainID, "endpoint", e.name, "host",
+		f.w.log.Warn("transaction: refused by an endpoint", "intent", in.ID, "chain", in.ChainID, "endpoint", e.name,
+			"host",
 			e.rpc.Host(), "reason", note)
 		return nil
 	}

@@ -29,7 +29,8 @@ func TestRun(t *testing.T) {
 	until(t, "both confirmed", func() bool {
 		one, err1 := walletdb.ReadIntent(t.Context(), db, "one")
 		two, err2 := walletdb.ReadIntent(t.Context(), db, "two")
-		return err1 == nil && err2 == nil && one.State == walletdb.IntentConfirmed && two.State == walletdb.IntentConfirmed
+		return err1 == nil && err2 == nil && one.State == walletdb.IntentConfirmed &&
+			two.State == walletdb.IntentConfirmed
 	})
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) || w.paid() != 120 || w.nonce() != 2 {

@@ -150,14 +150,16 @@ func TestSendStuck(t *testing.T) {
 	ok(t, err)
 	for i := 1; i < len(in.Attempts); i++ {
 		was, is := in.Attempts[i-1], in.Attempts[i]
-		if 8*is.FeeCap.Int64() < 9*was.FeeCap.Int64() || 8*is.TipCap.Int64() < 9*was.TipCap.Int64() || is.Gas != was.Gas {
+		if 8*is.FeeCap.Int64() < 9*was.FeeCap.Int64() || 8*is.TipCap.Int64() < 9*was.TipCap.Int64() ||
+			is.Gas != was.Gas {
 			t.Errorf("attempt %d: %v after %v", i, is, was)
 		}
 		if is.FeeCap.Int64()*int64(is.Gas) > in.MaxFee.Int64() {
 			t.Errorf("attempt %d may cost more than %s", i, in.MaxFee)
 		}
 	}
-	if txs := w.transactions(); w.paid() != 60 || len(txs) != 1 || txs[0].Hash() != got.sent.Hash || txs[0].Nonce() != 0 {
+	if txs := w.transactions(); w.paid() != 60 || len(txs) != 1 || txs[0].Hash() != got.sent.Hash ||
+		txs[0].Nonce() != 0 {
 		t.Errorf("%d wei, %d transactions", w.paid(), len(txs))
 	}
 }
@@ -378,7 +380,8 @@ func TestSendAbandoned(t *testing.T) {
 	w.abandon("one", "60")
 	w.mining()
 	b, db := w.open(w.config())
-	if r := <-sending(t.Context(), b, w.pay("two", "5")); r.err != nil || !r.sent.OK || w.paid() != 65 || w.nonce() != 2 {
+	if r := <-sending(t.Context(), b, w.pay("two", "5")); r.err != nil || !r.sent.OK || w.paid() != 65 ||
+		w.nonce() != 2 {
 		t.Errorf("%+v, %d wei", r, w.paid())
 	}
 	if in, err := walletdb.ReadIntent(t.Context(), db, "one"); err != nil || in.Nonce != 0 {

@@ -45,7 +45,8 @@ func (c *chain) validationCall(in *transaction.Intent) (*call, error) {
 	signer := c.identities[in.Agent]
 	switch {
 	case signer == nil:
-		return nil, repute.Invalid("validation.sender", fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
+		return nil, repute.Invalid("validation.sender",
+			fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
 			"a slug of identities")
 	case !c.rules.AsksValidation(in.Target, in.Data):
 		return nil, rules.Refusal("asks no validator in a registry that is listed for chain %d", c.ChainID)
@@ -64,7 +65,8 @@ func (c *chain) answerCall(in *transaction.Intent) (*call, error) {
 	signer := c.identities[in.Agent]
 	switch {
 	case signer == nil:
-		return nil, repute.Invalid("validation.answerer", fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
+		return nil, repute.Invalid("validation.answerer",
+			fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
 			"a slug of identities")
 	case !c.rules.AnswersValidation(in.Target, in.Data):
 		return nil, rules.Refusal("answers no request in a registry that is listed for chain %d", c.ChainID)

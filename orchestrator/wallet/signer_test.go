@@ -99,7 +99,8 @@ func TestSigners(t *testing.T) {
 		c := w.config()
 		c.Operator = conf
 		a, _ := w.open(c)
-		if r := <-sending(t.Context(), a, w.pay(name, "1")); r.err != nil || !r.sent.OK || r.sent.From != operator.Address {
+		if r := <-sending(t.Context(), a, w.pay(name, "1")); r.err != nil || !r.sent.OK ||
+			r.sent.From != operator.Address {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -121,7 +122,8 @@ func TestSignerCheats(t *testing.T) {
 		account common.Address
 		kind    error
 	}{
-		"another value": {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.Value = big.NewInt(1) }), operator.Address,
+		"another value": {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.Value = big.NewInt(1) }),
+			operator.Address,
 			repute.ErrConflict},
 		"another target": {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.To = &stranger.Address }),
 			operator.Address, repute.ErrConflict},
@@ -168,8 +170,10 @@ func TestSignerConfig(t *testing.T) {
 		"operator: is no address":         {URL: "ftp://" + secret, Address: operator.Address},
 		"the keystore has no password":    {Keystore: written(t, box, 0o600)},
 		"the password does not":           {Keystore: written(t, box, 0o600), PasswordFile: written(t, "wrong", 0o600)},
-		"may read":                        {Keystore: written(t, box, 0o600), PasswordFile: written(t, "open sesame", 0o640)},
-		"others may read":                 {Keystore: written(t, box, 0o604), PasswordFile: written(t, "open sesame", 0o600)},
+		"may read": {Keystore: written(t, box, 0o600),
+			PasswordFile: written(t, "open sesame", 0o640)},
+		"others may read": {Keystore: written(t, box, 0o604),
+			PasswordFile: written(t, "open sesame", 0o600)},
 		"is no key in Ethereum": {Keystore: written(t, `{"x":1}`, 0o600),
 			PasswordFile: written(t, "open sesame", 0o600)},
 	} {

@@ -52,7 +52,8 @@ func testChain(operator, own keys.Signer) *chain {
 	registries := safety.Registries{ChainID: 7, Identity: identity, Reputation: reputation,
 		Validations: []common.Address{validation}}
 	return &chain{ChainConfig: ChainConfig{ChainID: 7, Treasury: treasury, Registries: registries}, id: id,
-		rules:      rules.Rules{ChainID: id, Treasury: treasury, Registries: registries, Ceilings: rules.DefaultCeilings(7)},
+		rules: rules.Rules{ChainID: id, Treasury: treasury, Registries: registries,
+			Ceilings: rules.DefaultCeilings(7)},
 		operator:   operator,
 		identities: map[string]keys.Signer{"payer": own}}
 }
@@ -141,7 +142,8 @@ func TestSignsNothingElse(t *testing.T) {
 			t.Fatalf("made, and then not signed: %v", err)
 		}
 		raw := new(types.Transaction)
-		if err := raw.UnmarshalBinary(attempt.Raw); err != nil || raw.Hash() != attempt.Hash || raw.Value().Sign() != 0 {
+		if err := raw.UnmarshalBinary(attempt.Raw); err != nil || raw.Hash() != attempt.Hash ||
+			raw.Value().Sign() != 0 {
 			t.Fatalf("%v, value %s", err, raw.Value())
 		}
 		if len(operator.signed)+len(own.signed) != 1 {

@@ -44,7 +44,8 @@ func (w *Wallet) simulated(ctx context.Context, chainID uint64,
 	if err != nil {
 		return transaction.Simulation{}, err
 	}
-	return transaction.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0", Reason: refused.Error()}, nil
+	return transaction.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0",
+		Reason: refused.Error()}, nil
 }
 
 // simulate appraises a call and adds the wallet's own limits: ceilings of fees and the sender's

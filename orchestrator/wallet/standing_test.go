@@ -55,8 +55,9 @@ func (w *world) index(ctx context.Context, db *store.DB, events ...repute.Event)
 		Time: time.Now().UTC().Truncate(time.Second)}
 	batch := eventdb.Batch{ChainID: chain.ID, Parent: parent, To: at, Blocks: []repute.Block{at}}
 	for i, e := range events {
-		log := types.Log{Address: chain.Identity, Topics: []common.Hash{{1}}, BlockNumber: at.Number, BlockHash: at.Hash,
-			Index: uint(i)}
+		log := types.Log{Address: chain.Identity, Topics: []common.Hash{{1}}, BlockNumber: at.Number,
+			BlockHash: at.Hash,
+			Index:     uint(i)}
 		batch.Records = append(batch.Records, repute.Record{Log: log, Time: at.Time, Event: e})
 	}
 	return eventdb.Apply(ctx, db, batch)
@@ -159,17 +160,20 @@ func TestNothingIsSignedAfterStandingIsLost(t *testing.T) {
 			w := newWorld(t)
 			w.mining()
 			_, db := w.open(w.config())
-			l := &losing{world: w, db: db, agent: repute.AgentID{ChainID: w.d.Chain().ID, Registry: w.d.Chain().Identity},
+			l := &losing{world: w, db: db, agent: repute.AgentID{ChainID: w.d.Chain().ID,
+				Registry: w.d.Chain().Identity},
 				change: c.change}
 			l.policy.Store(parse(""))
 			_, run := l.run()
 			if failed := l.failed.Load(); failed == nil || *failed != nil {
-				t.Fatalf("nothing was lost while the second payment was signed: %v; run %s: %s", failed, run.Status, run.Error)
+				t.Fatalf("nothing was lost while the second payment was signed: %v; run %s: %s", failed, run.Status,
+					run.Error)
 			}
 			sent, err := w.d.Client().NonceAt(t.Context(), w.d.Account(operatorAccount).Address, nil)
 			ok(t, err)
 			if w.paid() != 10 || sent != 1 || run.Status == repute.RunCompleted {
-				t.Errorf("paid %d wei by %d transactions, want 10 by one; run %s: %s", w.paid(), sent, run.Status, run.Error)
+				t.Errorf("paid %d wei by %d transactions, want 10 by one; run %s: %s", w.paid(), sent, run.Status,
+					run.Error)
 			}
 			list, err := rundb.Receipts(t.Context(), db, run.ID)
 			ok(t, err)
@@ -183,7 +187,8 @@ func TestNothingIsSignedAfterStandingIsLost(t *testing.T) {
 				!strings.Contains(payments[1].Error, c.says) {
 				t.Fatalf("receipts %+v, want a second one that says %q", payments, c.says)
 			}
-			if _, err := walletdb.ReadIntent(t.Context(), db, run.ID+"/"+payments[1].Step+"/"+payments[1].Key); !errors.Is(err,
+			if _, err := walletdb.ReadIntent(t.Context(), db,
+				run.ID+"/"+payments[1].Step+"/"+payments[1].Key); !errors.Is(err,
 				repute.ErrNotFound) {
 				t.Errorf("the second payment is signed: %v", err)
 			}

@@ -40,8 +40,9 @@ func TestTransport(t *testing.T) {
 		c := w.config()
 		c.Operator = keys.Config{URL: url, Address: w.d.Account(operatorAccount).Address}
 		b, _ := w.open(c)
-		if _, err := b.SignConsent(t.Context(), wallet.Consent{ChainID: c.ChainID, Agent: n(1), Wallet: c.Operator.Address,
-			Owner: common.HexToAddress("0x1"), Deadline: 1}); err == nil {
+		if _, err := b.SignConsent(t.Context(),
+			wallet.Consent{ChainID: c.ChainID, Agent: n(1), Wallet: c.Operator.Address,
+				Owner: common.HexToAddress("0x1"), Deadline: 1}); err == nil {
 			t.Errorf("%s: a signer answered", name)
 		}
 	}

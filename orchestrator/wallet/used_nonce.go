@@ -34,7 +34,8 @@ func (f *follower) nonceTaken(ctx context.Context, in walletdb.Intent) (walletdb
 	}
 	if other == (common.Hash{}) || hasForm(&now, other) {
 		f.note = fmt.Sprintf(" (nonce %d of %s is used, but %s)", in.Nonce, in.From, why)
-		f.w.log.Warn("transaction: nonce used by an unknown transaction", "intent", in.ID, "chain", in.ChainID, "from", in.From,
+		f.w.log.Warn("transaction: nonce used by an unknown transaction", "intent", in.ID, "chain", in.ChainID, "from",
+			in.From,
 			"nonce", in.Nonce, "why", why)
 		return now, nil
 	}
@@ -199,7 +200,8 @@ func (e *endpoint) transactionAmong(ctx context.Context, chainID *big.Int, in *w
 		}
 		if by, err := types.Sender(types.LatestSignerForChainID(chainID), tx); err != nil || by != in.From ||
 			tx.Nonce() != in.Nonce {
-			return common.Hash{}, e.failed("transaction of block", errors.New("its signature is not that of "+in.From.Hex()))
+			return common.Hash{}, e.failed("transaction of block",
+				errors.New("its signature is not that of "+in.From.Hex()))
 		}
 		return tx.Hash(), nil
 	}

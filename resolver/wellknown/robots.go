@@ -58,7 +58,8 @@ func (f *Fetcher) Robots(ctx context.Context, host, agent string, now time.Time)
 		return rulesOf(doc.Bytes, agent, now), nil
 	case errors.As(err, &failure) && failure.Reason == resolver.ReasonCanceled:
 		return Rules{}, err
-	case failure != nil && failure.Status >= 400 && failure.Status < 500 && failure.Status != http.StatusTooManyRequests:
+	case failure != nil && failure.Status >= 400 && failure.Status < 500 &&
+		failure.Status != http.StatusTooManyRequests:
 		return Rules{Until: now.Add(rulesFor)}, nil
 	}
 	return Rules{deny: true, Failed: true, Until: now.Add(rulesFor)}, nil

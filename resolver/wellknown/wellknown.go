@@ -1,6 +1,6 @@
 // Package wellknown fetches what a host publishes about itself at well-known places: its agent.json, the DID document
-// of its did:web, and its registry file. Such documents speak for the host that serves them, so they are read over https
-// alone and from the host itself: no redirect leaves it. Requests pass the guard of package resolver.
+// of its did:web, and its registry file. Such documents speak for the host that serves them, so they are read over
+// https alone and from the host itself: no redirect leaves it. Requests pass the guard of package resolver.
 //
 // Manifest is for anybody who asks about one host. A crawler, which comes unasked, asks Robots first.
 package wellknown

@@ -43,11 +43,12 @@ func TestManifest(t *testing.T) {
 		path      string          // that answered
 		reason    resolver.Reason // of the failure
 	}{
-		"first place": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }, "/.well-known/agent.json", ""},
-		"404":         {http.NotFound, "/agent.json", ""},
-		"410":         {status(410), "", resolver.ReasonNotFound},
-		"500":         {status(500), "", resolver.ReasonHTTPStatus},
-		"403":         {status(403), "", resolver.ReasonHTTPStatus},
+		"first place": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") },
+			"/.well-known/agent.json", ""},
+		"404": {http.NotFound, "/agent.json", ""},
+		"410": {status(410), "", resolver.ReasonNotFound},
+		"500": {status(500), "", resolver.ReasonHTTPStatus},
+		"403": {status(403), "", resolver.ReasonHTTPStatus},
 		"redirect within the origin": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/moved", http.StatusFound) },
 			"/.well-known/agent.json", ""},
 		"redirect to its own port": {func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +79,8 @@ func TestManifest(t *testing.T) {
 			if reasonOf(err) != c.reason || (err == nil) != (c.reason == "") {
 				t.Errorf("%s: %v, want %q", name, err, c.reason)
 			}
-			if err == nil && (found.URL != "https://example.com"+c.path || found.Host != "example.com" || string(found.Bytes) != "{}") {
+			if err == nil && (found.URL != "https://example.com"+c.path || found.Host != "example.com" ||
+				string(found.Bytes) != "{}") {
 				t.Errorf("%s: %+v", name, found)
 			}
 		})
@@ -131,7 +133,8 @@ func TestAt(t *testing.T) {
 	if err != nil || found.Host != "example.com" || string(found.Bytes) != "/x/agent.json" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if doc, err := f.Document(t.Context(), "https://example.com/.well-known/did.json"); err != nil || string(doc) != "/.well-known/did.json" {
+	if doc, err := f.Document(t.Context(), "https://example.com/.well-known/did.json"); err != nil ||
+		string(doc) != "/.well-known/did.json" {
 		t.Errorf("%s, %v", doc, err)
 	}
 	for _, target := range []string{"http://example.com/agent.json", "data:,{}", "ipfs://bafkqaaa", "{}", ""} {
@@ -218,7 +221,8 @@ func TestVerifiedTier(t *testing.T) {
 		t.Fatal(err)
 	}
 	public := key.Public().(ed25519.PublicKey)
-	doc, err := agentjson.SignCommitments(fmt.Appendf(nil, `{"version":"1.4","origin":"example.com","payout_address":"p",
+	doc, err := agentjson.SignCommitments(fmt.Appendf(nil,
+		`{"version":"1.4","origin":"example.com","payout_address":"p",
 		"identity":{"did":"did:web:example.com","public_key":%q},
 		"commitments":{"schema_version":"1.0","entries":[{"type":"a","constraint":"p99 < 1s"}]}}`, identity.EncodeKey(public)), key)
 	if err != nil {

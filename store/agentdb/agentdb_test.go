@@ -71,14 +71,16 @@ func TestClaim(t *testing.T) {
 	for name, err := range map[string]error{"renew": agentdb.Renew(t.Context(), db, one, time.Minute),
 		"ran":     agentdb.SetRan(t.Context(), db, one, json.RawMessage(`1`)),
 		"settled": agentdb.SetSettled(t.Context(), db, one, json.RawMessage(`1`)),
-		"end":     agentdb.End(t.Context(), db, one, agentdb.Done, json.RawMessage(`1`), agentdb.Entry{Kind: agentdb.Execution, Outcome: "200"})} {
+		"end": agentdb.End(t.Context(), db, one, agentdb.Done, json.RawMessage(`1`),
+			agentdb.Entry{Kind: agentdb.Execution, Outcome: "200"})} {
 		if !errors.Is(err, repute.ErrFenced) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ok(t, agentdb.SetRan(t.Context(), db, two, json.RawMessage(`{"x": 1}`)))
-	ok(t, agentdb.End(t.Context(), db, two, agentdb.Done, json.RawMessage(`{}`), agentdb.Entry{Kind: agentdb.Execution, Outcome: "200",
-		Agent: "a", Amount: big.NewInt(10), Settlement: agentdb.X402}))
+	ok(t, agentdb.End(t.Context(), db, two, agentdb.Done, json.RawMessage(`{}`),
+		agentdb.Entry{Kind: agentdb.Execution, Outcome: "200",
+			Agent: "a", Amount: big.NewInt(10), Settlement: agentdb.X402}))
 	three, err := agentdb.Claim(t.Context(), db, payment("three"), time.Minute)
 	ok(t, err)
 	if three.State != agentdb.Done || string(three.Output) != `{"x": 1}` || three.Owner == "three" {
@@ -127,10 +129,12 @@ func TestRetentionOfEach(t *testing.T) {
 	old := time.Date(now.Year(), now.Month()-9, 1, 0, 0, 0, 0, time.UTC)
 	for i, of := range []string{"long", "short"} { // a month of each agent alone
 		month := old.AddDate(0, i, 0)
-		_, err := db.Pool().Exec(t.Context(), `create table agent_receipts_`+month.Format("2006_01")+` partition of agent_receipts
+		_, err := db.Pool().Exec(t.Context(),
+			`create table agent_receipts_`+month.Format("2006_01")+` partition of agent_receipts
 			for values from ('`+month.Format(time.RFC3339)+`') to ('`+month.AddDate(0, 1, 0).Format(time.RFC3339)+`')`)
 		ok(t, err)
-		_, err = db.Pool().Exec(t.Context(), `insert into agent_receipts (at, kind, agent, outcome) values ($1, 'event', $2, 'old')`,
+		_, err = db.Pool().Exec(t.Context(),
+			`insert into agent_receipts (at, kind, agent, outcome) values ($1, 'event', $2, 'old')`,
 			month.AddDate(0, 0, 3), of)
 		ok(t, err)
 	}
@@ -223,7 +227,8 @@ func TestStepAndLog(t *testing.T) {
 	got := ""
 	for _, e := range slices.Backward(list) {
 		got += e.Outcome
-		if e.Amount.Int64() != 7 || len(e.ClientSignature) != 1 || string(e.Detail) != `{"n": 1}` || e.Settlement != agentdb.NoSettlement {
+		if e.Amount.Int64() != 7 || len(e.ClientSignature) != 1 || string(e.Detail) != `{"n": 1}` ||
+			e.Settlement != agentdb.NoSettlement {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -365,7 +370,8 @@ func TestValidations(t *testing.T) {
 		Counts                 bool
 	}
 	ok(t, json.Unmarshal(known[one].Detail, &d))
-	if len(known) != 2 || len(steps()) != 0 || known[one].Step != agentdb.ValidationJudged || known[two].Step != agentdb.ValidationFailed ||
+	if len(known) != 2 || len(steps()) != 0 || known[one].Step != agentdb.ValidationJudged ||
+		known[two].Step != agentdb.ValidationFailed ||
 		d.Validator != "y" || d.Transaction != "first" || d.Response != 90 || !d.Counts {
 		t.Errorf("%+v %+v", known, d)
 	}

@@ -44,7 +44,8 @@ func (l *Log) Add(ctx context.Context, entries ...Entry) error {
 	case <-ctx.Done():
 		return store.Failed("append to the log", ctx.Err())
 	}
-	if b.err != nil && b.requests > 1 && !errors.Is(b.err, repute.ErrUnavailable) { // another request's entry can be at fault
+	if b.err != nil && b.requests > 1 && !errors.Is(b.err,
+		repute.ErrUnavailable) { // another request's entry can be at fault
 		return Add(ctx, l.db, entries...)
 	}
 	return b.err

@@ -34,7 +34,8 @@ func TakeFree(ctx context.Context, db *store.DB, f Free, limit int) (taken bool,
 			return err
 		}
 		var n int
-		if err := tx.QueryRow(ctx, `select count(*) from agent_receipts where at >= $1 and agent = $2 and kind = 'decision'
+		if err := tx.QueryRow(ctx,
+			`select count(*) from agent_receipts where at >= $1 and agent = $2 and kind = 'decision'
 			and outcome = 'free' and capability = $3 and detail->>'client' = $4`, f.Since, f.Agent, f.Capability,
 			column.CleanText(f.Client)).Scan(&n); err != nil {
 			return err

@@ -73,7 +73,8 @@ func Add(ctx context.Context, db *store.DB, entries ...Entry) error {
 // mustLast reports whether an entry must survive a failure of the server's machine: money moved, or an event says how
 // far the agent came.
 func mustLast(entries []Entry) bool {
-	return slices.ContainsFunc(entries, func(e Entry) bool { return e.Amount != nil && e.Amount.Sign() > 0 || e.Kind == Event })
+	return slices.ContainsFunc(entries,
+		func(e Entry) bool { return e.Amount != nil && e.Amount.Sign() > 0 || e.Kind == Event })
 }
 
 // add appends an entry in a transaction.
@@ -107,7 +108,8 @@ func entryColumns(entries []Entry) []any {
 		if e.Amount != nil {
 			amount = e.Amount.String()
 		}
-		for column, value := range map[int]string{0: string(e.Kind), 1: e.Agent, 2: column.CleanText(e.RequestID), 3: e.Capability,
+		for column, value := range map[int]string{0: string(e.Kind), 1: e.Agent, 2: column.CleanText(e.RequestID),
+			3: e.Capability,
 			7: column.CleanText(e.Outcome), 8: string(cmp.Or(e.Settlement, NoSettlement)), 9: amount,
 			11: column.CleanText(e.Currency), 15: cmp.Or(string(e.Detail), "{}")} {
 			text[column] = append(text[column], value)
@@ -194,7 +196,8 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	var client, task, result, tx []byte
 	var amount string
 	var decimals int16
-	err = row.Scan(&e.At, &e.Number, &e.Kind, &e.Agent, &e.RequestID, &e.Capability, &client, &task, &result, &e.Outcome,
+	err = row.Scan(&e.At, &e.Number, &e.Kind, &e.Agent, &e.RequestID, &e.Capability, &client, &task, &result,
+		&e.Outcome,
 		&e.Settlement, &amount, &decimals, &e.Currency, &tx, &e.ClientSignature, &e.AgentSignature, &e.Detail)
 	if err != nil {
 		return e, err

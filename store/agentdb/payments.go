@@ -127,7 +127,8 @@ func read(ctx context.Context, db *store.DB, where string, args ...any) (Payment
 // payment, or its name, was used for something else.
 func Claim(ctx context.Context, db *store.DB, p Payment, lease time.Duration, log ...Entry) (out Payment, err error) {
 	p.State = cmp.Or(p.State, Claimed)
-	args := []any{p.ID, p.Agent, p.Capability, p.TaskHash[:], p.Payload[:], p.PaymentID, p.Payer[:], p.Settlement, p.RequestID,
+	args := []any{p.ID, p.Agent, p.Capability, p.TaskHash[:], p.Payload[:], p.PaymentID, p.Payer[:], p.Settlement,
+		p.RequestID,
 		p.Owner, lease, p.State, p.Terms}
 	sql := `with added as (
 		insert into agent_payments (id, agent, capability, task_hash, payload, payment_id, payer, settlement, request_id,
@@ -155,7 +156,8 @@ func Claim(ctx context.Context, db *store.DB, p Payment, lease time.Duration, lo
 func TakeOver(ctx context.Context, db *store.DB, p Payment, lease time.Duration) (out Payment, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "take over payment", func(tx pgx.Tx) error {
 		var free bool
-		row := tx.QueryRow(ctx, `select expires_at <= clock_timestamp() from agent_payments where id = $1 for update`, p.ID)
+		row := tx.QueryRow(ctx,
+			`select expires_at <= clock_timestamp() from agent_payments where id = $1 for update`, p.ID)
 		if err := row.Scan(&free); errors.Is(err, pgx.ErrNoRows) {
 			return ErrWorkedOn // it was freed just now
 		} else if err != nil {
@@ -174,7 +176,8 @@ func TakeOver(ctx context.Context, db *store.DB, p Payment, lease time.Duration)
 			return ErrWorkedOn
 		}
 		out.Owner = p.Owner
-		_, err = tx.Exec(ctx, `update agent_payments set owner = $2, pending = $3, expires_at = clock_timestamp() + $4::interval
+		_, err = tx.Exec(ctx,
+			`update agent_payments set owner = $2, pending = $3, expires_at = clock_timestamp() + $4::interval
 			where id = $1`, p.ID, p.Owner, out.Pending, lease)
 		return err
 	})
@@ -221,7 +224,8 @@ func SetSettled(ctx context.Context, db *store.DB, p Payment, settled json.RawMe
 // SetRunning stores that the handler is called now, with the settlement where there is one. It MUST be stored
 // before the handler is called.
 func SetRunning(ctx context.Context, db *store.DB, p Payment, log ...Entry) error {
-	return change(ctx, db, &p, "store start", "state = 'running', settled = $3, pending = pending and $3::json is null", log,
+	return change(ctx, db, &p, "store start",
+		"state = 'running', settled = $3, pending = pending and $3::json is null", log,
 		p.Settled)
 }
 
@@ -267,7 +271,8 @@ func Refunds(ctx context.Context, db *store.DB, agent string, limit int) ([]Paym
 // SetRefunded stores by which transaction a payment was paid back, with a line of the log. repute.ErrNotFound where
 // the payment is not owed back, or not any more.
 func SetRefunded(ctx context.Context, db *store.DB, p Payment, tx common.Hash) error {
-	entry := Entry{Kind: Verification, Agent: p.Agent, RequestID: p.RequestID, Capability: p.Capability, Client: p.Payer,
+	entry := Entry{Kind: Verification, Agent: p.Agent, RequestID: p.RequestID, Capability: p.Capability,
+		Client:   p.Payer,
 		TaskHash: p.TaskHash, Outcome: "refunded", TxHash: tx}
 	args := append([]any{p.ID, p.Agent, tx[:]}, entryColumns([]Entry{entry})...)
 	var n int
@@ -280,9 +285,9 @@ func SetRefunded(ctx context.Context, db *store.DB, p Payment, tx common.Hash) e
 	return store.Failed("store refund", err)
 }
 
-// PrunePayments deletes payments of an agent whose work is done and that are older than the age, unless they are owed back or the
-// end of their settlement is open, as read tells it. They cannot be used again: the chain has taken them, or they
-// expired.
+// PrunePayments deletes payments of an agent whose work is done and that are older than the age, unless they are owed
+// back or the end of their settlement is open, as read tells it. They cannot be used again: the chain has taken them,
+// or they expired.
 func PrunePayments(ctx context.Context, db *store.DB, agent string, age time.Duration) error {
 	_, err := db.Pool().Exec(ctx, `delete from agent_payments where agent = $2 and created_at < now() - $1::interval
 		and expires_at < now() and refund <> 'due' and not (settled is null and (pending or settlement = 'x402' and owner <> ''

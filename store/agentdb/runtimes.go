@@ -25,8 +25,8 @@ type Runtime struct {
 // window is how far back runtimes are read: the log is kept longer.
 const window = `now() - interval '30 days'`
 
-// Runtimes returns up to most agents with an entry of the last thirty days, the newest first. It reads their whole log of
-// that time, so it is for operators.
+// Runtimes returns up to most agents with an entry of the last thirty days, the newest first. It reads their whole log
+// of that time, so it is for operators.
 func Runtimes(ctx context.Context, db *store.DB, most int) ([]Runtime, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select a.agent, a.seen, coalesce(substr(m.outcome, 6), 'normal'), m.at, coalesce(p.hash, '')
@@ -52,8 +52,8 @@ func Runtimes(ctx context.Context, db *store.DB, most int) ([]Runtime, error) {
 // Work is what an agent did for one capability in the last thirty days, and what it was paid in one currency.
 type Work struct {
 	Agent, Capability string
-	// Runs are executions, and Failed those of them with a status from 400 to 599. The outcome of an execution is its HTTP
-	// status in decimal digits; any other text counts as no failure.
+	// Runs are executions, and Failed those of them with a status from 400 to 599. The outcome of an execution is its
+	// HTTP status in decimal digits; any other text counts as no failure.
 	Runs, Failed int64
 	Paid         int64 // executions for which money moved or was promised
 	Last         time.Time
@@ -77,7 +77,8 @@ func Works(ctx context.Context, db *store.DB, agents []string) ([]Work, error) {
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Work, err error) {
 		var decimals int16
-		err = row.Scan(&w.Agent, &w.Capability, &w.Runs, &w.Failed, &w.Paid, &w.Last, &w.Revenue, &w.Price, &w.Currency, &decimals)
+		err = row.Scan(&w.Agent, &w.Capability, &w.Runs, &w.Failed, &w.Paid, &w.Last, &w.Revenue, &w.Price, &w.Currency,
+			&decimals)
 		w.Last, w.Decimals = w.Last.UTC(), uint8(decimals)
 		return w, err
 	})

@@ -23,7 +23,8 @@ func PaymentOfTask(ctx context.Context, db *store.DB, agent, task string) (p Pay
 		e, err = pgx.CollectExactlyOneRow(rows, scanEntry)
 	}
 	if err == nil {
-		p, err = scan(db.Pool().QueryRow(ctx, `select `+columns+` from agent_payments where agent = $1 and request_id = $2`,
+		p, err = scan(db.Pool().QueryRow(ctx,
+			`select `+columns+` from agent_payments where agent = $1 and request_id = $2`,
 			agent, e.RequestID))
 	}
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -153,7 +153,8 @@ func (b *Batch) agents() (ids []repute.AgentID) {
 			}
 		}
 		if len(ids)+fresh > MaxAgents {
-			*f = Found{Err: fmt.Errorf("the batch has %d agents already: ask for this one in another batch: %w", len(ids),
+			*f = Found{Err: fmt.Errorf("the batch has %d agents already: ask for this one in another batch: %w",
+				len(ids),
 				repute.ErrLimited)}
 			continue
 		}

@@ -231,7 +231,8 @@ func (c *ChainRow) Conflict(with repute.Chain) error {
 	return nil
 }
 
-// RecountValidations counts validations anew where contracts entered or left the allow-list. The new list MUST be stored.
+// RecountValidations counts validations anew where contracts entered or left the allow-list. The new list MUST be
+// stored.
 func (c *ChainRow) RecountValidations(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
 	changed := [][]byte{}
 	now := make([][]byte, 0, len(validations))

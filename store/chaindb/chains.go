@@ -422,7 +422,8 @@ func ViewAgent(ctx context.Context, db *store.DB, doing string, id repute.AgentI
 }
 
 // ForAgent is ViewAgent within the transaction of a snapshot.
-func ForAgent(ctx context.Context, tx pgx.Tx, id repute.AgentID, at repute.At, f func(context.Context, Subject) error) error {
+func ForAgent(ctx context.Context, tx pgx.Tx, id repute.AgentID, at repute.At, f func(context.Context,
+	Subject) error) error {
 	chain, since, err := readSubject(ctx, tx, id)
 	if err != nil {
 		return err
@@ -441,8 +442,8 @@ func ForAgent(ctx context.Context, tx pgx.Tx, id repute.AgentID, at repute.At, f
 	return f(ctx, s)
 }
 
-// readSubject reads the chain of an agent, nil for none, and the block since which the agent exists, nil for never, with
-// one message to the database: every answer about an agent begins with it.
+// readSubject reads the chain of an agent, nil for none, and the block since which the agent exists, nil for never,
+// with one message to the database: every answer about an agent begins with it.
 func readSubject(ctx context.Context, tx pgx.Tx, id repute.AgentID) (chain *ChainView, since *int64, err error) {
 	var b pgx.Batch
 	b.Queue("set local plan_cache_mode = force_generic_plan") // planning the two takes longer than reading them

@@ -36,11 +36,13 @@ func (c *ChainView) completeness() repute.Completeness {
 	switch {
 	case open > 0, missing > 0 && !c.Imported:
 		out.Status, out.Reason = repute.Incomplete,
-			fmt.Sprintf("%d events are known to be missing, %d wait for a missing one, %d cannot be read", open, c.Pending,
+			fmt.Sprintf("%d events are known to be missing, %d wait for a missing one, %d cannot be read", open,
+				c.Pending,
 				c.Undecoded)
 	case missing > 0:
 		out.Status, out.Reason = repute.Partial,
-			fmt.Sprintf("%d imported events wait for one that was not imported, %d cannot be read", c.Pending, c.Undecoded)
+			fmt.Sprintf("%d imported events wait for one that was not imported, %d cannot be read", c.Pending,
+				c.Undecoded)
 	}
 	out.Kinds = c.kinds(blocks, why)
 	return out
@@ -54,10 +56,12 @@ func (c *ChainView) kinds(blocks repute.CompletenessStatus, why string) []repute
 			Pending: c.proof.Pending[kind], Open: c.proof.Open[kind], Gaps: c.proof.Gaps[kind]}
 		switch {
 		case k.Open > 0, k.Pending > 0 && !c.Imported:
-			k.Status, k.Reason = repute.Incomplete, fmt.Sprintf("%d are known to be missing, %d events wait for one", k.Open,
+			k.Status, k.Reason = repute.Incomplete, fmt.Sprintf("%d are known to be missing, %d events wait for one",
+				k.Open,
 				k.Pending)
 		case k.Pending > 0:
-			k.Status, k.Reason = repute.Partial, fmt.Sprintf("%d imported events wait for one that was not imported", k.Pending)
+			k.Status, k.Reason = repute.Partial, fmt.Sprintf("%d imported events wait for one that was not imported",
+				k.Pending)
 		}
 		out = append(out, k)
 	}

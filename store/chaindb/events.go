@@ -59,7 +59,8 @@ func SameLog(a, b *types.Log) bool {
 func BlockArrays(blocks []repute.Block) (numbers []uint64, hashes, parents [][]byte, times []*time.Time) {
 	for i := range blocks {
 		numbers = append(numbers, blocks[i].Number)
-		hashes, parents = append(hashes, column.HashBytes(blocks[i].Hash)), append(parents, column.HashBytes(blocks[i].Parent))
+		hashes, parents = append(hashes, column.HashBytes(blocks[i].Hash)), append(parents,
+			column.HashBytes(blocks[i].Parent))
 		times = append(times, column.MaybeTime(blocks[i].Time))
 	}
 	return numbers, hashes, parents, times

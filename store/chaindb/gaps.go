@@ -114,7 +114,8 @@ func maybeClient(a *common.Address) []byte {
 // repute.ErrFenced when the lease is lost.
 func PostponeGap(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, g Gap, pause time.Duration) error {
 	return changeGap(ctx, db, chainID, l, g,
-		"update gaps set tries = tries + 1, next_try = now() + $4 where chain_id = $1 and kind = $2 and subject = $3", pause)
+		"update gaps set tries = tries + 1, next_try = now() + $4 where chain_id = $1 and kind = $2 and subject = $3",
+		pause)
 }
 
 // CloseGap deletes a gap whose event was found. repute.ErrFenced when the lease is lost.
@@ -225,7 +226,8 @@ type gapJSON struct {
 // readProof decodes the columns of selectProof.
 func readProof(verified, pending, gaps, counts, blocks []byte) (proof, error) {
 	p := proof{VerifiedTo: map[repute.EventKind]uint64{},
-		Pending: map[repute.EventKind]int64{}, Open: map[repute.EventKind]int64{}, Gaps: map[repute.EventKind][]repute.Gap{}}
+		Pending: map[repute.EventKind]int64{}, Open: map[repute.EventKind]int64{},
+		Gaps: map[repute.EventKind][]repute.Gap{}}
 	if err := unmarshal(blocks, &p.Blocks); err != nil {
 		return p, err
 	}

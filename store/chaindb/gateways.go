@@ -34,7 +34,8 @@ func GatewayGaps(gateways []repute.WatchedContract, blocks repute.BlockRange) []
 // all scores change, so that another run is due, and the payments of these ratings are checked again.
 func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.WatchedContract) error {
 	addresses, from := watchedColumns(now)
-	if _, err := tx.Exec(ctx, "update chains set gateways = $2, gateways_from = $3 where chain_id = $1", c.ID, addresses,
+	if _, err := tx.Exec(ctx, "update chains set gateways = $2, gateways_from = $3 where chain_id = $1", c.ID,
+		addresses,
 		from); err != nil {
 		return store.Failed("store gateways", err)
 	}
@@ -52,7 +53,8 @@ func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.Watc
 		return err
 	}
 	if len(leaving) > 0 {
-		_, err := tx.Exec(ctx, "update feedback set payer = null where chain_id = $1 and client = any($2)", c.ID, leaving)
+		_, err := tx.Exec(ctx, "update feedback set payer = null where chain_id = $1 and client = any($2)", c.ID,
+			leaving)
 		if err != nil {
 			return store.Failed("release ratings of gateways", err)
 		}
@@ -83,7 +85,8 @@ func (c *ChainRow) attribute(ctx context.Context, tx pgx.Tx, entering [][]byte) 
 // MUST be stored before.
 func AttributeRatings(ctx context.Context, tx pgx.Tx, chainID uint64, gateways [][]byte, agents string,
 	from uint64) error {
-	// Topics after the first and the data together are the five words of TicketConsumed in order, whichever are indexed.
+	// Topics after the first and the data together are the five words of TicketConsumed in order, whichever are
+	// indexed.
 	_, err := tx.Exec(ctx, fmt.Sprintf(`
 		update feedback f set payer = coalesce(m.payer, '') from (
 			select r.id, case when r.ratings = 1 and t.tickets = 1 and t.payer <> $5 then t.payer end as payer

@@ -35,8 +35,8 @@ func WithMinBlock(ctx context.Context, chain, block uint64) context.Context {
 	return context.WithValue(ctx, demandKey{}, &demand{chain, block})
 }
 
-// AwaitMinBlock waits until a snapshot knows the block that ctx demands, and returns the error that a read with ctx would.
-// It lets a caller who makes many reads wait once. It asks nothing where ctx demands no block.
+// AwaitMinBlock waits until a snapshot knows the block that ctx demands, and returns the error that a read with ctx
+// would. It lets a caller who makes many reads wait once. It asks nothing where ctx demands no block.
 func AwaitMinBlock(ctx context.Context, db *store.DB) error {
 	if demandOf(ctx) == nil {
 		return nil
@@ -85,7 +85,8 @@ func (d *demand) check(ctx context.Context, tx pgx.Tx) error {
 	case err != nil:
 		return err
 	case chains > 1:
-		return repute.Invalid("minBlock", "names no chain, and several are indexed", "chainId:block, e.g. 8453:41663783")
+		return repute.Invalid("minBlock", "names no chain, and several are indexed",
+			"chainId:block, e.g. 8453:41663783")
 	case newest < int64(d.block):
 		return &behindError{demand{chain, d.block}, newest}
 	}

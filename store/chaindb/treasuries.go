@@ -78,7 +78,8 @@ func (c *ChainRow) watch(ctx context.Context, tx pgx.Tx, t repute.WatchedContrac
 		list = append(list, t)
 	}
 	addresses, from := watchedColumns(list)
-	_, err := tx.Exec(ctx, "update chains set treasuries = $2, treasuries_from = $3 where chain_id = $1", c.ID, addresses,
+	_, err := tx.Exec(ctx, "update chains set treasuries = $2, treasuries_from = $3 where chain_id = $1", c.ID,
+		addresses,
 		from)
 	if err != nil {
 		return store.Failed("store treasuries", err)

@@ -65,7 +65,8 @@ const (
 // Kinds returns all kinds of change.
 func Kinds() []string {
 	return []string{KindTransferred, KindRegistered, KindURI, KindWallet, KindMetadata, KindApproval, KindOperator,
-		KindFeedback, KindRevoked, KindResponse, KindRequested, KindResponded, KindBackfilled, KindRewound, KindRetracted,
+		KindFeedback, KindRevoked, KindResponse, KindRequested, KindResponded, KindBackfilled, KindRewound,
+		KindRetracted,
 		KindRepaired, KindDocument, KindProof, KindManifest, KindPayment, KindScore}
 }
 

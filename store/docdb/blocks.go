@@ -106,7 +106,8 @@ func insertBlocks(ctx context.Context, tx pgx.Tx, kept map[string]Block) error {
 	var hashes, data [][]byte
 	var nodes []bool
 	for _, hash := range slices.Sorted(maps.Keys(kept)) {
-		hashes, data, nodes = append(hashes, []byte(hash)), append(data, kept[hash].Data), append(nodes, kept[hash].Node)
+		hashes, data, nodes = append(hashes, []byte(hash)), append(data, kept[hash].Data), append(nodes,
+			kept[hash].Node)
 	}
 	_, err := tx.Exec(ctx, `
 		insert into ipfs_blocks (multihash, data, node) select * from unnest($1::bytea[], $2::bytea[], $3::boolean[])

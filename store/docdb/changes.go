@@ -192,8 +192,8 @@ func AddSharedChanges(ctx context.Context, db *store.DB, limit int) (more bool, 
 	return more, err
 }
 
-// maxWaits is how often a round waits for transactions that store agents. The pause begins with a second and doubles, so
-// that a round waits for about four minutes while new agents of one file arrive without a break.
+// maxWaits is how often a round waits for transactions that store agents. The pause begins with a second and doubles,
+// so that a round waits for about four minutes while new agents of one file arrive without a break.
 const maxWaits = 8
 
 // waitForAgents postpones a round that has not begun while a transaction has not ended that stores an agent which shows

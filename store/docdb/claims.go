@@ -58,7 +58,8 @@ func queueClaim(b *pgx.Batch, uris []int64, files []FileParse) {
 			payer = excluded.payer, payee = excluded.payee, pay_chain = excluded.pay_chain, tx = excluded.tx, unseen = true
 		where (p.chain_id, p.token_id, p.client, p.payer, p.payee, p.pay_chain, p.tx) is distinct from
 			(excluded.chain_id, excluded.token_id, excluded.client, excluded.payer, excluded.payee, excluded.pay_chain, excluded.tx)`,
-		uris, chainOfAccount(f.Registry), token, claimedAddress(f.Client), payer, payee, claimedChain(f.Payment.ChainID),
+		uris, chainOfAccount(f.Registry), token, claimedAddress(f.Client), payer, payee,
+		claimedChain(f.Payment.ChainID),
 		claimedHash(f.Payment.TxHash))
 }
 

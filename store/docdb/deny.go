@@ -51,7 +51,8 @@ func (s saving) withoutAllowed(ctx context.Context, tx pgx.Tx) (saving, error) {
 	var kinds, values []string
 	for _, r := range s.results {
 		if refused(r) {
-			ids, kinds, values = append(ids, r.URIID), append(kinds, string(r.Denial.Kind)), append(values, r.Denial.Value)
+			ids, kinds, values = append(ids, r.URIID), append(kinds, string(r.Denial.Kind)), append(values,
+				r.Denial.Value)
 		}
 	}
 	if ids == nil {

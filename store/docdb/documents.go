@@ -346,7 +346,8 @@ type outcomes struct {
 // newOutcomes returns these columns of fetch results.
 func newOutcomes(results []FetchResult) (c outcomes) {
 	for _, r := range results {
-		c.ids, c.at, c.due = append(c.ids, r.URIID), append(c.at, r.FetchedAt), append(c.due, column.MaybeTime(r.NextDue))
+		c.ids, c.at, c.due = append(c.ids, r.URIID), append(c.at, r.FetchedAt), append(c.due,
+			column.MaybeTime(r.NextDue))
 		c.claimed = append(c.claimed, column.MaybeTime(r.Claimed))
 	}
 	return c

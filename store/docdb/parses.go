@@ -42,7 +42,8 @@ func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[
 			if at.replaces {
 				queueForget(b, body)
 			}
-			found = append(found, searchtext.SearchableOf(body.sum, body.ParserVersion, repute.CountSeverity(body.Problems, repute.SeverityError),
+			found = append(found, searchtext.SearchableOf(body.sum, body.ParserVersion,
+				repute.CountSeverity(body.Problems, repute.SeverityError),
 				body.Registration))
 			links.add(body)
 			written = body.sum

@@ -33,7 +33,8 @@ func StillServed(u string) string { return stillServedAt(u, "now()") }
 
 // stillServedAt is StillServed at a time.
 func stillServedAt(u, at string) string {
-	return `(` + u + `.sha256 is not null and not ` + u + `.gone and (` + u + `.reason = '' or ` + u + `.fetched_at > ` +
+	return `(` + u + `.sha256 is not null and not ` + u + `.gone and (` + u + `.reason = '' or ` + u +
+		`.fetched_at > ` +
 		at + ` - ` + proofPatience + `))`
 }
 

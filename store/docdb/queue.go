@@ -109,7 +109,8 @@ const HostClaimTime = hostClaimTime
 
 // FreeHost returns the SQL of whether row h of hosts is neither claimed nor resting.
 func FreeHost(h string) string {
-	return `(` + h + `.claimed_until is null or ` + h + `.claimed_until <= now()) and (` + h + `.rest_until is null or ` + h +
+	return `(` + h + `.claimed_until is null or ` + h + `.claimed_until <= now()) and (` + h +
+		`.rest_until is null or ` + h +
 		`.rest_until <= now())`
 }
 
@@ -210,7 +211,8 @@ func DueURIs(ctx context.Context, db *store.DB, host string, limit int) ([]URI, 
 	deny := false
 	uris, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u URI, err error) {
 		var raw []byte
-		err = row.Scan(&u.ID, &raw, &u.Kind, &u.Host, &u.Rank, &u.Attempts, &u.Failures, &u.ETag, &u.LastModified, &u.Used,
+		err = row.Scan(&u.ID, &raw, &u.Kind, &u.Host, &u.Rank, &u.Attempts, &u.Failures, &u.ETag, &u.LastModified,
+			&u.Used,
 			&u.Claimed, &deny)
 		u.URI = string(raw)
 		return u, err

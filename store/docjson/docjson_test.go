@@ -15,7 +15,8 @@ import (
 // hostileExtra is valid JSON that jsonb refuses as JSON.
 func hostileExtra() map[string]json.RawMessage {
 	return map[string]json.RawMessage{
-		"pair\x00": json.RawMessage(`"\ud800"`), "nul": json.RawMessage(`"\u0000"`), "bytes": json.RawMessage("\"\xff\""),
+		"pair\x00": json.RawMessage(`"\ud800"`), "nul": json.RawMessage(`"\u0000"`),
+		"bytes":  json.RawMessage("\"\xff\""),
 		"number": json.RawMessage(`1e999999`), "pairs": json.RawMessage(`{"\udc00":1,"a":[2,{}]}`),
 	}
 }
@@ -42,7 +43,8 @@ func TestFilesSurviveJSONB(t *testing.T) {
 	file := repute.FeedbackFile{
 		Registry: "eip155:1:0x1", TokenID: new(repute.TokenID).SetAllOne(), Client: "c", Value: "-1.5", Decimals: &d,
 		Text: "<b>\\u0000",
-		A2A:  repute.FeedbackA2A{Skills: []string{"s"}}, Payment: &repute.PaymentClaim{TxHash: "0x"}, Extra: hostileExtra(),
+		A2A:  repute.FeedbackA2A{Skills: []string{"s"}}, Payment: &repute.PaymentClaim{TxHash: "0x"},
+		Extra: hostileExtra(),
 	}
 	got, err := DecodeFeedback(stored(EncodeFeedback(&file)))
 	if file.Extra = storable(file.Extra); err != nil || !reflect.DeepEqual(*got, file) {

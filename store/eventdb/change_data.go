@@ -120,7 +120,8 @@ type responseData struct {
 
 // responseDataOf returns the data of a change for a response to feedback.
 func responseDataOf(e *repute.ResponseAppended) responseData {
-	return responseData{changedata.Eip55(e.Client), e.Index, changedata.Eip55(e.Responder), chainText(e.URI), e.ResponseHash}
+	return responseData{changedata.Eip55(e.Client), e.Index, changedata.Eip55(e.Responder), chainText(e.URI),
+		e.ResponseHash}
 }
 
 // requestData is the data of a change of kind changedata.KindRequested.
@@ -134,7 +135,8 @@ type requestData struct {
 
 // requestDataOf returns the data of a change for a validation request to a contract.
 func requestDataOf(contract common.Address, trusted bool, e *repute.ValidationRequest) requestData {
-	return requestData{changedata.Eip55(contract), trusted, e.RequestHash, changedata.Eip55(e.Validator), chainText(e.URI)}
+	return requestData{changedata.Eip55(contract), trusted, e.RequestHash, changedata.Eip55(e.Validator),
+		chainText(e.URI)}
 }
 
 // answerData is the data of a change of kind changedata.KindResponded.

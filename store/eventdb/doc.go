@@ -18,8 +18,8 @@
 // nothing of agents.
 //
 // Triggers on sums and votes update agent_sums and agent_votes, the totals of each agent, in the transaction of every
-// write: that of a batch, of a rewind, and of package importdb. The same writes tell package hourdb what they add and what
-// they take out, so that hours follow the events.
+// write: that of a batch, of a rewind, and of package importdb. The same writes tell package hourdb what they add and
+// what they take out, so that hours follow the events.
 //
 // Tables: events, treasury_events, agent_states, metadata, operators, feedback, responses, validation_requests,
 // validation_responses, pending, agents, sums, votes, agent_sums, agent_votes.

@@ -23,7 +23,8 @@ func (f *fold) newFeedback(e repute.NewFeedback, a *foldAgent, at chaindb.Point)
 	case e.Decimals > repute.MaxDecimals:
 		return ignoredRange
 	}
-	row := &feedbackRow{NewFeedback: e, at: at, tag1: f.ids.Tags[e.Tag1], tag2: f.ids.Tags[e.Tag2], uri: f.ids.URIs[e.URI]}
+	row := &feedbackRow{NewFeedback: e, at: at, tag1: f.ids.Tags[e.Tag1], tag2: f.ids.Tags[e.Tag2],
+		uri: f.ids.URIs[e.URI]}
 	f.out.feedback = append(f.out.feedback, row)
 	if f.chain.Gateways[e.Client] && f.out.gateways == nil {
 		f.out.gateways = f.chain.GatewayBytes()
@@ -80,7 +81,8 @@ func (f *fold) feedbackRevoked(e repute.FeedbackRevoked, a *foldAgent, at chaind
 		return ignoredRevoked
 	}
 	rating.revoked = true
-	revoked := hourdb.Event{Series: hourdb.Ratings, Token: a.id, Ended: true, Value: &rating.value, Decimals: rating.decimals}
+	revoked := hourdb.Event{Series: hourdb.Ratings, Token: a.id, Ended: true, Value: &rating.value,
+		Decimals: rating.decimals}
 	if rating.row != nil {
 		rating.row.revoked = at
 		revoked.Value, revoked.Decimals = rating.row.Value, rating.row.Decimals

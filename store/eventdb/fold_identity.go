@@ -147,7 +147,8 @@ func (f *fold) approvalForAll(e repute.ApprovalForAll, at chaindb.Point) {
 	}
 	if !f.quiet {
 		f.out.changes = append(f.out.changes, ChangeRow{Kind: changedata.KindOperator, At: at, Owner: e.Owner,
-			Data: changedata.Marshal(operatorData{changedata.Eip55(e.Owner), changedata.Eip55(e.Operator), e.Approved})})
+			Data: changedata.Marshal(operatorData{changedata.Eip55(e.Owner), changedata.Eip55(e.Operator),
+				e.Approved})})
 	}
 }
 

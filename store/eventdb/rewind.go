@@ -271,9 +271,11 @@ func showURIsOf(ctx context.Context, tx pgx.Tx, chainID uint64, agents string) e
 }
 
 // retractable are the kinds of changes that an event of the chain caused.
-var retractable = []string{changedata.KindTransferred, changedata.KindRegistered, changedata.KindURI, changedata.KindWallet,
+var retractable = []string{changedata.KindTransferred, changedata.KindRegistered, changedata.KindURI,
+	changedata.KindWallet,
 	changedata.KindMetadata, changedata.KindApproval, changedata.KindOperator,
-	changedata.KindFeedback, changedata.KindRevoked, changedata.KindResponse, changedata.KindRequested, changedata.KindResponded,
+	changedata.KindFeedback, changedata.KindRevoked, changedata.KindResponse, changedata.KindRequested,
+	changedata.KindResponded,
 	changedata.KindBackfilled}
 
 // retractChanges adds a change for the rewind and one for each change that it undoes, newest first.

@@ -65,9 +65,9 @@ func Apply(ctx context.Context, db *store.DB, b Batch) error {
 }
 
 // storeBatch calls first, unless it is nil, takes the lease and the chain, calls begin, which brings the chain to the
-// batch's parent, and applies the batch, in one transaction. With first that is not the transaction of the prefetch. The
-// first attempt takes a client's feedback number 1 for its first one without looking, because the registry counts so, and
-// times to ascend with blocks. When a stored row contradicts that, the second attempt looks.
+// batch's parent, and applies the batch, in one transaction. With first that is not the transaction of the prefetch.
+// The first attempt takes a client's feedback number 1 for its first one without looking, because the registry counts
+// so, and times to ascend with blocks. When a stored row contradicts that, the second attempt looks.
 func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids docdb.Interned,
 	first func(pgx.Tx) error, begin func(pgx.Tx, *chaindb.ChainRow) error) error {
 	attempt := func(j *job) func(pgx.Tx) error {
@@ -100,7 +100,8 @@ func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids d
 		j := startJob(b, ids, careful, false)
 		err := db.InTx(ctx, pgx.TxOptions{}, b.doing(doing), attempt(j))
 		var pg *pgconn.PgError
-		if careful || !errors.As(err, &pg) || pg.ConstraintName != "feedback_pkey" && pg.ConstraintName != "hours_pkey" {
+		if careful || !errors.As(err, &pg) ||
+			pg.ConstraintName != "feedback_pkey" && pg.ConstraintName != "hours_pkey" {
 			return j.keep(store.Kept(db, newRowCache), err)
 		}
 	}
@@ -170,7 +171,8 @@ func (b *Batch) check() error {
 			return err
 		}
 		if !before(last, at) || l.BlockNumber > b.To.Number || l.Removed {
-			return repute.Invalid("records", fmt.Sprintf("log %d of block %d is out of order, out of range or removed", at.Log,
+			return repute.Invalid("records", fmt.Sprintf("log %d of block %d is out of order, out of range or removed",
+				at.Log,
 				at.Block), "records in order")
 		}
 		if h, ok := hashes[l.BlockNumber]; !ok || h != l.BlockHash {

@@ -209,7 +209,8 @@ func (d *Delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 					select ctid id from metadata where chain_id = $1 and token_id = u.t and key_hash = u.k order by from_block desc
 						limit 1) n) o
 			where m.ctid = o.id`,
-			chainID, column.NumericArray(d.closedKeys, func(c *closedKey) string { return c.token.Dec() }), hashes, ends)
+			chainID, column.NumericArray(d.closedKeys, func(c *closedKey) string { return c.token.Dec() }),
+			hashes, ends)
 	}
 	for _, s := range d.closedSpans {
 		b.Queue(`update operators set to_block = $4 where chain_id = $1 and owner = $2 and operator = $3 and to_block is null`,
@@ -223,7 +224,8 @@ func (d *Delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 
 // encodeStates encodes the rows of agent_states.
 func (d *Delta) encodeStates(chainID uint64) *pgcopy.Buffer {
-	c := pgcopy.New("agent_states", "chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
+	c := pgcopy.New("agent_states",
+		"chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
 	for i := range d.states {
 		s := &d.states[i]
 		c.Row()
@@ -354,7 +356,8 @@ func (d *Delta) encodeResponses(chainID uint64) *pgcopy.Buffer {
 
 // encodeRequests encodes the rows of validation_requests.
 func (d *Delta) encodeRequests(chainID uint64) *pgcopy.Buffer {
-	c := pgcopy.New("validation_requests", "chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
+	c := pgcopy.New("validation_requests",
+		"chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
 	for i := range d.requests {
 		r := &d.requests[i]
 		c.Row()
@@ -371,7 +374,8 @@ func (d *Delta) encodeRequests(chainID uint64) *pgcopy.Buffer {
 
 // encodeAnswers encodes the rows of validation_responses.
 func (d *Delta) encodeAnswers(chainID uint64) *pgcopy.Buffer {
-	c := pgcopy.New("validation_responses", "chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
+	c := pgcopy.New("validation_responses",
+		"chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
 	for i := range d.answers {
 		a := &d.answers[i]
 		c.Row()

@@ -118,17 +118,19 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 		var owner, wallet, approved []byte
 		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, &owner, &l.claimed, &wallet, &approved, &l.uri,
 			&l.registered.Block, &l.registered.Log, &l.updated.Block, &l.updated.Log,
-			&l.counts.Feedback, &l.counts.Revoked, &l.counts.Clients, &l.counts.Responses, &l.counts.Validations}, func() error {
-			a := agents[i-1]
-			if !l.stored {
-				a.counts = l.counts
+			&l.counts.Feedback, &l.counts.Revoked, &l.counts.Clients, &l.counts.Responses, &l.counts.Validations},
+			func() error {
+				a := agents[i-1]
+				if !l.stored {
+					a.counts = l.counts
+					return nil
+				}
+				s := agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet),
+					common.BytesToAddress(approved),
+					l.claimed, l.uri}
+				a.load(cachedAgent{s, l.registered, l.updated, l.counts})
 				return nil
-			}
-			s := agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved),
-				l.claimed, l.uri}
-			a.load(cachedAgent{s, l.registered, l.updated, l.counts})
-			return nil
-		})
+			})
 		return err
 	})
 }

@@ -58,12 +58,13 @@ func (s *Set[R]) Part(ctx context.Context, db *store.DB, snap Snapshot, r Range)
 	last = r.After
 	text := 0
 	for len(part) < PartRows && text < PartText {
-		read, full, err := s.page(ctx, db, snap, Range{last, r.To}, min(pageRows, PartRows-len(part)), func(row R, key string,
-			size int) bool {
-			part, last = append(part, row), key
-			text += size
-			return text < PartText
-		})
+		read, full, err := s.page(ctx, db, snap, Range{last, r.To}, min(pageRows, PartRows-len(part)),
+			func(row R, key string,
+				size int) bool {
+				part, last = append(part, row), key
+				text += size
+				return text < PartText
+			})
 		if err != nil {
 			return nil, "", false, err
 		}

@@ -146,8 +146,9 @@ func scanScore(s Snapshot, rows pgx.Rows) (out Score, key string, text int, err 
 	return out, out.TokenID, 0, err
 }
 
-// Changes returns the set of changes of blocks; those that belong to none are left out. Only those below the oldest open transaction are read, as by the feed, so that no
-// change with an earlier cursor can come later. What was pruned from the feed is not among them.
+// Changes returns the set of changes of blocks; those that belong to none are left out. Only those below the oldest
+// open transaction are read, as by the feed, so that no change with an earlier cursor can come later. What was pruned
+// from the feed is not among them.
 func Changes() *Set[Change] {
 	return &Set[Change]{name: "changes", keys: changeKeys(), scan: scanChange, statement: `
 		select c.xid::text || '-' || c.seq, c.kind, c.block, c.log_index, c.token_id::text, c.data::text, c.created_at

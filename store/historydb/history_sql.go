@@ -9,12 +9,12 @@ import (
 )
 
 // historySQL returns the statement that reads changes of agents. $1 and $2 are their keys, $3 the block of the view, $4
-// to $6 the position to continue after, $7 how many of each agent are read, $8 the ranks of the wanted kinds, $9 the hash
-// of the empty URI and $10 that of the metadata key of wallets.
+// to $6 the position to continue after, $7 how many of each agent are read, $8 the ranks of the wanted kinds, $9 the
+// hash of the empty URI and $10 that of the metadata key of wallets.
 //
 // Each history is read in its own order up to the limit, and the three are merged: a long history costs no more than a
-// page, unless it is one of operators, which are few. What a change replaced is the row before it. Texts, logs and times
-// are joined for the rows of the page alone.
+// page, unless it is one of operators, which are few. What a change replaced is the row before it. Texts, logs and
+// times are joined for the rows of the page alone.
 func historySQL(oldestFirst bool) string {
 	than, direction := "<", "desc"
 	if oldestFirst {
@@ -116,7 +116,8 @@ func logSQL() string {
 			when %[6]d then e.token_id = h.token_id and e.kind = %[7]d or e.kind = %[12]d end
 		order by h.rank = %[1]d and e.kind = %[7]d desc, e.kind = %[10]d and substring(e.topics from 65 for 32) = $10 desc,
 			e.kind = %[12]d and position(h.subject in e.topics) > 0 desc, e.kind <> %[12]d desc, e.log_index desc limit 1`,
-		KindOwner.rank(), KindWallet.rank(), KindApproved.rank(), KindURI.rank(), KindMetadata.rank(), KindOperator.rank(),
+		KindOwner.rank(), KindWallet.rank(), KindApproved.rank(), KindURI.rank(), KindMetadata.rank(),
+		KindOperator.rank(),
 		repute.KindTransfer, repute.KindRegistered, repute.KindURIUpdated, repute.KindMetadataSet, repute.KindApproval,
 		repute.KindApprovalForAll)
 }

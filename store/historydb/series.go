@@ -66,11 +66,13 @@ func (f SeriesFilter) Check() error {
 	switch f.Measure {
 	case MeasureScore, MeasureRatings, MeasureReviewers:
 	default:
-		return repute.Invalid("measure", fmt.Sprintf("%.50q is no measure", string(f.Measure)), "score, ratings or reviewers")
+		return repute.Invalid("measure", fmt.Sprintf("%.50q is no measure", string(f.Measure)),
+			"score, ratings or reviewers")
 	}
 	switch {
 	case f.Every.length() == 0:
-		return repute.Invalid("every", fmt.Sprintf("%.50q is no length of a bucket", string(f.Every)), "hour, day or week")
+		return repute.Invalid("every", fmt.Sprintf("%.50q is no length of a bucket", string(f.Every)),
+			"hour, day or week")
 	case f.Measure == MeasureScore && f.Tag != nil:
 		return repute.Invalid("tag", "is given with measure=score, which is one for all tags",
 			"leave out tag, or ask for ratings or reviewers")
@@ -121,7 +123,8 @@ func (f SeriesFilter) window(newest time.Time) (w window, err error) {
 	n := int64(w.to.Sub(w.from) / w.step)
 	switch {
 	case n <= 0 || !f.To.IsZero() && !f.From.Before(f.To):
-		return w, repute.Invalid("from", "is not before the end of the series", "a time before to, and before the newest block")
+		return w, repute.Invalid("from", "is not before the end of the series",
+			"a time before to, and before the newest block")
 	case n > MaxBuckets:
 		return w, repute.Invalid("from", fmt.Sprintf("%d buckets are too many", n),
 			fmt.Sprintf("at most %d: a later from, an earlier to, or longer buckets by every", MaxBuckets))
@@ -262,9 +265,10 @@ func (s *Series) place(start time.Time) int {
 	return n
 }
 
-// liveByHour is the statement that counts for each bucket the ratings that are live at the newest block: those given in its
-// hours (table hours, series 2), less those of them that were revoked later. It reads a row for each hour and one for each
-// revoked rating, because an agent may have hundreds of thousands of ratings. Buckets begin and end at whole hours.
+// liveByHour is the statement that counts for each bucket the ratings that are live at the newest block: those given in
+// its hours (table hours, series 2), less those of them that were revoked later. It reads a row for each hour and one
+// for each revoked rating, because an agent may have hundreds of thousands of ratings. Buckets begin and end at whole
+// hours.
 const liveByHour = `
 	select k.chain_id, k.token_id, x.bucket, x.n
 	from unnest($1::bigint[], $2::numeric[], $3::timestamptz[], $4::timestamptz[]) as k(chain_id, token_id, begins, ends)
@@ -278,8 +282,8 @@ const liveByHour = `
 		where y.time is null or y.time >= k.begins and y.time < k.ends
 		group by 1) x`
 
-// readCounts counts for each bucket the ratings that are live at a block, or their clients. args[2] MUST be the block, which
-// liveByHour does not take.
+// readCounts counts for each bucket the ratings that are live at a block, or their clients. args[2] MUST be the block,
+// which liveByHour does not take.
 func (f SeriesFilter) readCounts(ctx context.Context, tx pgx.Tx, byKey map[column.AgentKey]*Series, block int64,
 	args []any) error {
 	if f.Measure == MeasureRatings && f.Tag == nil && block == chaindb.Everything {

@@ -14,13 +14,13 @@ type Difference struct {
 	Agent  repute.TokenID
 	Series Series
 	Hour   int64
-	// Stored and Right are what began and ended and the two sums, as the row has them and as the events give them; "none":
-	// there is no row.
+	// Stored and Right are what began and ended and the two sums, as the row has them and as the events give them;
+	// "none": there is no row.
 	Stored, Right string
 }
 
-// Differences compares the hours of agents of a chain with what Recount would store, and returns up to limit that differ.
-// agents is an array of token ids as Postgres writes it. The rows of the whole chain are not compared.
+// Differences compares the hours of agents of a chain with what Recount would store, and returns up to limit that
+// differ. agents is an array of token ids as Postgres writes it. The rows of the whole chain are not compared.
 func Differences(ctx context.Context, tx pgx.Tx, chainID uint64, agents string, limit int) ([]Difference, error) {
 	const numbers = "concat_ws(' ', began, ended, trim_scale(sum), trim_scale(net)) as numbers"
 	rows, err := tx.Query(ctx, fmt.Sprintf(`

@@ -24,8 +24,8 @@ func placeOf(block, log string) string {
 	return block + " * " + fmt.Sprint(logs) + " + least(" + log + ", " + fmt.Sprint(logs-1) + ")"
 }
 
-// rowsAbove returns the SQL of the rows of a table of agents $2 of chain $1 whose block is above $3. Each agent is looked
-// up through an index, whatever the statistics of the table say.
+// rowsAbove returns the SQL of the rows of a table of agents $2 of chain $1 whose block is above $3. Each agent is
+// looked up through an index, whatever the statistics of the table say.
 func rowsAbove(table, block string) string {
 	return `unnest($2::numeric[]) u(t) cross join lateral (
 		select * from ` + table + ` where chain_id = $1 and token_id = u.t and ` + block + ` > $3 offset 0)`

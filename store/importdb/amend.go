@@ -81,7 +81,8 @@ func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a A
 // them depends on their age. Payments that were ordered by the old time are checked again.
 func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, error) {
 	var changed bool
-	err := m.tx.QueryRow(ctx, `select exists (select from blocks where chain_id = $1 and number = $2 and time is distinct from $3)`,
+	err := m.tx.QueryRow(ctx,
+		`select exists (select from blocks where chain_id = $1 and number = $2 and time is distinct from $3)`,
 		m.chain.ID, b.Number, column.MaybeTime(b.Time)).Scan(&changed)
 	if err != nil || !changed {
 		return nil, store.Failed("compare times", err)

@@ -32,7 +32,8 @@ func (m *merge) finish(ctx context.Context, reason string) (ImportResult, error)
 }
 
 // changes returns a change for each rebuilt agent, and one without an agent when late events belong
-// to none. Events of treasuries change nothing that readers of the feed see. An import above everything stored is one backfill.
+// to none. Events of treasuries change nothing that readers of the feed see. An import above everything stored is one
+// backfill.
 func (m *merge) changes(reason string) []eventdb.ChangeRow {
 	if len(m.fresh) == 0 {
 		return nil
@@ -45,7 +46,8 @@ func (m *merge) changes(reason string) []eventdb.ChangeRow {
 	for _, id := range m.agents {
 		agents[id] = true
 	}
-	at, data := chaindb.Point{Block: max(to, m.chain.Cursor.Number)}, changedata.Marshal(eventdb.RepairedData{Reason: reason})
+	at, data := chaindb.Point{Block: max(to,
+		m.chain.Cursor.Number)}, changedata.Marshal(eventdb.RepairedData{Reason: reason})
 	var rows []eventdb.ChangeRow
 	for i := range m.fresh {
 		if id, ok := repute.AgentOf(m.fresh[i].Event); ok {

@@ -173,7 +173,8 @@ func beginMerge(ctx context.Context, db *store.DB, tx pgx.Tx, chainID uint64, l 
 		return nil, err
 	}
 	var alone bool
-	err = tx.QueryRow(ctx, "select pg_try_advisory_xact_lock($1, $2)", rebuildLockClass, rebuildLock(chainID)).Scan(&alone)
+	err = tx.QueryRow(ctx, "select pg_try_advisory_xact_lock($1, $2)", rebuildLockClass,
+		rebuildLock(chainID)).Scan(&alone)
 	if err != nil {
 		return nil, err
 	}
@@ -324,7 +325,8 @@ func (m *merge) contested(ctx context.Context, touched map[repute.TokenID]bool) 
 			select * from events where chain_id = $1 and block = p.block and log_index = p.log_index offset 0) e
 		join unnest($2::bytea[], $3::bytea[]) u(c, h) on e.address = u.c and substring(e.topics from 97 for 32) = u.h
 		where p.chain_id = $1 and e.kind = any($4)`,
-		m.chain.ID, contracts, hashes, []int16{int16(repute.KindValidationRequest), int16(repute.KindValidationResponse)})
+		m.chain.ID, contracts, hashes, []int16{int16(repute.KindValidationRequest),
+			int16(repute.KindValidationResponse)})
 	if err != nil {
 		return store.Failed("find contested requests", err)
 	}

@@ -151,7 +151,8 @@ func snapshotLogs(ctx context.Context, tx pgx.Tx, s Snapshot, each func(*types.L
 	for rows.Next() {
 		var l types.Log
 		var address, tx, topics, hash []byte
-		err := rows.Scan(&l.BlockNumber, &l.Index, &l.TxIndex, &address, &tx, &topics, &l.Data, &hash, &l.BlockTimestamp)
+		err := rows.Scan(&l.BlockNumber, &l.Index, &l.TxIndex, &address, &tx, &topics, &l.Data, &hash,
+			&l.BlockTimestamp)
 		if err != nil {
 			return err
 		}
@@ -217,7 +218,8 @@ func Resume(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, en
 		if err := checkResume(ctx, stored, tx, c); err != nil {
 			return err
 		}
-		if end.Number != stored.Cursor.Number || stored.Cursor.Hash != (common.Hash{}) && stored.Cursor.Hash != end.Hash {
+		if end.Number != stored.Cursor.Number ||
+			stored.Cursor.Hash != (common.Hash{}) && stored.Cursor.Hash != end.Hash {
 			return repute.Conflict("the imported chain ends at block %d %s, not %d %s", stored.Cursor.Number,
 				stored.Cursor.Hash, end.Number, end.Hash)
 		}

@@ -1,5 +1,5 @@
-// Package keydb stores the API keys of callers. Only the sha256 of a key is stored; its text is returned once, when it is
-// made.
+// Package keydb stores the API keys of callers. Only the sha256 of a key is stored; its text is returned once, when it
+// is made.
 package keydb
 
 import (
@@ -56,21 +56,23 @@ func (k Key) check() error {
 	case len(k.Scopes) == 0:
 		return repute.Invalid("scopes", "are missing", fmt.Sprintf("one or more of %v", Scopes()))
 	case k.Rate < 1 || k.Rate > maxRate:
-		return repute.Invalid("rate", fmt.Sprintf("%d is out of range", k.Rate), fmt.Sprintf("1 to %d requests per second",
-			maxRate))
+		return repute.Invalid("rate", fmt.Sprintf("%d is out of range", k.Rate),
+			fmt.Sprintf("1 to %d requests per second",
+				maxRate))
 	case k.Expires != nil && time.Until(*k.Expires) <= 0:
 		return repute.Invalid("expires", "is in the past", "a later time, or none for a key that never expires")
 	}
 	for _, s := range k.Scopes {
 		if !slices.Contains(Scopes(), s) {
-			return repute.Invalid("scopes", fmt.Sprintf("%.40q is no scope", s), fmt.Sprintf("one or more of %v", Scopes()))
+			return repute.Invalid("scopes", fmt.Sprintf("%.40q is no scope", s),
+				fmt.Sprintf("one or more of %v", Scopes()))
 		}
 	}
 	return nil
 }
 
-// Add makes a key and returns its text. repute.ErrConflict when the name is in use, also by a revoked key: its name stays
-// in logs.
+// Add makes a key and returns its text. repute.ErrConflict when the name is in use, also by a revoked key: its name
+// stays in logs.
 func Add(ctx context.Context, db *store.DB, k Key) (text string, err error) {
 	if err := k.check(); err != nil {
 		return "", err
@@ -133,7 +135,8 @@ func Revoke(ctx context.Context, db *store.DB, name string) (k Key, err error) {
 	return k, store.Failed("revoke API key", err)
 }
 
-// Find returns the key with a hash, and stores that it is used today. repute.ErrNotFound where there is none that works.
+// Find returns the key with a hash, and stores that it is used today. repute.ErrNotFound where there is none that
+// works.
 func Find(ctx context.Context, db *store.DB, hash [sha256.Size]byte) (k Key, err error) {
 	rows, err := db.Pool().Query(ctx, "select "+columns+` from api_keys
 		where hash = $1 and revoked_at is null and (expires_at is null or expires_at > now())`, hash[:])

@@ -40,7 +40,8 @@ func TestKeys(t *testing.T) {
 		t.Errorf("another key: %v", err)
 	}
 	var stored int
-	if err := db.Pool().QueryRow(ctx, "select count(*) from api_keys k where k::text like '%' || $1 || '%'", text[4:]).Scan(&stored); err != nil || stored != 0 {
+	if err := db.Pool().QueryRow(ctx, "select count(*) from api_keys k where k::text like '%' || $1 || '%'",
+		text[4:]).Scan(&stored); err != nil || stored != 0 {
 		t.Errorf("the text of the key is stored: %d, %v", stored, err)
 	}
 	list, err := keydb.List(ctx, db)

@@ -200,7 +200,8 @@ func Allowed(ctx context.Context, db *store.DB, f IntentFilter) (map[IntentKey]b
 	err := chaindb.View(ctx, db, "filter intents", func(ctx context.Context, tx pgx.Tx) error {
 		var q question
 		f.conditions(&q)
-		rows, err := tx.Query(ctx, `select i.domain, i.name from manifests m join manifest_intents i on i.domain = m.domain
+		rows, err := tx.Query(ctx,
+			`select i.domain, i.name from manifests m join manifest_intents i on i.domain = m.domain
 			where m.state = 'ok' and `+denied+` is null`+q.where, q.args...)
 		if err != nil {
 			return err

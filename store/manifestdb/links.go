@@ -21,8 +21,8 @@ type How string
 const (
 	// HowDomain: the domain's agent-registration.json names the agent. It is always proven.
 	HowDomain How = "domain"
-	// HowWallet: the payout address is the agent's wallet or owner. It is proven where the agent's file names the domain
-	// too: anybody can write the address of another.
+	// HowWallet: the payout address is the agent's wallet or owner. It is proven where the agent's file names the
+	// domain too: anybody can write the address of another.
 	HowWallet How = "wallet"
 	// HowRegistration: the agent's file names the domain. Alone it proves nothing about the domain.
 	HowRegistration How = "registration"
@@ -74,7 +74,8 @@ func (l *linkRow) into() []any {
 }
 
 func (l *linkRow) id() repute.AgentID {
-	return repute.AgentID{ChainID: l.chain, Registry: common.BytesToAddress(l.registry), TokenID: repute.TokenID(l.token)}
+	return repute.AgentID{ChainID: l.chain, Registry: common.BytesToAddress(l.registry),
+		TokenID: repute.TokenID(l.token)}
 }
 
 // links returns the ways in which a row joins manifest and agent, the strongest first.
@@ -145,7 +146,8 @@ func linksOf(ctx context.Context, tx pgx.Tx, shared []string, domain string) ([]
 }
 
 // OfAgents returns the manifest of each of some agents in short: a proven one before others, then one whose domain the
-// agent's file names, then the one of the highest verified tier. It is one statement. Agents without a usable manifest are absent.
+// agent's file names, then the one of the highest verified tier. It is one statement. Agents without a usable manifest
+// are absent.
 func OfAgents(ctx context.Context, db *store.DB, ids ...repute.AgentID) (out map[repute.AgentID]Summary, err error) {
 	err = chaindb.View(ctx, db, "read manifests of agents", func(ctx context.Context, tx pgx.Tx) error {
 		out, err = ReadOfAgents(ctx, tx, db.Options().SharedHosts, ids)

@@ -39,8 +39,8 @@ type DocumentOffers struct {
 const offersColumn = `case p.kind when 'card' then p.content->'Skills' else p.content->'services' end`
 
 // OffersAfter returns the offers of up to limit documents that agents show, ordered by sha256, after one. It returns
-// none at the end. The offset has each document looked up: a merge of all documents with all URIs would begin at the first
-// URI for each page.
+// none at the end. The offset has each document looked up: a merge of all documents with all URIs would begin at the
+// first URI for each page.
 func OffersAfter(ctx context.Context, db *store.DB, after common.Hash, limit int) ([]DocumentOffers, error) {
 	rows, err := db.Pool().Query(ctx, `
 		with d as materialized (

@@ -97,7 +97,8 @@ func ClaimDue(ctx context.Context, db *store.DB, limit int) ([]Claim, error) {
 func scanClaim(row pgx.CollectableRow) (c Claim, err error) {
 	var host, fetched, verified, robots *time.Time
 	k := &c.Known
-	err = row.Scan(&c.Domain, &c.Until, &host, &c.Failures, &k.URL, &k.ETag, &k.LastModified, &k.Body, &fetched, &verified,
+	err = row.Scan(&c.Domain, &c.Until, &host, &c.Failures, &k.URL, &k.ETag, &k.LastModified, &k.Body, &fetched,
+		&verified,
 		&k.Verified, &k.Verdict, &c.Robots, &robots, &c.Probed, &c.Used, &c.Denied)
 	k.FetchedAt, k.VerifiedAt, c.RobotsUntil = column.TimeOf(fetched), column.TimeOf(verified), column.TimeOf(robots)
 	if host != nil {

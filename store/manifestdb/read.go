@@ -63,7 +63,8 @@ const manifestColumns = `m.domain, m.state, m.listed, m.url, m.format, m.title, 
 func scanManifest(row pgx.CollectableRow, more ...any) (m Manifest, err error) {
 	var fetched, checked *time.Time
 	err = row.Scan(append([]any{&m.Domain, &m.State, &m.Listed, &m.URL, &m.Format, &m.Title, &m.SHA256, &m.Declared,
-		&m.Verified, &m.Verdict, &m.Errors, &m.Warnings, &m.Intents, &fetched, &checked, &m.Next, &m.Failures, &m.Reason,
+		&m.Verified, &m.Verdict, &m.Errors, &m.Warnings, &m.Intents, &fetched, &checked, &m.Next, &m.Failures,
+		&m.Reason,
 		&m.Detail}, more...)...)
 	m.FetchedAt, m.CheckedAt = column.TimeOf(fetched), column.TimeOf(checked)
 	return m, err

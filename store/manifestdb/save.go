@@ -162,9 +162,9 @@ func saveContent(ctx context.Context, tx pgx.Tx, c Claim, m *Content, before vis
 // 0.99 needs a hundred.
 const maxLatencies = 200
 
-// saveLatency keeps a measurement of a domain whose manifest promises something measurable, and forgets those of others.
-// An endpoint whose probes failed twice in a row was down between them. What was measured by another rule than the one that
-// holds now is dropped.
+// saveLatency keeps a measurement of a domain whose manifest promises something measurable, and forgets those of
+// others. An endpoint whose probes failed twice in a row was down between them. What was measured by another rule than
+// the one that holds now is dropped.
 func saveLatency(ctx context.Context, tx pgx.Tx, c Claim, m *Content) error {
 	_, err := tx.Exec(ctx, `
 		update manifests set watched_at = case when $2 then coalesce(watched_at, now()) end,

@@ -96,7 +96,8 @@ func ScanPayments(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 					$6)`+putClaims,
 			chainID, from.block, from.log, to.block, to.log, repute.KindNewFeedback)
 		if err == nil {
-			_, err = tx.Exec(ctx, "update cursors set block = $2, position = $3 where job = 'payments' and chain_id = $1",
+			_, err = tx.Exec(ctx,
+				"update cursors set block = $2, position = $3 where job = 'payments' and chain_id = $1",
 				chainID, to.block, to.log)
 		}
 		return err

@@ -347,7 +347,8 @@ func saveOutcome(ctx context.Context, tx pgx.Tx, c Claim, v Outcome) error {
 				and `+rater+` <> $24)`,
 		append(c.orderArgs(), v.State, v.Reason, next, verified, v.Transfer.Block, v.Transfer.LogIndex,
 			column.MaybeTime(v.Time), v.Coin.Address.Bytes(),
-			v.Coin.Symbol, int16(v.Coin.Decimals), amount, int64(v.Paid), c.From.Bytes(), c.To.Bytes(), c.Rater.Bytes())...)
+			v.Coin.Symbol, int16(v.Coin.Decimals), amount, int64(v.Paid), c.From.Bytes(), c.To.Bytes(),
+			c.Rater.Bytes())...)
 	return err
 }
 
@@ -392,6 +393,7 @@ func announcePayment(ctx context.Context, tx pgx.Tx, r RatingID) error {
 // FinalBlock returns the newest stored block of a chain that is final, 0 when there is none.
 func FinalBlock(ctx context.Context, db *store.DB, chainID uint64) (final uint64, err error) {
 	err = db.Pool().QueryRow(ctx,
-		"select coalesce(max(least(finalized_block, cursor_block)), 0) from chains where chain_id = $1", chainID).Scan(&final)
+		"select coalesce(max(least(finalized_block, cursor_block)), 0) from chains where chain_id = $1",
+		chainID).Scan(&final)
 	return final, store.Failed("read finality", err)
 }

@@ -86,7 +86,8 @@ func (p *Related) agent(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Blo
 		left join blocks b on (b.chain_id, b.number) = (s.chain_id, s.from_block)
 		where s.chain_id = $1 and token_id = $2 and case when $3 then from_block <= $4 else b.time <= $5 end
 		order by from_block desc limit 1`,
-		rating.ChainID, column.TokenNum(rating.TokenID), rating.ChainID == c.ChainID, paid.Number, paid.Time).Scan(&owner,
+		rating.ChainID, column.TokenNum(rating.TokenID), rating.ChainID == c.ChainID, paid.Number,
+		paid.Time).Scan(&owner,
 		&wallet, &approved, &uri)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil // paid before there was an agent
@@ -147,7 +148,8 @@ func (p *Related) around(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Bl
 		where pay_chain = $1 and state = 'verified' and (payer = any($2) or payee = any($3))
 			and pay_time between $4::timestamptz - $5::interval and $4::timestamptz + $5::interval
 		order by abs(extract(epoch from pay_time - $4::timestamptz)), tx, pay_log limit $6`,
-		c.ChainID, column.AddressColumn(append(slices.Clone(p.Operators), c.To)), column.AddressColumn(p.Client), paid.Time,
+		c.ChainID, column.AddressColumn(append(slices.Clone(p.Operators), c.To)), column.AddressColumn(p.Client),
+		paid.Time,
 		paymentWindow, maxAround)
 	if err != nil {
 		return err

@@ -90,5 +90,6 @@ func agentThen(ctx context.Context, s chaindb.Subject) (repute.Agent, error) {
 	if a.Score, err = scoreAt(ctx, s); err != nil {
 		return a, err
 	}
-	return a, readMetadata(ctx, s.Tx, map[column.AgentKey]*repute.Agent{column.KeyOf(s.ID): &a}, metadataAt(), s.Key()...)
+	return a, readMetadata(ctx, s.Tx, map[column.AgentKey]*repute.Agent{column.KeyOf(s.ID): &a}, metadataAt(),
+		s.Key()...)
 }

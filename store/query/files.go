@@ -27,7 +27,8 @@ func fileColumns(u string) string {
 // ratingColumns is fileColumns for a rating's file, which should be a feedback file. Unknown
 // members stay in the database.
 func ratingColumns(u string) string {
-	return heldColumns(u) + fmt.Sprintf(`, true, %[1]s_p.content, %[1]s_p.problems, %[1]s_p.problem_count, %[1]s_p.errors`, u)
+	return heldColumns(u) +
+		fmt.Sprintf(`, true, %[1]s_p.content, %[1]s_p.problems, %[1]s_p.problem_count, %[1]s_p.errors`, u)
 }
 
 // heldColumns returns the columns that describe the bytes.

@@ -36,9 +36,9 @@ func Independence(ctx context.Context, db *store.DB, id repute.AgentID, at reput
 	return i, asOf, err
 }
 
-// queueIndependence queues the statement by which the raters of each agent are judged. Whether a client rated another agent
-// is asked once below and once above the agent's token: each of the two stops at the first row that it finds in the index,
-// so that a client with many ratings costs no more than others.
+// queueIndependence queues the statement by which the raters of each agent are judged. Whether a client rated another
+// agent is asked once below and once above the agent's token: each of the two stops at the first row that it finds in
+// the index, so that a client with many ratings costs no more than others.
 func queueIndependence(b *pgx.Batch, ids []repute.AgentID, block int64) map[column.AgentKey]repute.Independence {
 	const live = `f.chain_id = k.chain_id and f.client = c.client and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`
 	out := make(map[column.AgentKey]repute.Independence, len(ids))
@@ -122,7 +122,8 @@ func collectRatings(rows pgx.Rows) (ratings map[column.AgentKey][]glance, raters
 	var at *time.Time
 	var b burst
 	var place int64
-	into := []any{&k.Chain, (*column.TokenNum)(&k.Token), &client, &only, &owners, &at, &b.block, &b.value, &b.decimals, &b.tag1,
+	into := []any{&k.Chain, (*column.TokenNum)(&k.Token), &client, &only, &owners, &at, &b.block, &b.value, &b.decimals,
+		&b.tag1,
 		&b.tag2, &b.uri, &place}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		by := common.BytesToAddress(client)

@@ -75,7 +75,8 @@ func ValidationsOf(ctx context.Context, db *store.DB, validator common.Address,
 // listOf returns the page that read reads: $1 are the chains, $2 is the address, $3 to $5 are the
 // position to continue after, and $6 is the limit.
 func listOf[T any](ctx context.Context, db *store.DB, doing string, address common.Address, f ParticipantFilter,
-	more Beside, read func(context.Context, pgx.Tx, []any) ([]T, error), pos func(T) chainPos) (page store.Page[T], err error) {
+	more Beside, read func(context.Context, pgx.Tx, []any) ([]T, error),
+	pos func(T) chainPos) (page store.Page[T], err error) {
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return page, err
 	}
@@ -101,7 +102,8 @@ func listOf[T any](ctx context.Context, db *store.DB, doing string, address comm
 				return err
 			}
 		}
-		items, err := read(ctx, tx, []any{chaindb.ChainIDs(chains), address[:], from.Chain, from.Block, from.Log, f.Limit + 1})
+		items, err := read(ctx, tx, []any{chaindb.ChainIDs(chains), address[:], from.Chain, from.Block, from.Log,
+			f.Limit + 1})
 		if err != nil {
 			return err
 		}

@@ -6,13 +6,14 @@ import (
 	"repute/store/chaindb"
 )
 
-// ratingTotals are SQL relations with the totals of the live ratings of an agent as of block $3. The agent is that of row
-// k, and for counts that of row a.
+// ratingTotals are SQL relations with the totals of the live ratings of an agent as of block $3. The agent is that of
+// row k, and for counts that of row a.
 type ratingTotals struct {
-	// sums has tag1, tag2, decimals, n and sum of all clients together. Several rows may have the same tags and decimals.
+	// sums has tag1, tag2, decimals, n and sum of all clients together. Several rows may have the same tags and
+	// decimals.
 	sums string
-	// votes has tag1, value, decimals and n of tag c.tag1: how many clients have that as their newest live rating of the
-	// tag. It reads the common table expression given, which is empty where none is needed.
+	// votes has tag1, value, decimals and n of tag c.tag1: how many clients have that as their newest live rating of
+	// the tag. It reads the common table expression given, which is empty where none is needed.
 	votes, given string
 	// counts has feedback, revoked and clients.
 	counts string
@@ -21,8 +22,8 @@ type ratingTotals struct {
 // votesGiven is ratingTotals.votes out of the common table expression.
 const votesGiven = `(select value, decimals, n from given where tag1 = c.tag1)`
 
-// latestTotals reads the totals that writers maintain. The offset keeps the planner from reading all votes of the agent for
-// each tag, which it takes for one row.
+// latestTotals reads the totals that writers maintain. The offset keeps the planner from reading all votes of the agent
+// for each tag, which it takes for one row.
 func latestTotals() ratingTotals {
 	return ratingTotals{
 		sums: `(select tag1, tag2, decimals, n, sum from agent_sums where chain_id = k.chain_id and token_id = k.token_id)`,
@@ -32,8 +33,8 @@ func latestTotals() ratingTotals {
 	}
 }
 
-// addedTotals adds up all ratings until block $3. The order in votes is that of the primary key, so that only the ratings
-// of one client are sorted.
+// addedTotals adds up all ratings until block $3. The order in votes is that of the primary key, so that only the
+// ratings of one client are sorted.
 func addedTotals() ratingTotals {
 	const live = `block <= $3 and (revoked_block is null or revoked_block > $3)`
 	const ofK = `from feedback where chain_id = k.chain_id and token_id = k.token_id and ` + live

@@ -27,7 +27,8 @@ func DomainProofs(ctx context.Context, db *store.DB, ids ...repute.AgentID) (map
 		}
 		var p docdb.ProofRow
 		_, err = pgx.ForEachRow(rows, p.Into(), func() error {
-			id := repute.AgentID{ChainID: p.Chain, Registry: common.BytesToAddress(p.Registry), TokenID: repute.TokenID(p.Token)}
+			id := repute.AgentID{ChainID: p.Chain, Registry: common.BytesToAddress(p.Registry),
+				TokenID: repute.TokenID(p.Token)}
 			out[id] = append(out[id], p.Proof(db.Options().SharedHosts))
 			return nil
 		})

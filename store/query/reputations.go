@@ -17,8 +17,8 @@ type ReputationParts struct {
 }
 
 // Reputations reads the newest reputation of many agents on one snapshot, with one statement for
-// each part and one message to the database for all of them. Summaries are of all clients and tags. For an agent that is not
-// indexed only Agent and an unknown score are set.
+// each part and one message to the database for all of them. Summaries are of all clients and tags. For an agent that
+// is not indexed only Agent and an unknown score are set.
 func Reputations(ctx context.Context, db *store.DB, ids []repute.AgentID,
 	parts ReputationParts) (out map[repute.AgentID]Reputation, err error) {
 	err = chaindb.View(ctx, db, "read reputations", func(ctx context.Context, tx pgx.Tx) error {
@@ -50,7 +50,8 @@ func ReadReputations(ctx context.Context, tx pgx.Tx, ids []repute.AgentID,
 	out := make(map[repute.AgentID]Reputation, len(ids))
 	for _, id := range ids {
 		k := column.KeyOf(id)
-		out[id] = Reputation{Agent: id, Summary: summaries[k], Tagged: tags[k], Score: scores[k], Independence: apart[k]}
+		out[id] = Reputation{Agent: id, Summary: summaries[k], Tagged: tags[k], Score: scores[k],
+			Independence: apart[k]}
 	}
 	return out, err
 }
@@ -78,11 +79,12 @@ func collectSummaries(rows pgx.Rows, out map[column.AgentKey]repute.Summary) err
 	var k column.AgentKey
 	var t repute.Tally
 	var sum column.BigNum
-	_, err := pgx.ForEachRow(rows, []any{&k.Chain, (*column.TokenNum)(&k.Token), &t.Decimals, &t.Count, &sum}, func() error {
-		t.Sum = sum.Int
-		tallies[k] = append(tallies[k], t)
-		return nil
-	})
+	_, err := pgx.ForEachRow(rows, []any{&k.Chain, (*column.TokenNum)(&k.Token), &t.Decimals, &t.Count, &sum},
+		func() error {
+			t.Sum = sum.Int
+			tallies[k] = append(tallies[k], t)
+			return nil
+		})
 	for k, of := range tallies {
 		out[k] = repute.Summarize(of)
 	}

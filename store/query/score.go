@@ -23,7 +23,8 @@ func scoreColumns(readings string) string { return scoreNumbers + ", s.result, "
 // readingsNow returns the SQL of how the sources were read for the newest run of a chain that meets a condition. A
 // score that age alone changes little keeps the row of an earlier run, of which the sources may have been well or not.
 func readingsNow(chain, condition string) string {
-	return "(select n.readings from trust_runs n where n.chain_id = " + chain + condition + " order by n.run desc limit 1)"
+	return "(select n.readings from trust_runs n where n.chain_id = " + chain + condition +
+		" order by n.run desc limit 1)"
 }
 
 // isClosed is a condition of readingsNow for final scores.
@@ -94,7 +95,8 @@ func finalScore(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	}
 	if pruned, e := prunedSince(ctx, s, score.Run); e != nil || pruned {
 		return repute.Score{},
-			cmp.Or(e, fmt.Errorf("the final score of agent %s as of block %d: %w", s.ID.Short(), s.Block, repute.ErrGone))
+			cmp.Or(e, fmt.Errorf("the final score of agent %s as of block %d: %w", s.ID.Short(), s.Block,
+				repute.ErrGone))
 	}
 	return score, err
 }

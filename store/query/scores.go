@@ -103,8 +103,8 @@ func score(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	return scores[column.KeyOf(s.ID)], err
 }
 
-// scoreAt returns the subject's stored score as of a block before the newest, or that of an agent without ratings. A score
-// that may have been pruned is unknown, so that other parts of the answer are still returned.
+// scoreAt returns the subject's stored score as of a block before the newest, or that of an agent without ratings. A
+// score that may have been pruned is unknown, so that other parts of the answer are still returned.
 func scoreAt(ctx context.Context, s chaindb.Subject) (out repute.Score, err error) {
 	out, err = finalScore(ctx, s)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"repute/store/scoredb"
 )
 
-// ratingsOfClients returns the SQL of the live ratings of the agent in row k as of block $3, in the columns of table sums:
-// added up as of now, one by one before. It names $3 in any case, so that both take the same parameters.
+// ratingsOfClients returns the SQL of the live ratings of the agent in row k as of block $3, in the columns of table
+// sums: added up as of now, one by one before. It names $3 in any case, so that both take the same parameters.
 func ratingsOfClients(block int64) string {
 	if block == chaindb.Everything {
 		return `(
@@ -85,8 +85,8 @@ type Tagged struct {
 	Total int64               // how many there are
 }
 
-// queueTags queues what summarizes the live tag1 of each agent that have most ratings, and counts all of them, by totals as
-// of a block.
+// queueTags queues what summarizes the live tag1 of each agent that have most ratings, and counts all of them, by
+// totals as of a block.
 func queueTags(b *pgx.Batch, totals ratingTotals, ids []repute.AgentID, block int64) map[column.AgentKey]Tagged {
 	all := make(map[column.AgentKey]Tagged, len(ids))
 	b.Queue(`
@@ -120,7 +120,8 @@ func collectTags(rows pgx.Rows, all map[column.AgentKey]Tagged) error {
 	var id, last, feedback, total, votes int64
 	var value column.BigNum
 	var decimals uint8
-	into := []any{&k.Chain, (*column.TokenNum)(&k.Token), &id, &tag, &feedback, &total, &value, &decimals, &votes, &name}
+	into := []any{&k.Chain, (*column.TokenNum)(&k.Token), &id, &tag, &feedback, &total, &value, &decimals, &votes,
+		&name}
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		if of := all[k]; k != open || of.Tags == nil || id != last {
 			finish()
@@ -131,7 +132,8 @@ func collectTags(rows pgx.Rows, all map[column.AgentKey]Tagged) error {
 			}
 			all[k] = Tagged{append(of.Tags, t), total}
 		}
-		tallies = append(tallies, repute.VoteTally{Amount: repute.Amount{Value: value.Int, Decimals: decimals}, Count: votes})
+		tallies = append(tallies, repute.VoteTally{Amount: repute.Amount{Value: value.Int, Decimals: decimals},
+			Count: votes})
 		return nil
 	})
 	finish()
@@ -145,7 +147,8 @@ func queueCounts(b *pgx.Batch, s chaindb.Subject, totals ratingTotals) *repute.A
 	if s.Block != chaindb.Everything {
 		with = agentAt(totals)
 	}
-	b.Queue(with+" select feedback, revoked, clients, responses, validations from a", s.Key()...).QueryRow(func(row pgx.Row) error {
+	b.Queue(with+" select feedback, revoked, clients, responses, validations from a",
+		s.Key()...).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&c.Feedback, &c.Revoked, &c.Clients, &c.Responses, &c.Validations)
 	})
 	return c
@@ -264,6 +267,6 @@ func send(ctx context.Context, tx pgx.Tx, f func(*pgx.Batch)) error {
 	return tx.SendBatch(ctx, &b).Close()
 }
 
-// reusePlans makes the rest of the transaction use one plan for all parameters of a statement. Planning takes as long as
-// reading where a few rows of one agent are read, and their plan is the same for every agent.
+// reusePlans makes the rest of the transaction use one plan for all parameters of a statement. Planning takes as long
+// as reading where a few rows of one agent are read, and their plan is the same for every agent.
 func reusePlans(b *pgx.Batch) { b.Queue("set local plan_cache_mode = force_generic_plan") }

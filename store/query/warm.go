@@ -12,9 +12,9 @@ import (
 	"repute/store/column"
 )
 
-// Warm opens the connections that snapshots are read from and prepares the statements of ReadReputation on each, by a read
-// of one agent. Without it the first requests under load wait up to 300 ms, because each opens a connection and plans its
-// statements. Warm does nothing where no agent is indexed.
+// Warm opens the connections that snapshots are read from and prepares the statements of ReadReputation on each, by a
+// read of one agent. Without it the first requests under load wait up to 300 ms, because each opens a connection and
+// plans its statements. Warm does nothing where no agent is indexed.
 func Warm(ctx context.Context, db *store.DB) error {
 	var id repute.AgentID
 	err := chaindb.View(ctx, db, "find an agent", func(ctx context.Context, tx pgx.Tx) error {

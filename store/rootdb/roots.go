@@ -89,9 +89,11 @@ func CheckRoot(r repute.TrustRoot) error {
 	case r.Address == (common.Address{}):
 		return repute.Invalid("address", "is zero", "0x and 40 hex digits")
 	case r.Weight == 0 || r.Weight > MaxRootWeight:
-		return repute.Invalid("weight", "is not above 0 or is above 1000", "e.g. 1; only the ratio between roots counts")
+		return repute.Invalid("weight", "is not above 0 or is above 1000",
+			"e.g. 1; only the ratio between roots counts")
 	case r.Class != "" && r.Class != repute.ReviewedWriter:
-		return repute.Invalid("class", fmt.Sprintf("%.20q is no class of roots", r.Class), "none, or B for a reviewed writer")
+		return repute.Invalid("class", fmt.Sprintf("%.20q is no class of roots", r.Class),
+			"none, or B for a reviewed writer")
 	case r.Class == repute.ReviewedWriter && r.Weight > repute.MaxWriterWeight:
 		return repute.Invalid("weight", "of a reviewed writer is above 0.5", "at most 0.5")
 	case len(r.Rules) > maxRootRules:
@@ -102,7 +104,8 @@ func CheckRoot(r repute.TrustRoot) error {
 
 // checkReason returns repute.ErrInvalid for a reason or source that is empty or too long.
 func checkReason(field, text string) error {
-	if strings.TrimSpace(text) == "" || len(text) > MaxReason || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+	if strings.TrimSpace(text) == "" || len(text) > MaxReason || !utf8.ValidString(text) ||
+		strings.ContainsRune(text, 0) {
 		return repute.Invalid(field, fmt.Sprintf("is missing or longer than %d bytes", MaxReason),
 			"a sentence that others can check")
 	}

@@ -15,8 +15,8 @@ type RunDetails struct {
 	// Trust is the effect of the newest decision of the trust gate in the current attempt: allow, deny or
 	// require_approval; empty before the first.
 	Trust string
-	// Verified is the agent's score of its own work, 0 to 1, from the phase verify of the current attempt; nil before that has
-	// passed.
+	// Verified is the agent's score of its own work, 0 to 1, from the phase verify of the current attempt; nil before
+	// that has passed.
 	Verified *float64
 	// Purchases is the x402 payments that the run signed in all attempts, also those that are not settled.
 	Purchases repute.Micros
@@ -24,10 +24,12 @@ type RunDetails struct {
 	LastCall *repute.Receipt
 }
 
-// AgentRuns returns for each identity on a chain its newest runs, at most limit, in the order of agents, by one statement
-// for all, without their inputs and reasons. A run belongs to every identity that its module (table modules) has now. A reference without a registry matches
-// the identities of all registries. The filter holds for all agents; its Agent selects the module with this slug.
-func AgentRuns(ctx context.Context, db *store.DB, agents []repute.AgentRef, f RunFilter, limit int) ([][]repute.Run, error) {
+// AgentRuns returns for each identity on a chain its newest runs, at most limit, in the order of agents, by one
+// statement for all, without their inputs and reasons. A run belongs to every identity that its module (table modules)
+// has now. A reference without a registry matches the identities of all registries. The filter holds for all agents;
+// its Agent selects the module with this slug.
+func AgentRuns(ctx context.Context, db *store.DB, agents []repute.AgentRef, f RunFilter,
+	limit int) ([][]repute.Run, error) {
 	chains, registries := make([]int64, len(agents)), make([][]byte, len(agents))
 	tokens := make([]column.TokenNum, len(agents))
 	for i, a := range agents {
@@ -73,9 +75,9 @@ func ReadDetails(ctx context.Context, db *store.DB, runs []repute.Run) (map[stri
 	}
 	out := make(map[string]RunDetails, len(runs))
 	b := &pgx.Batch{}
-	// Postgres refuses -> and ->> on JSON that has an escaped NUL, as a result with foreign texts may. A pattern finds its
-	// member safely, because quotes within texts are escaped: no other member of a result of this phase has the name score.
-	// Requests of purchases are written by this program, without foreign texts but for a host.
+	// Postgres refuses -> and ->> on JSON that has an escaped NUL, as a result with foreign texts may. A pattern finds
+	// its member safely, because quotes within texts are escaped: no other member of a result of this phase has the
+	// name score. Requests of purchases are written by this program, without foreign texts but for a host.
 	b.Queue(`
 		select k.id,
 			coalesce((select d.effect from run_decisions d where d.run_id = k.id and d.attempt = k.attempt and d.kind = $4

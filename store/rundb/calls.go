@@ -205,7 +205,8 @@ func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) e
 			error = $4, result = $5, uncertain = $6 or uncertain and $4 = '', ended_at = now() where id = $1`, id, column.CleanText(o.Ref),
 		column.CleanText(o.Summary), column.CleanText(o.Error), column.OrNull(o.Result), o.Uncertain)
 	if o.Tokens != 0 || o.Cost != 0 {
-		b.Queue(`update runs set tokens = greatest(0, tokens + $2), cost = greatest(0, cost + $3) where id = $1`, l.Root,
+		b.Queue(`update runs set tokens = greatest(0, tokens + $2), cost = greatest(0, cost + $3) where id = $1`,
+			l.Root,
 			o.Tokens, int64(o.Cost))
 	}
 	if o.GasWei != "" {
@@ -278,13 +279,15 @@ func BeginStep(ctx context.Context, db *store.DB, l Lease, run, step string) (ou
 			return err
 		}
 		tag, err := tx.Exec(ctx,
-			`insert into run_steps (run_id, step_id, status) values ($1, $2, $3) on conflict do nothing`, run, step, StepRunning)
+			`insert into run_steps (run_id, step_id, status) values ($1, $2, $3) on conflict do nothing`, run, step,
+			StepRunning)
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
 			out.ID = step
-			return tx.QueryRow(ctx, `select status, result, error from run_steps where run_id = $1 and step_id = $2`, run,
+			return tx.QueryRow(ctx,
+				`select status, result, error from run_steps where run_id = $1 and step_id = $2`, run,
 				step).Scan(&out.Status, &out.Result, &out.Error)
 		}
 		if err := charge(ctx, tx, l, Charge{Steps: 1}); err != nil {
@@ -405,7 +408,8 @@ func RefuseCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, d 
 			column.CleanText(r.Domain), column.CleanText(r.Error), column.OrNull(r.Request), maxRefused).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return tx.QueryRow(ctx,
-				`select coalesce(max(id), 0) from run_calls where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step,
+				`select coalesce(max(id), 0) from run_calls where run_id = $1 and step_id = $2 and key = $3`, r.Run,
+				r.Step,
 				r.Key).Scan(&id)
 		}
 		if err != nil {

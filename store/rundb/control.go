@@ -43,7 +43,8 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 func endCanceled(ctx context.Context, tx pgx.Tx, root string) error {
 	var task, cancellation string
 	var attempt int
-	if err := tx.QueryRow(ctx, `select task_id, cancel, attempt from runs where id = $1`, root).Scan(&task, &cancellation,
+	if err := tx.QueryRow(ctx, `select task_id, cancel, attempt from runs where id = $1`, root).Scan(&task,
+		&cancellation,
 		&attempt); err != nil || cancellation == "" {
 		return err
 	}
@@ -248,7 +249,8 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 		var root string
 		var status repute.RunStatus
 		var attempt int
-		err := tx.QueryRow(ctx, `select id, status, attempt from runs where task_id = $1 and parent_id is null for update`,
+		err := tx.QueryRow(ctx,
+			`select id, status, attempt from runs where task_id = $1 and parent_id is null for update`,
 			column.CleanText(id)).Scan(&root, &status, &attempt)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
@@ -338,10 +340,11 @@ func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.
 			'completed' and p.phase < $3 and p.status = 'ok'))`, root, int(from), int(repute.PhaseTrust), task, int(repute.PhasePlan))
 	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where task_id = $1)`,
 		task)
-	// A payment without an end stays: it is asked for again, as it was signed. So does a call that may have had its effect:
-	// a person is asked before it is made again, or has refused it.
+	// A payment without an end stays: it is asked for again, as it was signed. So does a call that may have had its
+	// effect: a person is asked before it is made again, or has refused it.
 	b.Queue(`delete from run_calls where (not done and kind <> $3 or error <> '') and not uncertain and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
-		[]string{string(repute.CallTool), string(repute.CallModel), string(repute.CallHTTP), string(repute.CallPayment), string(repute.CallChain),
+		[]string{string(repute.CallTool), string(repute.CallModel), string(repute.CallHTTP), string(repute.CallPayment),
+			string(repute.CallChain),
 			string(repute.CallSubRun)}, string(repute.CallPayment))
 	b.Queue(`
 		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2::int - 1 else 0 end,

@@ -54,7 +54,8 @@ func addDecisions(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string
 	for _, d := range list {
 		linked := repute.RunDecision{Task: head.Task, Root: root, Run: run, Number: head.Count + 1, Attempt: attempt,
 			Phase: d.Phase, Kind: d.Kind, Subject: column.CleanText(d.Subject),
-			Effect: d.Effect, Reasons: column.OrNull(d.Reasons), Policy: d.Policy, Input: column.OrNull(d.Input), At: at,
+			Effect: d.Effect, Reasons: column.OrNull(d.Reasons), Policy: d.Policy, Input: column.OrNull(d.Input),
+			At:       at,
 			Previous: head.Hash}
 		var err error
 		if linked.Hash, err = linked.Sum(); err != nil {
@@ -127,7 +128,8 @@ const selectDecisions = `
 // scanDecision reads a row of selectDecisions.
 func scanDecision(row pgx.CollectableRow) (d repute.RunDecision, err error) {
 	var policy, previous, hash []byte
-	err = row.Scan(&d.Run, &d.Root, &d.Number, &d.Attempt, &d.Phase, &d.Kind, &d.Subject, &d.Effect, &d.Reasons, &policy,
+	err = row.Scan(&d.Run, &d.Root, &d.Number, &d.Attempt, &d.Phase, &d.Kind, &d.Subject, &d.Effect, &d.Reasons,
+		&policy,
 		&d.Input, &d.At, &previous, &hash, &d.Task)
 	d.At, d.Policy, d.Previous, d.Hash = d.At.UTC(), common.BytesToHash(policy), common.BytesToHash(previous),
 		common.BytesToHash(hash)
@@ -190,11 +192,13 @@ func ReadDecidedTask(ctx context.Context, db *store.DB, run string) (out Decided
 		if out.Head, err = readHead(ctx, tx, run); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, `select terms from tasks where id = $1`, out.Head.Task).Scan(&out.Terms); err != nil {
+		if err := tx.QueryRow(ctx, `select terms from tasks where id = $1`,
+			out.Head.Task).Scan(&out.Terms); err != nil {
 			return err
 		}
 		// Also decisions whose run or root was changed belong to the task.
-		if out.Decisions, err = queryDecisions(ctx, tx, `where d.root_id = $1 or r.task_id = $2 order by d.number, d.id`,
+		if out.Decisions, err = queryDecisions(ctx, tx,
+			`where d.root_id = $1 or r.task_id = $2 order by d.number, d.id`,
 			out.Head.Root, out.Head.Task); err != nil {
 			return err
 		}
@@ -328,10 +332,11 @@ func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repu
 		return nil, nil, err
 	}
 	var a GivenApproval
-	_, err = pgx.ForEachRow(rows, []any{&run, &a.Attempt, &a.Subject, &a.Approved, &a.By, &a.Reason, &a.At}, func() error {
-		approvals[run] = append(approvals[run], a)
-		return nil
-	})
+	_, err = pgx.ForEachRow(rows, []any{&run, &a.Attempt, &a.Subject, &a.Approved, &a.By, &a.Reason, &a.At},
+		func() error {
+			approvals[run] = append(approvals[run], a)
+			return nil
+		})
 	return phases, approvals, err
 }
 

@@ -35,7 +35,8 @@ func SaveModule(ctx context.Context, db *store.DB, m repute.Module) error {
 		on conflict (slug) do update set url = excluded.url, chain_id = excluded.chain_id, registry = excluded.registry,
 			token_id = excluded.token_id, manifest = excluded.manifest, dry_run = excluded.dry_run,
 			proof_kind = excluded.proof_kind, proof_host = excluded.proof_host, proof_signer = excluded.proof_signer, proof_at = excluded.proof_at`,
-		m.Slug, m.URL, chain, registry, token, m.Manifest, m.DryRun, string(m.Proof.Kind), column.CleanText(m.Proof.Host),
+		m.Slug, m.URL, chain, registry, token, m.Manifest, m.DryRun, string(m.Proof.Kind),
+		column.CleanText(m.Proof.Host),
 		signer, column.MaybeTime(m.Proof.At))
 	return store.Failed("save agent "+m.Slug, err)
 }

@@ -32,7 +32,8 @@ func OpenCalls(ctx context.Context, db *store.DB, most int) ([]OpenCall, error) 
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c OpenCall, err error) {
 		var chain int64
-		err = row.Scan(&c.ID, &c.Run, &c.Step, &c.Key, &c.Kind, &c.Ref, &c.Summary, &chain, &c.Domain, &c.Request, &c.Agent,
+		err = row.Scan(&c.ID, &c.Run, &c.Step, &c.Key, &c.Kind, &c.Ref, &c.Summary, &chain, &c.Domain, &c.Request,
+			&c.Agent,
 			&c.Task, &c.Root)
 		c.Chain = uint64(chain)
 		return c, err
@@ -49,7 +50,8 @@ func SettleCall(ctx context.Context, db *store.DB, c OpenCall, o CallOutcome) er
 			c.Root).Scan(&open); err != nil || !open {
 			return err
 		}
-		if err := tx.QueryRow(ctx, `select not done from run_calls where id = $1`, c.ID).Scan(&open); err != nil || !open {
+		if err := tx.QueryRow(ctx, `select not done from run_calls where id = $1`, c.ID).Scan(&open); err != nil ||
+			!open {
 			return err
 		}
 		return endCall(ctx, tx, Lease{Root: c.Root}, c.ID, o)

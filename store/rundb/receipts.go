@@ -35,7 +35,8 @@ func shortCalls(result string) string {
 // transactions only.
 func Receipts(ctx context.Context, db *store.DB, run string) ([]repute.Receipt, error) {
 	return receipts(ctx, db,
-		shortCalls(`case when kind = '`+string(repute.CallTransaction)+`' then result end`)+`where run_id = $1 order by id`,
+		shortCalls(`case when kind = '`+string(repute.CallTransaction)+`' then result end`)+
+			`where run_id = $1 order by id`,
 		column.CleanText(run))
 }
 

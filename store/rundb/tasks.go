@@ -33,7 +33,8 @@ func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run,
 			return err
 		}
 		if err := addEvents(ctx, tx, Lease{Root: root.ID},
-			[]repute.RunEvent{{Run: root.ID, Kind: "task.added", Data: mustJSON(map[string]any{"task": t.ID})}}); err != nil {
+			[]repute.RunEvent{{Run: root.ID, Kind: "task.added",
+				Data: mustJSON(map[string]any{"task": t.ID})}}); err != nil {
 			return err
 		}
 		return queue(tx)
@@ -112,8 +113,9 @@ type TaskFilter struct {
 // Tasks returns tasks, the newest first.
 func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.Task, error) {
 	args := []any{most}
-	rows, err := db.Readers().Query(ctx, selectTask+`where true`+listed{"t", "coordinator", string(f.Status), f.Coordinator,
-		f.Awaiting, f.Before, f.BeforeID}.where(&args)+` order by t.created_at desc, t.id desc limit $1`, args...)
+	rows, err := db.Readers().Query(ctx, selectTask+`where true`+
+		listed{"t", "coordinator", string(f.Status), f.Coordinator,
+			f.Awaiting, f.Before, f.BeforeID}.where(&args)+` order by t.created_at desc, t.id desc limit $1`, args...)
 	if err != nil {
 		return nil, store.Failed("list tasks", err)
 	}
@@ -143,7 +145,8 @@ func scanRunRow(row pgx.CollectableRow) (repute.Run, error) { return scanRun(row
 func scanRun(row pgx.CollectableRow, further ...any) (r repute.Run, err error) {
 	var most, took int64
 	var started, ended *time.Time
-	err = row.Scan(append([]any{&r.ID, &r.Task, &r.Root, &r.Parent, &r.ParentStep, &r.Agent, &r.Goal, &r.Input, &r.Status, &r.Awaiting,
+	err = row.Scan(append([]any{&r.ID, &r.Task, &r.Root, &r.Parent, &r.ParentStep, &r.Agent, &r.Goal, &r.Input,
+		&r.Status, &r.Awaiting,
 		&r.Attempt, &r.Phase, &r.Limits.Steps, &r.Limits.ToolCalls, &r.Limits.Writes, &most, &r.Limits.GasWei,
 		&r.Limits.Tokens, &r.Limits.Cost, &r.Used.Steps, &r.Used.ToolCalls, &r.Used.Writes, &took, &r.Used.GasWei,
 		&r.Used.Tokens, &r.Used.Cost, &r.Reasons, &r.Error, &r.Cancel,
@@ -189,8 +192,8 @@ func (f RunFilter) where(args *[]any) string {
 	return listed{"r", "slug", string(f.Status), f.Agent, f.Awaiting, f.Before, f.BeforeID}.where(args)
 }
 
-// listed is a filter of tasks t with their root runs r, or of runs r alone: the alias of what is listed, and its column of
-// the agent. The rest is as in TaskFilter and RunFilter.
+// listed is a filter of tasks t with their root runs r, or of runs r alone: the alias of what is listed, and its column
+// of the agent. The rest is as in TaskFilter and RunFilter.
 type listed struct {
 	alias, column string
 	status, agent string
@@ -249,7 +252,8 @@ func runs(ctx context.Context, db *store.DB, where string, arg any) ([]repute.Ru
 // Phases returns the recorded phases of a run, of all attempts in order. Phases that an attempt
 // copied from the one before are included in both.
 func Phases(ctx context.Context, db *store.DB, run string) ([]repute.RunPhase, error) {
-	rows, err := db.Readers().Query(ctx, selectPhases+`where run_id = $1 order by attempt, phase`, column.CleanText(run))
+	rows, err := db.Readers().Query(ctx, selectPhases+`where run_id = $1 order by attempt, phase`,
+		column.CleanText(run))
 	if err != nil {
 		return nil, store.Failed("read phases", err)
 	}

@@ -295,7 +295,8 @@ func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 			lost_after = case when $7 or $4 <> '' then 'infinity' else lost_after end
 		where id = $1`, o.Run, int(p.Phase), string(o.Status), o.Awaiting, o.Reasons, column.CleanText(o.Failure), o.Ended)
 	if o.Awaiting != "" && o.Run != l.Root { // the whole task waits with it
-		b.Queue(`update runs set awaiting = $2, held_until = '-infinity', lost_after = 'infinity' where id = $1`, l.Root,
+		b.Queue(`update runs set awaiting = $2, held_until = '-infinity', lost_after = 'infinity' where id = $1`,
+			l.Root,
 			o.Awaiting)
 	}
 	if o.Task != "" && o.Run == l.Root {

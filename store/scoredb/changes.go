@@ -36,9 +36,9 @@ func BeginRewind(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return store.Failed("lock scores", lockScores(ctx, tx, chainID))
 }
 
-// HideAbove hides the provisional scores that follow from blocks above ancestor, which the transaction removed, and adds
-// a change for each. They stay hidden until they are computed again, even if the same blocks return. BeginRewind MUST
-// have been called.
+// HideAbove hides the provisional scores that follow from blocks above ancestor, which the transaction removed, and
+// adds a change for each. They stay hidden until they are computed again, even if the same blocks return. BeginRewind
+// MUST have been called.
 func HideAbove(ctx context.Context, tx pgx.Tx, chainID uint64, ancestor repute.Block) error {
 	_, err := tx.Exec(ctx, `
 		with hidden as (

@@ -123,7 +123,8 @@ func (f *Effects) Begin(ctx context.Context, p Pass, block uint64) error {
 // follows reports whether a pass is the first one of the run after that of the last pass, which no other process
 // repeated.
 func (f *Effects) follows(ctx context.Context, p Pass) (bool, error) {
-	if !f.complete || p.ChainID != f.pass.ChainID || p.Run != f.pass.Run+1 || p.Number != 1 || p.After != "-1" || !p.Final {
+	if !f.complete || p.ChainID != f.pass.ChainID || p.Run != f.pass.Run+1 || p.Number != 1 || p.After != "-1" ||
+		!p.Final {
 		return false, nil
 	}
 	var passes int64
@@ -168,8 +169,8 @@ func (f *Effects) find(list []effect, token repute.TokenID) *effect {
 	return &list[i]
 }
 
-// Next returns the next agents of the pass after p.After, which is the agent after, nil for none: up to limit, with their
-// scores in effect for Kept.Mark. last says that no agents follow.
+// Next returns the next agents of the pass after p.After, which is the agent after, nil for none: up to limit, with
+// their scores in effect for Kept.Mark. last says that no agents follow.
 func (f *Effects) Next(ctx context.Context, p Pass, after *repute.TokenID, limit int) (list []StaleAgent, last bool,
 	err error) {
 	if !f.warm {
@@ -292,7 +293,8 @@ func (f *Effects) current(e *effect, a *ScoredAgent) bool {
 		return false
 	}
 	e.current = inEffect{run: f.pass.Run, block: s.Block.Number, hash: f.names.number(s.Block.Hash),
-		evidence: f.names.number(s.Evidence), facts: f.names.number(a.Shown), score: int32(s.Score.Score), low: int32(s.Low),
+		evidence: f.names.number(s.Evidence), facts: f.names.number(a.Shown), score: int32(s.Score.Score),
+		low:  int32(s.Low),
 		high: int32(s.High), mean: int32(s.Mean), confidence: int32(s.Confidence)}
 	return true
 }
@@ -309,7 +311,8 @@ func (f *Effects) final(e *effect, a *ScoredAgent) bool {
 	case !a.wroteLast:
 		return false
 	}
-	e.final = finalInEffect{run: f.pass.Run, facts: f.names.number(a.Facts), score: int32(s.Score.Score), low: int32(s.Low),
+	e.final = finalInEffect{run: f.pass.Run, facts: f.names.number(a.Facts), score: int32(s.Score.Score),
+		low:  int32(s.Low),
 		high: int32(s.High)}
 	return true
 }

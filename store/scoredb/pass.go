@@ -109,7 +109,8 @@ func judgedAgentsOf(ctx context.Context, tx pgx.Tx, p Pass, which string, args .
 }
 
 // scoredAgentsOf returns agents of a pass, as judgedAgentsOf, that have a score.
-func scoredAgentsOf(ctx context.Context, tx pgx.Tx, p Pass, by *names, which string, args ...any) ([]StaleAgent, error) {
+func scoredAgentsOf(ctx context.Context, tx pgx.Tx, p Pass, by *names, which string,
+	args ...any) ([]StaleAgent, error) {
 	rows, err := tx.Query(ctx, `
 		select token_id, run, block, block_hash, evidence, facts, score, low, high, mean, confidence from trust_scores
 		where chain_id = $1 and `+which, append([]any{p.ChainID}, args...)...)
@@ -222,7 +223,8 @@ func (p Pass) untouched(ctx context.Context, tx pgx.Tx, agents []ScoredAgent) er
 		return err
 	}
 	for token := range touched {
-		i, found := slices.BinarySearchFunc(agents, token, func(a ScoredAgent, t repute.TokenID) int { return a.TokenID.Cmp(&t) })
+		i, found := slices.BinarySearchFunc(agents, token,
+			func(a ScoredAgent, t repute.TokenID) int { return a.TokenID.Cmp(&t) })
 		if found && agents[i].isRemembered() {
 			return fmt.Errorf("scores of agent %s before run %d: %w", token.Dec(), p.Run, repute.ErrFenced)
 		}

@@ -51,7 +51,8 @@ func (who Identities) known(identity common.Address) []byte {
 // Penalized returns the identities of a chain that have penalties, and the agents that brought them.
 func Penalized(ctx context.Context, db *store.DB, chainID uint64) (identities map[common.Address]bool,
 	agents map[repute.TokenID]bool, err error) {
-	rows, err := db.Pool().Query(ctx, "select distinct identity, token_id from trust_penalties where chain_id = $1", chainID)
+	rows, err := db.Pool().Query(ctx, "select distinct identity, token_id from trust_penalties where chain_id = $1",
+		chainID)
 	if err != nil {
 		return nil, nil, store.Failed("penalties", err)
 	}
@@ -70,7 +71,8 @@ func Penalized(ctx context.Context, db *store.DB, chainID uint64) (identities ma
 // prove. It takes no locks; a penalty written at the same time makes the agent stale again.
 func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Affiliation,
 	final bool) (map[repute.TokenID][]repute.Penalty, error) {
-	tokens, identities, domains := make([]repute.TokenID, len(list)), make([]common.Address, len(list)), make([]string, len(list))
+	tokens, identities, domains := make([]repute.TokenID, len(list)), make([]common.Address, len(list)), make([]string,
+		len(list))
 	for i, a := range list {
 		tokens[i], identities[i], domains[i] = a.TokenID, a.Identity, strings.Join(a.Domains, " ")
 	}
@@ -96,7 +98,8 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 	var of column.TokenNum
 	var g repute.Penalty
 	var identity, owner []byte
-	into := []any{&of, (*column.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier, &g.Bad, &g.Domains}
+	into := []any{&of, (*column.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier, &g.Bad,
+		&g.Domains}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		g.Identity, g.Holder = common.BytesToAddress(identity), common.BytesToAddress(owner)
 		out[repute.TokenID(of)] = append(out[repute.TokenID(of)], g)
@@ -219,7 +222,8 @@ func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final
 	var domains []string
 	for _, g := range list {
 		of, identities, holders = append(of, g.TokenID), append(identities, g.Identity), append(holders, g.Holder)
-		scores, highs, tiers = append(scores, int32(g.Score)), append(highs, int32(g.High)), append(tiers, int32(g.Tier))
+		scores, highs, tiers = append(scores, int32(g.Score)), append(highs, int32(g.High)), append(tiers,
+			int32(g.Tier))
 		known, domains = append(known, who.known(g.Identity)), append(domains, strings.Join(g.Domains, " "))
 	}
 	rows, err := tx.Query(ctx, `

@@ -273,7 +273,8 @@ type State struct {
 func ReadStates(ctx context.Context, db *store.DB) (out []State, err error) {
 	err = chaindb.View(ctx, db, "state of scores", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx,
-			selectRun+`where (chain_id, run) in (select chain_id, max(run) from trust_runs group by chain_id) order by chain_id`)
+			selectRun+
+				`where (chain_id, run) in (select chain_id, max(run) from trust_runs group by chain_id) order by chain_id`)
 		if err != nil {
 			return err
 		}

@@ -316,10 +316,12 @@ type scoreColumns struct {
 // add adds a row.
 func (c *scoreColumns) add(token repute.TokenID, s *AgentScore, facts common.Hash) {
 	c.tokens, c.blocks = append(c.tokens, token), append(c.blocks, int64(s.Block.Number))
-	c.hashes, c.times = append(c.hashes, column.HashBytes(s.Block.Hash)), append(c.times, column.MaybeTime(s.Block.Time))
+	c.hashes, c.times = append(c.hashes, column.HashBytes(s.Block.Hash)), append(c.times,
+		column.MaybeTime(s.Block.Time))
 	c.evidence, c.facts = append(c.evidence, s.Evidence[:]), append(c.facts, facts[:])
 	c.statuses, c.results = append(c.statuses, string(s.Status)), append(c.results, s.Result)
-	c.scores, c.lows, c.highs = append(c.scores, int32(s.Score.Score)), append(c.lows, int32(s.Low)), append(c.highs, int32(s.High))
+	c.scores, c.lows, c.highs = append(c.scores, int32(s.Score.Score)), append(c.lows, int32(s.Low)), append(c.highs,
+		int32(s.High))
 	c.means, c.confidences = append(c.means, int32(s.Mean)), append(c.confidences, int32(s.Confidence))
 	c.tiers, c.plain, c.guarded = append(c.tiers, int32(s.Tier)), append(c.plain, s.Plain), append(c.guarded, s.Guarded)
 }

@@ -117,7 +117,8 @@ type StaleAgent struct {
 	Final   bool  // the final score must be computed too
 	Rows    int64 // about how many live ratings the agent has
 	Scored  bool  // it has a score, or another agent limits its final score of the run before
-	// current is the score in effect when a pass read it, nil for none. final is the final one, nil while it is unknown.
+	// current is the score in effect when a pass read it, nil for none. final is the final one, nil while it is
+	// unknown.
 	current *inEffect
 	final   *finalInEffect
 	// inMemory says that current and final were remembered: see Effects.

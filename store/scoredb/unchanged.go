@@ -39,8 +39,8 @@ func ReadKept(ctx context.Context, f *Effects, p Pass, block uint64) (*Kept, err
 	return k, store.Failed("runs with equal inputs", err)
 }
 
-// Mark sets SameCurrent and SameLast of scored agents of a batch, which Effects.Next returned one after the other. It may
-// leave them false for scores that are the same: SavePass compares again. A score in effect that another process
+// Mark sets SameCurrent and SameLast of scored agents of a batch, which Effects.Next returned one after the other. It
+// may leave them false for scores that are the same: SavePass compares again. A score in effect that another process
 // replaced since Effects.Next is that of an agent that SavePass leaves out.
 func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 	if len(agents) == 0 {
@@ -147,5 +147,6 @@ func (k *Kept) current(e *inEffect, a *ScoredAgent) bool {
 	return comparable && e.block == was && k.names.is(e.evidence, s.Evidence) && k.names.is(e.facts, a.Shown) &&
 		isNear(e.score, s.Score.Score) && isNear(e.low, s.Low) && isNear(e.high, s.High) && isNear(e.mean, s.Mean) &&
 		max(confidence, -confidence) < 10*int32(Tolerance) &&
-		(e.block == s.Block.Number && k.names.is(e.hash, s.Block.Hash) || e.block <= k.block && s.Block.Number == k.block)
+		(e.block == s.Block.Number && k.names.is(e.hash, s.Block.Hash) ||
+			e.block <= k.block && s.Block.Number == k.block)
 }

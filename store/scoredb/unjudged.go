@@ -41,7 +41,8 @@ func ReadUnjudged(ctx context.Context, s chaindb.Subject) (repute.Score, error) 
 			unjudged_low, unjudged_high, unjudged, block, block_hash, block_time, true
 		from trust_runs where chain_id = $1 and unjudged is not null and closed_at is not null and boundary <= $2
 		order by run desc limit 1`, s.ID.ChainID, s.Block).Scan(
-		&out.Epoch, &out.Scorer, &params, &tags, &roots, &links, &sources, &credentials, &scales, &out.VerifiedTo, &boundary,
+		&out.Epoch, &out.Scorer, &params, &tags, &roots, &links, &sources, &credentials, &scales, &out.VerifiedTo,
+		&boundary,
 		&out.Readings, &out.Low, &out.High, &out.Result, &out.Block.Number, &hash,
 		&at, &out.Final)
 	out.Agent = s.ID

@@ -28,8 +28,8 @@ func FillSearch(ctx context.Context, db *store.DB) error {
 }
 
 // fillSearchable creates up to fillBatch rows of documents after one. It returns the last document
-// that it read, nil at the end. The offset has each document looked up: right after rows were made, the planner takes hardly
-// any for one of the form, and compares all documents with all rows.
+// that it read, nil at the end. The offset has each document looked up: right after rows were made, the planner takes
+// hardly any for one of the form, and compares all documents with all rows.
 func fillSearchable(ctx context.Context, db *store.DB, after []byte) (last []byte, err error) {
 	rows, err := db.Pool().Query(ctx, `
 		select distinct on (p.sha256) p.sha256, p.parser_version, p.errors, p.content from parses p

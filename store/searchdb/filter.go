@@ -282,9 +282,9 @@ func (f AgentFilter) operated(q *agentQuery) {
 const documentStatus = `case when u.uri = '' then 'none' when x.denied is not null then 'denied'
 	when s.errors > 0 then 'invalid' when s.errors = 0 then 'ok' when u.dead then 'dead' when u.reason <> '' then 'failed' else 'pending' end`
 
-// hasStatus returns SQL that holds where documentStatus is a status; the two MUST agree. It uses plain columns, of which
-// Postgres knows how many rows have a value. Of an expression it assumes that one row in 200 does, and sorts all agents
-// where it could follow an index to the first of many. Denied documents are rare, and keep the expression.
+// hasStatus returns SQL that holds where documentStatus is a status; the two MUST agree. It uses plain columns, of
+// which Postgres knows how many rows have a value. Of an expression it assumes that one row in 200 does, and sorts all
+// agents where it could follow an index to the first of many. Denied documents are rare, and keep the expression.
 func hasStatus(status repute.DocumentStatus) string {
 	const allowed = "u.uri <> '' and nullif(x.denied is null, false) is not null"
 	switch status {

@@ -71,7 +71,8 @@ func tooManyHave(ctx context.Context, tx pgx.Tx, words []string) (many bool, err
 	for i, word := range words {
 		names[i], args[i] = fmt.Sprintf("$%d::text", i+1), word
 	}
-	sql := fmt.Sprintf("select count(*) > %d from (select from searchable s where s.vector @@ (%s) limit %d) m", maxHits,
+	sql := fmt.Sprintf("select count(*) > %d from (select from searchable s where s.vector @@ (%s) limit %d) m",
+		maxHits,
 		mostOf(names), maxHits+1)
 	err = tx.QueryRow(ctx, sql, args...).Scan(&many)
 	return many, err

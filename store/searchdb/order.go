@@ -60,8 +60,9 @@ func (f AgentFilter) order() (agentOrder, error) {
 		return agentOrder{key: "ts.score", token: "ts.token_id", join: scoreJoin(), desc: f.Desc}, nil
 	case "", query.SortRelevance:
 		if f.Text != "" { // class before ratings, of which nobody has a trillion
-			return agentOrder{key: "((a.class::bigint << 40) + least(a.feedback, (1::bigint << 40) - 1))", token: "a.token_id",
-				desc: f.Desc || f.Sort == ""}, nil
+			return agentOrder{key: "((a.class::bigint << 40) + least(a.feedback, (1::bigint << 40) - 1))",
+				token: "a.token_id",
+				desc:  f.Desc || f.Sort == ""}, nil
 		}
 		if f.Sort == "" {
 			return byToken, nil
@@ -150,7 +151,8 @@ func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains [
 	}
 	out := map[uint64][]agentEntry{}
 	var e agentEntry
-	_, err = pgx.ForEachRow(rows, []any{&e.id.ChainID, (*column.TokenNum)(&e.id.TokenID), &e.pos.Key, &e.folded, &e.key},
+	_, err = pgx.ForEachRow(rows, []any{&e.id.ChainID, (*column.TokenNum)(&e.id.TokenID), &e.pos.Key, &e.folded,
+		&e.key},
 		func() error {
 			e.pos.Token = e.id.TokenID.Dec()
 			out[e.id.ChainID] = append(out[e.id.ChainID], e)

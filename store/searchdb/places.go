@@ -54,7 +54,8 @@ func (q *agentQuery) matchPlace(text, typed string) {
 	own := fmt.Sprintf("select a.*, %d as class from agents a where a.chain_id = any($1::bigint[]) and ", classChain)
 	if common.IsHexAddress(whole) {
 		address := q.arg(common.HexToAddress(whole).Bytes())
-		m.agents = append(m.agents, own+"a.owner = "+address+limit, own+"a.wallet = "+address+" and a.wallet <> ''"+limit)
+		m.agents = append(m.agents, own+"a.owner = "+address+limit,
+			own+"a.wallet = "+address+" and a.wallet <> ''"+limit)
 	} else if strings.Contains(text, "://") {
 		m.agents = append(m.agents,
 			own+"a.uri_id in (select id from uris where hash = any("+q.arg(urisLike(typed))+"))"+limit)

@@ -73,6 +73,7 @@ func (q *agentQuery) scores(columns string) string {
 
 // hasScore is the SQL of whether agent a has a score for which a condition on it, ts, holds.
 func hasScore(condition string) string {
-	return "exists (select from trust_scores ts join trust_runs tr on true where " + query.Scored() + " and " + condition +
+	return "exists (select from trust_scores ts join trust_runs tr on true where " + query.Scored() + " and " +
+		condition +
 		")"
 }

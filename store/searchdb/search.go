@@ -217,7 +217,8 @@ var errUncounted = errors.New("counting takes too long")
 
 // count sets the total, with the last statement of a search. When it takes too long, the total is
 // at least the length of the page.
-func (f *Found) count(ctx context.Context, tx pgx.Tx, q *agentQuery, o agentOrder, chains []*chaindb.ChainView) (err error) {
+func (f *Found) count(ctx context.Context, tx pgx.Tx, q *agentQuery, o agentOrder,
+	chains []*chaindb.ChainView) (err error) {
 	if f.Total, err = q.count(ctx, tx, o, chains); isCanceled(err) && ctx.Err() == nil {
 		f.Total = Count{Value: int64(len(f.Items)), AtLeast: true}
 		return errUncounted
@@ -311,8 +312,9 @@ func searching(ctx context.Context, db *store.DB, f AgentFilter,
 		if err := boundStatements(ctx, tx, timeouts(db).Search); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, fmt.Sprintf("set local jit = off; set local pg_trgm.strict_word_similarity_threshold = %g",
-			nearWord)+f.planning())
+		_, err = tx.Exec(ctx,
+			fmt.Sprintf("set local jit = off; set local pg_trgm.strict_word_similarity_threshold = %g",
+				nearWord)+f.planning())
 		if err != nil {
 			return err
 		}

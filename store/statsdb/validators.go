@@ -117,7 +117,8 @@ func ValidatorInto(address common.Address, trustedOnly bool, list *[]Validator) 
 // read reads one row more than the page has.
 func (f ValidatorFilter) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView, from usePos) ([]Validator,
 	error) {
-	args := []any{chaindb.ChainIDs(chains), from.Count, from.Chain, column.OrEmpty(from.Key), f.Limit + 1, f.TrustedOnly}
+	args := []any{chaindb.ChainIDs(chains), from.Count, from.Chain, column.OrEmpty(from.Key), f.Limit + 1,
+		f.TrustedOnly}
 	only := ""
 	if f.Address != nil {
 		only = " and q.validator = $7"

@@ -7,13 +7,14 @@ import (
 	"repute/store/hourdb"
 )
 
-// secondsOf returns the SQL of the time of the block in relation b in seconds since 1970, 0 where it is unknown as that of
-// imported events may be.
+// secondsOf returns the SQL of the time of the block in relation b in seconds since 1970, 0 where it is unknown as that
+// of imported events may be.
 func secondsOf(b string) string { return "coalesce(extract(epoch from " + b + ".time)::bigint, 0)" }
 
 // secondsAt returns secondsOf for the block whose number an expression gives.
 func secondsAt(block string) string {
-	return "coalesce((select extract(epoch from b.time)::bigint from blocks b where b.chain_id = $1 and b.number = " + block + "), 0)"
+	return "coalesce((select extract(epoch from b.time)::bigint from blocks b where b.chain_id = $1 and b.number = " +
+		block + "), 0)"
 }
 
 // hashOr returns the SQL of a hash, which is stored empty for zero.
@@ -37,8 +38,8 @@ func joinParse(kind string) string {
 // of returns an expression about relation x for the alias that an entity has for it.
 func of(sql, alias string) string { return strings.ReplaceAll(sql, "{x}", "{"+alias+"}") }
 
-// likely returns the SQL of a condition that is true of most rows. Postgres takes an equation of an expression, or that it
-// is null, to be true of one row in 200, and a null to be absent from nearly all.
+// likely returns the SQL of a condition that is true of most rows. Postgres takes an equation of an expression, or that
+// it is null, to be true of one row in 200, and a null to be absent from nearly all.
 func likely(condition string) string { return "nullif(" + condition + ", false) is not null" }
 
 // isParsed is the SQL condition that the document of parse p was read as a file.
@@ -68,8 +69,8 @@ func shownFile(denied string) string {
 	return "case when " + isParsed("{p}") + " and " + mayShow(denied) + " then {u}.sha256 end"
 }
 
-// hasFile returns the SQL of whether the document of the URI of relation x was read as a file of a kind and may be shown.
-// It does not depend on the rest of the row, so that Postgres may look for all such URIs at once.
+// hasFile returns the SQL of whether the document of the URI of relation x was read as a file of a kind and may be
+// shown. It does not depend on the rest of the row, so that Postgres may look for all such URIs at once.
 func hasFile(x, kind string) string {
 	return x + `.uri_id in (select w.id from uris w join documents e on e.sha256 = w.sha256
 	join parses p on (p.sha256, p.kind, p.parser_version) = (e.sha256, '` + kind + `', e.parsed)
@@ -85,8 +86,8 @@ func agentTables() string {
 // agentKey is the key of an agent.
 func agentKey(a string) []string { return []string{a + ".token_id"} }
 
-// lastActivity is the SQL of the block of the last event that somebody caused with an agent: its registration, feedback or
-// a validation. An agent that nothing happened to since its registration, as to most, is not looked up.
+// lastActivity is the SQL of the block of the last event that somebody caused with an agent: its registration, feedback
+// or a validation. An agent that nothing happened to since its registration, as to most, is not looked up.
 const lastActivity = `case when {a}.updated_block = {a}.registered_block then {a}.registered_block else greatest({a}.registered_block,
 	(select max(f.block) from feedback f where f.chain_id = $1 and f.token_id = {a}.token_id),
 	(select max(q.block) from validation_requests q where q.chain_id = $1 and q.token_id = {a}.token_id),
@@ -123,8 +124,8 @@ func lifeOf(f Field) Field {
 	return f
 }
 
-// operators is the SQL of who may act for an agent: the address that the ERC-721 approval names, and the owner's operators.
-// Most agents have none, and need no list to be sorted.
+// operators is the SQL of who may act for an agent: the address that the ERC-721 approval names, and the owner's
+// operators. Most agents have none, and need no list to be sorted.
 const operators = `case when {a}.approved = '' and (select s.operator from operators s
 	where s.chain_id = $1 and s.owner = {a}.owner and s.to_block is null limit 1) is null then '[]'::jsonb else (select coalesce(jsonb_agg('0x' || encode(x.o, 'hex') order by x.o), '[]') from (
 	select {a}.approved as o where {a}.approved <> ''
@@ -154,13 +155,14 @@ func agent() Entity {
 			{Name: "createdAt", Type: BigInt, SQL: secondsOf("{rb}"), Block: "{a}.registered_block"},
 			{Name: "updatedAt", Type: BigInt, SQL: secondsOf("{ub}"), Block: "{a}.updated_block"},
 			{Name: "registrationFile", To: "AgentRegistrationFile", Nullable: true, Inline: true,
-				Key: []string{"{a}.token_id", shownFile(deniedAgentFile())}, Exists: hasFile("{a}", "registration") + " and " +
+				Key: []string{"{a}.token_id", shownFile(deniedAgentFile())},
+				Exists: hasFile("{a}", "registration") + " and " +
 					mayShow(docdb.DeniedAgent("{a}"))},
 			{Name: "feedback", To: "Feedback", List: true, Back: "agent"},
 			{Name: "validations", To: "Validation", List: true, Back: "agent"},
 			{Name: "metadata", To: "AgentMetadata", List: true, Back: "agent"},
-			// Most agents have the same few counts, so that the rows of one count are many and must be sorted by id: the index
-			// of counts, which + 0 keeps out, would be the longer way.
+			// Most agents have the same few counts, so that the rows of one count are many and must be sorted by id:
+			// the index of counts, which + 0 keeps out, would be the longer way.
 			{Name: "totalFeedback", Type: BigInt, SQL: "{a}.feedback", Order: []string{"({a}.feedback + 0)"}},
 			lifeOf(Field{Name: "lastActivity", Type: BigInt, SQL: activityTime(), Block: lastActivity,
 				Every: everyActivity}),
@@ -215,7 +217,8 @@ func feedback() Entity {
 
 // transactionOf returns the SQL of the hash of the transaction of a log.
 func transactionOf(block, log string) string {
-	return "(select e.tx_hash from events e where (e.chain_id, e.block, e.log_index) = ($1, " + block + ", " + log + "))"
+	return "(select e.tx_hash from events e where (e.chain_id, e.block, e.log_index) = ($1, " + block + ", " +
+		log + "))"
 }
 
 func feedbackResponse() Entity {
@@ -251,7 +254,8 @@ func validationTables() string {
 }
 
 func validation() Entity {
-	denied := "case when {w}.kind in ('data', 'json') and " + docdb.DeniedFile("{w}") + " is not null then '' else coalesce({w}.uri, '') end"
+	denied := "case when {w}.kind in ('data', 'json') and " + docdb.DeniedFile("{w}") +
+		" is not null then '' else coalesce({w}.uri, '') end"
 	return Entity{
 		Name: "Validation",
 		Key: Key{Parts: []Part{{FormHex, "{q}.request_hash"},

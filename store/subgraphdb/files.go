@@ -5,7 +5,8 @@ package subgraphdb
 
 // servicePath returns the SQL of a jsonb array with a member of the services of a name, in any case.
 func servicePath(name, member string) string {
-	return `jsonb_path_query_array({p}.content, '$.services[*] ? (@.name like_regex "^` + name + `$" flag "i").` + member + `')`
+	return `jsonb_path_query_array({p}.content, '$.services[*] ? (@.name like_regex "^` + name + `$" flag "i").` +
+		member + `')`
 }
 
 // endpoint returns the SQL of a member of the last service of a name that has it.
@@ -41,12 +42,15 @@ func registrationFile() Entity {
 	optional := func(name, sql string) Field { return Field{Name: name, Type: String, Nullable: true, SQL: sql} }
 	list := func(name, sql string) Field { return Field{Name: name, Type: String, List: true, SQL: sql} }
 	last := func(field, name, member string) Field {
-		return Field{Name: field, Type: String, Nullable: true, SQL: endpoint(name, member), services: lastOf(name, member)}
+		return Field{Name: field, Type: String, Nullable: true, SQL: endpoint(name, member),
+			services: lastOf(name, member)}
 	}
 	all := func(field, name, member string) Field {
-		return Field{Name: field, Type: String, List: true, SQL: servicePath(name, member+"[*]"), services: allOf(name, member)}
+		return Field{Name: field, Type: String, List: true, SQL: servicePath(name, member+"[*]"),
+			services: allOf(name, member)}
 	}
-	oasf := "jsonb_array_length(" + servicePath("oasf", "skills[*]") + ") + jsonb_array_length(" + servicePath("oasf", "domains[*]") + ") > 0"
+	oasf := "jsonb_array_length(" + servicePath("oasf", "skills[*]") + ") + jsonb_array_length(" +
+		servicePath("oasf", "domains[*]") + ") > 0"
 	x402 := Field{Name: "x402Support", Type: Boolean, Nullable: true, SQL: "({p}.content ->> 'x402')::boolean"}
 	x402Before := x402
 	x402Before.Name = "x402support"

@@ -116,8 +116,8 @@ func (b *builder) condition(e *Entity, level int, f *Filter) string {
 }
 
 // changedFrom returns the SQL of what the Changed of rows is at least that changed at a block or later. The sums of an
-// hour or day may change until it is over. One that ended between the block before and this one changed at this one: its
-// readers saw it for the first time then.
+// hour or day may change until it is over. One that ended between the block before and this one changed at this one:
+// its readers saw it for the first time then.
 func (b *builder) changedFrom(e *Entity, block int64) string {
 	if !e.Aggregation {
 		return b.arg(block) + "::bigint"
@@ -133,12 +133,13 @@ func (b *builder) child(e *Entity, level int, f *Field, where *Filter) string {
 	if f.Inline {
 		return "(" + at(f.Key[len(f.Key)-1], level) + " is not null and " + b.condition(to, level, where) + ")"
 	}
-	return "exists (select from " + at(to.From, level+1) + " where " + at(to.Where, level+1) + b.refers(e, level, f, level+1) +
+	return "exists (select from " + at(to.From, level+1) + " where " + at(to.Where, level+1) +
+		b.refers(e, level, f, level+1) +
 		" and " + b.condition(to, level+1, where) + ")"
 }
 
-// refers returns the SQL of the condition, after others, that a row of the entity that field f of e refers to is the one,
-// or among those, of a row of e.
+// refers returns the SQL of the condition, after others, that a row of the entity that field f of e refers to is the
+// one, or among those, of a row of e.
 func (b *builder) refers(e *Entity, level int, f *Field, child int) string {
 	to := b.schema.Entity(f.To)
 	ours, theirs := f.Key, to.Key.columns()
@@ -339,7 +340,8 @@ func (b *builder) compareList(level int, f *Filter) string {
 	case NotContains:
 		return "not exists (" + elements + " where e.v = any(" + b.arg(values) + "::text[]))"
 	}
-	return negated(f.Op, "exists ("+elements+", unnest("+b.arg(values)+"::text[]) as w(v) where lower(e.v) = lower(w.v))")
+	return negated(f.Op, "exists ("+elements+", unnest("+b.arg(values)+
+		"::text[]) as w(v) where lower(e.v) = lower(w.v))")
 }
 
 // element returns a value as the elements of a list are stored.

@@ -2,8 +2,8 @@ package subgraphdb
 
 import "strings"
 
-// compareKey returns the SQL of a comparison of an id. Equal ids are found by the columns of the key, because the text of
-// an id has no index.
+// compareKey returns the SQL of a comparison of an id. Equal ids are found by the columns of the key, because the text
+// of an id has no index.
 func (b *builder) compareKey(e *Entity, level int, f *Filter) string {
 	key, exists := e.Key, "true"
 	if f.Field.To != "" {
@@ -13,7 +13,8 @@ func (b *builder) compareKey(e *Entity, level int, f *Filter) string {
 		exists = "(" + at(f.Field.Exists, level) + ")"
 	}
 	if b.joined && level == 0 && f.Field.Inline && f.Op != Equal && f.Op != In {
-		exists = "(" + at(f.Field.Key[len(f.Field.Key)-1], level) + " is not null)" // Postgres takes this to be true of most rows
+		exists = "(" + at(f.Field.Key[len(f.Field.Key)-1], level) +
+			" is not null)" // Postgres takes this to be true of most rows
 	}
 	switch f.Op {
 	case Equal, Not, In, NotIn:
@@ -41,7 +42,8 @@ func (b *builder) compareIDs(key Key, level int, f *Filter, exists string) strin
 	return "false"
 }
 
-// compareKeys returns the SQL of whether a key is, or is not, one of the ids. exists is the condition that there is one.
+// compareKeys returns the SQL of whether a key is, or is not, one of the ids. exists is the condition that there is
+// one.
 func (b *builder) compareKeys(key Key, level int, f *Filter, exists string) string {
 	keys, null := f.keys(key, b.chain)
 	found := b.among(key, f.Field.Key, level, keys)
@@ -70,8 +72,8 @@ func (f *Filter) keys(key Key, chain uint64) (keys []Value, null bool) {
 	return keys, null
 }
 
-// among returns the SQL of whether the columns of a key have one of the values. One value is compared by = alone: Postgres
-// then knows that rows have one value, and reads them in the order of the next column of an index.
+// among returns the SQL of whether the columns of a key have one of the values. One value is compared by = alone:
+// Postgres then knows that rows have one value, and reads them in the order of the next column of an index.
 func (b *builder) among(key Key, columns []string, level int, keys []Value) string {
 	switch {
 	case len(keys) == 0:
@@ -95,7 +97,8 @@ func (b *builder) among(key Key, columns []string, level int, keys []Value) stri
 	if len(columns) == 1 {
 		return first
 	}
-	return "(" + first + " and (" + strings.Join(ours, ", ") + ") in (select * from unnest(" + strings.Join(theirs, ", ") + ")))"
+	return "(" + first + " and (" + strings.Join(ours, ", ") + ") in (select * from unnest(" +
+		strings.Join(theirs, ", ") + ")))"
 }
 
 // part adds one part of a key as a parameter.

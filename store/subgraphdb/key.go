@@ -179,8 +179,8 @@ func (f Form) text(sql string) string {
 	return "'0x' || encode(" + sql + ", 'hex')"
 }
 
-// within returns the SQL of what orders the ids of one token like their texts do: part by part, because an index has the
-// parts. Addresses and hashes ascend as their hex does.
+// within returns the SQL of what orders the ids of one token like their texts do: part by part, because an index has
+// the parts. Addresses and hashes ascend as their hex does.
 func (k Key) within(columns []string, level int) (out []string) {
 	for i, p := range k.Parts {
 		sql := at(columns[i], level)

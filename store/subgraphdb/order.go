@@ -42,7 +42,8 @@ func (b *builder) ofOneToken(q Query) bool {
 		return q.Of.Many() && q.Of.Back != "" && e.Field(q.Of.Back).Key[0] == token
 	}
 	return slices.ContainsFunc(q.Where.all(), func(f *Filter) bool {
-		if f.Field == nil || f.Child != nil || len(f.Field.Key) == 0 || f.Field.Key[0] != token || f.Op != Equal && f.Op != In {
+		if f.Field == nil || f.Child != nil || len(f.Field.Key) == 0 || f.Field.Key[0] != token ||
+			f.Op != Equal && f.Op != In {
 			return false
 		}
 		key := e.Key
@@ -74,9 +75,11 @@ func (b *builder) order(q Query) []string {
 	}
 	to := b.schema.Entity(of.To)
 	if of.Inline {
-		return []string{"case when " + at(of.Key[len(of.Key)-1], 0) + " is not null then " + b.orderOfOther(to, q.Order.Field, 0) + " end"}
+		return []string{"case when " + at(of.Key[len(of.Key)-1], 0) + " is not null then " +
+			b.orderOfOther(to, q.Order.Field, 0) + " end"}
 	}
-	return []string{"(select " + b.orderOfOther(to, q.Order.Field, 1) + " from " + at(to.From, 1) + " where " + at(to.Where, 1) +
+	return []string{"(select " + b.orderOfOther(to, q.Order.Field, 1) + " from " + at(to.From, 1) + " where " +
+		at(to.Where, 1) +
 		b.refers(q.Entity, 0, of, 1) + ")" + q.Order.Field.collation()}
 }
 
@@ -121,16 +124,17 @@ func (q *Query) computesEvery() bool {
 }
 
 // near returns the SQL of a condition that all rows of a page meet and that an index answers. It is for an order by a
-// block that has no index, but is never above column Until and never below column From, which have. In descending order:
-// of the first rows by Until, as many as are read, the least block is a bound. The page has rows at this block or above
-// it alone, and their Until is not below it either.
+// block that has no index, but is never above column Until and never below column From, which have. In descending
+// order: of the first rows by Until, as many as are read, the least block is a bound. The page has rows at this block
+// or above it alone, and their Until is not below it either.
 func (b *builder) near(q Query) string {
 	f, where := q.Order.Field, " and "+b.condition(q.Entity, 1, &q.Where)
 	column, farthest, sign := f.Until, "min", ">="
 	if !q.Order.Desc {
 		column, farthest, sign = f.From, "max", "<="
 	}
-	first := "select " + at(f.Block, 1) + " as block from " + at(q.Entity.From, 1) + " where " + at(q.Entity.Where, 1) + where +
+	first := "select " + at(f.Block, 1) + " as block from " + at(q.Entity.From, 1) + " where " + at(q.Entity.Where, 1) +
+		where +
 		" order by " + directed([]string{at(column, 1)}, q.Order.Desc) + " limit " + b.arg(q.First+q.Skip) + "::bigint"
 	return at(column, 0) + " " + sign + " (select " + farthest + "(x.block) from (" + first + ") x)"
 }

@@ -13,10 +13,10 @@ import (
 	"repute/store"
 )
 
-// A page begins with the skipping of the rows before it, which soon costs more than the page. SDKs read a whole chain in
-// pages by skip, and each page would skip what all pages before it skipped. So the place where a page ends is kept for a
-// short time, and the next page begins there. A page far behind all known places has the places of all rows found, at
-// regular distances.
+// A page begins with the skipping of the rows before it, which soon costs more than the page. SDKs read a whole chain
+// in pages by skip, and each page would skip what all pages before it skipped. So the place where a page ends is kept
+// for a short time, and the next page begins there. A page far behind all known places has the places of all rows
+// found, at regular distances.
 
 const (
 	// manySkipped is from how many skipped rows on the places of all rows are found.
@@ -25,10 +25,10 @@ const (
 	placeEvery = 1_000
 	// placesKept is how many lists have places, and placesMost how many a list has.
 	placesKept, placesMost = 64, 10_000
-	// placesFresh is how long a place is used. It belongs to one newest block of the chain. What is written without a new
-	// block does not end it: documents that are read, filled gaps and imports may move any number of rows, and pages may
-	// then lack rows or repeat them until the place is old. The change feed would tell, but it grows with each document
-	// that is read, so that hardly a place would be used.
+	// placesFresh is how long a place is used. It belongs to one newest block of the chain. What is written without a
+	// new block does not end it: documents that are read, filled gaps and imports may move any number of rows, and
+	// pages may then lack rows or repeat them until the place is old. The change feed would tell, but it grows with
+	// each document that is read, so that hardly a place would be used.
 	placesFresh = 30 * time.Second
 )
 
@@ -42,8 +42,8 @@ type place struct {
 // placeKey is a hash of the statement of a list, of its parameters and of the newest block.
 type placeKey [sha256.Size]byte
 
-// placeKeyOf returns the key of a list. Parameters are written as Go writes their values, which is exact for numbers and
-// for texts of any bytes and has no line ends, so that different lists have different keys.
+// placeKeyOf returns the key of a list. Parameters are written as Go writes their values, which is exact for numbers
+// and for texts of any bytes and has no line ends, so that different lists have different keys.
 func placeKeyOf(head Block, args []any, sql string) placeKey {
 	return sha256.Sum256(fmt.Appendf(nil, "%d %q\n%#v\n%s", head.Number, head.Hash, args, sql))
 }
@@ -88,7 +88,8 @@ func (p *places) add(key placeKey, list ...place) {
 // hasPlaces reports whether rows of a query have places: those in the order of a block that has an index.
 func (q *Query) hasPlaces() bool {
 	f := q.Order.Field
-	return q.Parents == nil && q.Order.Of == nil && f != nil && f.Block != "" && f.From == "" && f.Every == "" && !f.Nullable &&
+	return q.Parents == nil && q.Order.Of == nil && f != nil && f.Block != "" && f.From == "" && f.Every == "" &&
+		!f.Nullable &&
 		len(q.Entity.ID().Key) > 0
 }
 
@@ -99,8 +100,8 @@ func (s *Snapshot) knownPlaces(b builder, q Query) (*places, placeKey) {
 		placeKeyOf(s.Head, b.args, sql)
 }
 
-// placeBefore returns the last place at or before the first row of the page of a query. It is nil when the rows before the
-// page are skipped one by one; none reports that there is no such row.
+// placeBefore returns the last place at or before the first row of the page of a query. It is nil when the rows before
+// the page are skipped one by one; none reports that there is no such row.
 func (s *Snapshot) placeBefore(ctx context.Context, b builder, q Query) (p *place, none bool, err error) {
 	known, key := s.knownPlaces(b, q)
 	p = known.before(key, int64(q.Skip))

@@ -12,8 +12,10 @@ func TestPlaceKeys(t *testing.T) {
 	head := Block{Number: 7, Hash: "0x07"}
 	seen := map[placeKey]int{}
 	for i, args := range [][]any{{}, {int64(1)}, {int64(2)}, {int64(3 << 20)}, {int64(4 << 20)}, {int64(math.MaxInt64)},
-		{int64(math.MinInt64)}, {int64(1), int64(23)}, {int64(12), int64(3)}, {"1"}, {"\ufffd"}, {"\xff"}, {"\xfe"}, {"a\n", "b"},
-		{"a", "\nb"}, {`a", "b`}, {"a", "b"}, {[]string{"a", "b"}}, {[]string{`a", "b`}}, {[]byte("a")}, {[]byte{0xff}}, {nil},
+		{int64(math.MinInt64)}, {int64(1), int64(23)}, {int64(12), int64(3)}, {"1"}, {"\ufffd"}, {"\xff"}, {"\xfe"},
+		{"a\n", "b"},
+		{"a", "\nb"}, {`a", "b`}, {"a", "b"}, {[]string{"a", "b"}}, {[]string{`a", "b`}}, {[]byte("a")}, {[]byte{0xff}},
+		{nil},
 		{[][]byte{{1}, {2, 3}}}, {[][]byte{{1, 2}, {3}}}, {true}, {false}, {[]bool{true}}, {[]bool{false}}} {
 		key := placeKeyOf(head, args, "select")
 		if before, found := seen[key]; found {
@@ -24,7 +26,8 @@ func TestPlaceKeys(t *testing.T) {
 		}
 		seen[key] = i
 	}
-	for _, other := range []placeKey{placeKeyOf(head, nil, "select 1"), placeKeyOf(Block{Number: 8, Hash: "0x07"}, nil, "select"),
+	for _, other := range []placeKey{placeKeyOf(head, nil, "select 1"),
+		placeKeyOf(Block{Number: 8, Hash: "0x07"}, nil, "select"),
 		placeKeyOf(Block{Number: 7, Hash: "0x08"}, nil, "select")} {
 		if _, found := seen[other]; found || other == placeKeyOf(head, nil, "select") {
 			t.Error("another statement or block has the same key")
@@ -37,7 +40,8 @@ func TestPlaces(t *testing.T) {
 	t.Parallel()
 	p := &places{lists: map[placeKey][]place{}}
 	one, other := placeKey{1}, placeKey{2}
-	p.add(one, place{Row: 0, Block: 9}, place{Row: 2000, Block: 7, Before: 1999}, place{Row: 1000, Block: 8, Before: 998})
+	p.add(one, place{Row: 0, Block: 9}, place{Row: 2000, Block: 7, Before: 1999},
+		place{Row: 1000, Block: 8, Before: 998})
 	for row, want := range map[int64]int64{0: 9, 999: 9, 1000: 8, 1999: 8, 2000: 7, 9999: 7} {
 		if got := p.before(one, row); got == nil || got.Block != want {
 			t.Errorf("before row %d: %+v, not block %d", row, got, want)

@@ -76,8 +76,8 @@ func (i Interval) of(sql, some string) string {
 type Row struct {
 	// Parent is the index of the parent, 0 without parents.
 	Parent int
-	// Cells are the values of the columns: string, bool, int32 or []string, nil for null, and Value for keys. Bytes are in
-	// hex with 0x.
+	// Cells are the values of the columns: string, bool, int32 or []string, nil for null, and Value for keys. Bytes are
+	// in hex with 0x.
 	Cells []any
 }
 
@@ -140,9 +140,9 @@ func View(ctx context.Context, db *store.DB, schema *Schema, chain uint64,
 	})
 }
 
-// setPlanning sets how Postgres plans the statements of a snapshot. Each is planned for its own values, because the plan
-// for a page depends on how many rows are skipped and on how many rows a condition leaves. Compiling a statement takes
-// longer than running it. Sorts of whole chains need more memory than the usual 4 MB.
+// setPlanning sets how Postgres plans the statements of a snapshot. Each is planned for its own values, because the
+// plan for a page depends on how many rows are skipped and on how many rows a condition leaves. Compiling a statement
+// takes longer than running it. Sorts of whole chains need more memory than the usual 4 MB.
 func setPlanning(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `select set_config(name, value, true) from (values
 		('plan_cache_mode', 'force_custom_plan'), ('jit', 'off'), ('work_mem', '32MB')) v(name, value)`)

@@ -7,9 +7,9 @@ import (
 	"repute/store/hourdb"
 )
 
-// Series: what happened over time. Points are the events themselves, aggregations their sums by hour or day up to the end
-// of each, as the subgraph has them. Points are computed from the tables of events when they are asked for and read in the
-// order of an index by block. Aggregations add up the stored hours of package hourdb.
+// Series: what happened over time. Points are the events themselves, aggregations their sums by hour or day up to the
+// end of each, as the subgraph has them. Points are computed from the tables of events when they are asked for and read
+// in the order of an index by block. Aggregations add up the stored hours of package hourdb.
 
 // events is a kind of event of a table that points have.
 type events struct {
@@ -26,7 +26,8 @@ type value struct{ name, sql string }
 
 // registrations are the registrations of agents.
 func registrations() []events {
-	return []events{{from: "agents a", chain: "a.chain_id", token: "a.token_id", block: "a.registered_block", log: "a.registered_log"}}
+	return []events{{from: "agents a", chain: "a.chain_id", token: "a.token_id", block: "a.registered_block",
+		log: "a.registered_log"}}
 }
 
 // ratings are ratings and revocations.
@@ -34,9 +35,11 @@ func ratings() []events {
 	one := "f.value * " + hourdb.ScaleOf("f.decimals")
 	return []events{
 		{from: "feedback f", chain: "f.chain_id", token: "f.token_id", block: "f.block", log: "f.log_index",
-			values: []value{{"value", one}, {"delta", one}, {"counted", one}, {"revocation", "false"}, {"created", "1"}, {"revoked", "0"}}},
+			values: []value{{"value", one}, {"delta", one}, {"counted", one}, {"revocation", "false"}, {"created", "1"},
+				{"revoked", "0"}}},
 		{from: "feedback f", chain: "f.chain_id", token: "f.token_id", block: "f.revoked_block", log: "f.revoked_log",
-			values: []value{{"value", one}, {"delta", "-(" + one + ")"}, {"counted", "0::numeric"}, {"revocation", "true"}, {"created", "0"}, {"revoked", "1"}}},
+			values: []value{{"value", one}, {"delta", "-(" + one + ")"}, {"counted", "0::numeric"},
+				{"revocation", "true"}, {"created", "0"}, {"revoked", "1"}}},
 	}
 }
 
@@ -46,7 +49,8 @@ func validations() []events {
 	return []events{
 		{from: trusted, chain: "q.chain_id", token: "q.token_id", block: "q.block", log: "q.log_index",
 			values: []value{{"score", "0"}, {"requests", "1"}, {"responses", "0"}}},
-		{from: trusted + " join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)",
+		{from: trusted +
+			" join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)",
 			chain: "q.chain_id", token: "q.token_id", block: "x.block", log: "x.log_index",
 			values: []value{{"score", "x.response"}, {"requests", "0"}, {"responses", "1"}}},
 	}
@@ -61,12 +65,13 @@ func listed(values []value) string {
 	return b.String()
 }
 
-// pointsOf returns the SQL of events of all chains, one row each. An event that did not happen has no block. There is no
-// condition on the rows, because Postgres reads a union in the order of indexes only if its parts have none.
+// pointsOf returns the SQL of events of all chains, one row each. An event that did not happen has no block. There is
+// no condition on the rows, because Postgres reads a union in the order of indexes only if its parts have none.
 func pointsOf(kinds []events) string {
 	var all []string
 	for _, e := range kinds {
-		all = append(all, "select "+e.chain+", "+e.token+" as token_id, "+e.block+" as block, "+e.log+" as log"+listed(e.values)+" from "+e.from)
+		all = append(all, "select "+e.chain+", "+e.token+" as token_id, "+e.block+" as block, "+e.log+" as log"+
+			listed(e.values)+" from "+e.from)
 	}
 	return strings.Join(all, " union all ")
 }
@@ -129,7 +134,8 @@ func aggregation(name string, s hourdb.Series, byAgent bool, sums ...sum) Entity
 	const start = "h.hour / @hours@"
 	e := Entity{
 		Name: name, Aggregation: true, Key: Key{Parts: []Part{{FormNumber, "{g}.id"}}},
-		From: "(select h.token_id, " + start + " * @hours@ as start, min(h.hour) as hour, min(h.oldest) as id" + columns.String() +
+		From: "(select h.token_id, " + start + " * @hours@ as start, min(h.hour) as hour, min(h.oldest) as id" +
+			columns.String() +
 			" from " + hoursOf(s, byAgent) + " @some@ group by h.token_id, " + start +
 			" window w as (partition by h.token_id order by " + start + ")) {g}",
 		Where: `(@all@ or {g}.start < (select coalesce(extract(epoch from c.cursor_time)::bigint / 3600 / @hours@ * @hours@, 0)
@@ -137,7 +143,8 @@ func aggregation(name string, s hourdb.Series, byAgent bool, sums ...sum) Entity
 		Changed: "{g}.start", Fields: fields,
 	}
 	if byAgent {
-		e.Rows = "(select h.token_id, " + start + " * @hours@ as start, h.hour, h.oldest as id from " + hoursOf(s, byAgent) +
+		e.Rows = "(select h.token_id, " + start + " * @hours@ as start, h.hour, h.oldest as id from " +
+			hoursOf(s, byAgent) +
 			" and (@hours@ = 1 or not exists (select from hours o" +
 			" where (o.chain_id, o.series, o.token_id) = (h.chain_id, h.series, h.token_id)" +
 			" and o.hour >= h.hour / @hours@ * @hours@ and o.hour < h.hour))) {g}"

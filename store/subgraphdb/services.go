@@ -9,14 +9,15 @@ import (
 )
 
 // Most fields of a registration file are of its services. Rows have the list of services once, and the fields are taken
-// from it here: computing them in SQL, as filters and orders do, is a large part of the cost of a page. Registrants choose
-// how long the list is, so rows have the fields themselves, computed in SQL, where it is longer than maxServices.
+// from it here: computing them in SQL, as filters and orders do, is a large part of the cost of a page. Registrants
+// choose how long the list is, so rows have the fields themselves, computed in SQL, where it is longer than
+// maxServices.
 
 // maxServices is how many bytes of a list of services a row holds.
 const maxServices = "4096"
 
-// services returns the SQL of what the columns of a row that are fields of services are taken from: the list of services
-// of the file, or an object with the fields by name where the list is long.
+// services returns the SQL of what the columns of a row that are fields of services are taken from: the list of
+// services of the file, or an object with the fields by name where the list is long.
 func services(columns []*Field) string {
 	var fields []string
 	for _, c := range columns {
@@ -28,7 +29,8 @@ func services(columns []*Field) string {
 			fields = append(fields, "'"+c.Name+"', "+sql)
 		}
 	}
-	return "(select case when octet_length(s.list) > " + maxServices + " then jsonb_build_object(" + strings.Join(fields, ", ") +
+	return "(select case when octet_length(s.list) > " + maxServices + " then jsonb_build_object(" +
+		strings.Join(fields, ", ") +
 		")::text else s.list end from (select ({p}.content -> 'services')::text as list offset 0) s)"
 }
 

@@ -44,7 +44,8 @@ func TestServices(t *testing.T) {
 	list := rapid.SliceOfN(text, 0, 3)
 	one := rapid.Custom(func(t *rapid.T) map[string]any {
 		s := map[string]any{}
-		if name := rapid.SampledFrom([]string{"", "MCP", "mcp", "A2A", "web", "Web", "OASF", "oasf", "email", "ENS", "did", "mcp2"}).Draw(t, "name"); name != "" {
+		if name := rapid.SampledFrom([]string{"", "MCP", "mcp", "A2A", "web", "Web", "OASF", "oasf", "email", "ENS",
+			"did", "mcp2"}).Draw(t, "name"); name != "" {
 			s["name"] = name
 		}
 		for _, member := range []string{"endpoint", "version"} {

@@ -15,7 +15,8 @@ type since int64
 // since returns the time from which on all values are that a comparison with a time admits. ok is false for comparisons
 // with no such bound. Unknown times are 0, so 0 is no bound.
 func (f *Filter) since() (_ since, ok bool) {
-	if f.Field == nil || f.Child != nil || f.Field.Block == "" || f.Field.Type != BigInt || f.Op != Greater && f.Op != GreaterEqual {
+	if f.Field == nil || f.Child != nil || f.Field.Block == "" || f.Field.Type != BigInt ||
+		f.Op != Greater && f.Op != GreaterEqual {
 		return 0, false
 	}
 	text, _ := f.Values[0].(string)
@@ -39,8 +40,8 @@ func (f *Filter) latest() (times []int64) {
 	return slices.Compact(times)
 }
 
-// firstBlocks returns, for the times that bound the filter of a query, a block before which all times are earlier. With it
-// a comparison with a time is one with a block, which an index answers. All are found by one statement, whatever the
+// firstBlocks returns, for the times that bound the filter of a query, a block before which all times are earlier. With
+// it a comparison with a time is one with a block, which an index answers. All are found by one statement, whatever the
 // number of conditions: by halves, because times ascend with the numbers of blocks and only these have an index.
 func (s *Snapshot) firstBlocks(ctx context.Context, f *Filter) (map[since]int64, error) {
 	times := f.latest()

@@ -32,8 +32,8 @@ func (b *builder) statement(q Query) string {
 	return b.nested(q, columns, names)
 }
 
-// fewSkipped is how many rows before a page are read with all columns, because looking up the rows of the page once more
-// by their keys takes longer.
+// fewSkipped is how many rows before a page are read with all columns, because looking up the rows of the page once
+// more by their keys takes longer.
 const fewSkipped = 100
 
 // list returns the statement of a page of the rows of the whole chain. A page in the order of an index that begins at a
@@ -57,13 +57,15 @@ func (b *builder) nested(q Query, columns, names []string) string {
 		key = q.Parent.Key.columns()
 	}
 	parts, arrays, refers := b.parents(q, key)
-	from := "unnest(" + strings.Join(arrays, ", ") + ") with ordinality as k(" + strings.Join(append(parts, "n"), ", ") + ")"
+	from := "unnest(" + strings.Join(arrays, ", ") + ") with ordinality as k(" +
+		strings.Join(append(parts, "n"), ", ") + ")"
 	if len(key) == 0 {
 		from = "(values (1::bigint)) as k(n)"
 	}
 	inner := "select " + strings.Join(append(columns, "null"), ", ") + b.page(q, refers)
 	return "select k.n, " + strings.Join(append(prefixed("y.", names), "y.r"), ", ") + " from " + from +
-		" cross join lateral (select z.*, row_number() over () as r from (" + inner + ") z) y order by k.n, y.r limit " +
+		" cross join lateral (select z.*, row_number() over () as r from (" + inner +
+		") z) y order by k.n, y.r limit " +
 		b.arg(q.Limit) + "::bigint"
 }
 
@@ -84,7 +86,8 @@ func (b *builder) pageOf(q Query, columns, names []string, keys string) string {
 	}
 	return "select " + strings.Join(append([]string{"1::bigint"}, prefixed("y.", names)...), ", ") +
 		" from (select z.*, row_number() over () as r from (" + keys + ") z) k" +
-		" cross join lateral (select " + strings.Join(append(columns, "null"), ", ") + " from " + at(q.Entity.From, 0) + " where " +
+		" cross join lateral (select " + strings.Join(append(columns, "null"), ", ") + " from " + at(q.Entity.From, 0) +
+		" where " +
 		at(q.Entity.Where, 0) + refers + " limit 1) y order by k.r"
 }
 
@@ -97,8 +100,8 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// parents adds the keys of the parents as arrays and returns the names of their parts, the arrays, and the condition that
-// a row belongs to a parent.
+// parents adds the keys of the parents as arrays and returns the names of their parts, the arrays, and the condition
+// that a row belongs to a parent.
 func (b *builder) parents(q Query, key []string) (names, arrays []string, refers string) {
 	forms, theirs := b.schema.Entity(q.Of.To).Key, q.Entity.Key.columns()
 	if q.Of.Many() {
@@ -118,7 +121,8 @@ func (b *builder) parents(q Query, key []string) (names, arrays []string, refers
 
 // page returns the SQL of the rows of a query from its tables on.
 func (b *builder) page(q Query, refers string) string {
-	return b.rows(q, refers) + " order by " + b.ordered(q) + " limit " + b.arg(q.First) + "::bigint offset " + b.arg(q.Skip) + "::bigint"
+	return b.rows(q, refers) + " order by " + b.ordered(q) + " limit " + b.arg(q.First) + "::bigint offset " +
+		b.arg(q.Skip) + "::bigint"
 }
 
 // rows returns the SQL of all rows of a query from its tables on, in no order.

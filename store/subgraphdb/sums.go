@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Sums of agents up to each hour or day are computed for the agents of a page, once the page is found. A page that depends
-// on a sum, by its order or its conditions, needs the sums of all agents.
+// Sums of agents up to each hour or day are computed for the agents of a page, once the page is found. A page that
+// depends on a sum, by its order or its conditions, needs the sums of all agents.
 
 // hasRows reports whether the page of a query is found among the Rows of its entity.
 func (q *Query) hasRows() bool {
@@ -39,8 +39,8 @@ func (b *builder) pageOfSums(q Query, columns []string) string {
 		at(q.Series.of(q.Entity.From, some), 0) + " on " + strings.Join(same, " and ") + " order by k.r"
 }
 
-// hours returns the SQL of a condition that follows from a comparison of a time with a value, and that an index of hours
-// answers; empty where there is none.
+// hours returns the SQL of a condition that follows from a comparison of a time with a value, and that an index of
+// hours answers; empty where there is none.
 func (b *builder) hours(level int, f *Filter) string {
 	if f.Field.Hour == "" || len(f.Values) != 1 {
 		return ""

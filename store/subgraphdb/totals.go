@@ -26,7 +26,8 @@ const trustModels = `(select coalesce(jsonb_agg(x.v order by x.v collate "C"), '
 
 func protocol() Entity {
 	address := func(column string) string {
-		return "case when coalesce(" + column + ", '') = '' then decode(repeat('00', 20), 'hex') else " + column + " end"
+		return "case when coalesce(" + column + ", '') = '' then decode(repeat('00', 20), 'hex') else " + column +
+			" end"
 	}
 	return Entity{
 		Name: "Protocol", Key: Key{Chain: true}, From: "chains {c}" + joinBlock("{b}", "{c}.start_block"),
@@ -83,7 +84,8 @@ func agentStats() Entity {
 	order by x.block desc, x.log_index desc limit 1)`
 	return Entity{
 		Name: "AgentStats", Key: Key{Chain: true, Parts: []Part{{FormNumber, "{a}.token_id"}}},
-		From: "agents {a}" + joinBlock("{ub}", "{a}.updated_block"), Where: "{a}.chain_id = $1", Changed: "{a}.updated_block",
+		From: "agents {a}" + joinBlock("{ub}", "{a}.updated_block"), Where: "{a}.chain_id = $1",
+		Changed: "{a}.updated_block",
 		Fields: []Field{
 			{Name: "id", Type: ID},
 			{Name: "agent", To: "Agent", Key: agentKey("{a}")},

@@ -7,11 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTokensOfIDs: whatever id lies in a range of texts begins with a token id of one of the ranges of numbers, and each
-// range has numbers of one length.
+// TestTokensOfIDs: whatever id lies in a range of texts begins with a token id of one of the ranges of numbers, and
+// each range has numbers of one length.
 func TestTokensOfIDs(t *testing.T) {
 	t.Parallel()
-	bound := rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[0-9]{0,5}(:0x[0-9a-f]{0,3})?`), rapid.StringMatching(`[0-9a-z:]{0,4}`))
+	bound := rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[0-9]{0,5}(:0x[0-9a-f]{0,3})?`),
+		rapid.StringMatching(`[0-9a-z:]{0,4}`))
 	rapid.Check(t, func(t *rapid.T) {
 		r := idRange{bound.Draw(t, "from"), bound.Draw(t, "to")}
 		token := rapid.StringMatching(`0|[1-9][0-9]{0,6}|[1-9][0-9]{77}`).Draw(t, "token")
@@ -42,7 +43,8 @@ func TestRangeOfFilter(t *testing.T) {
 	}{
 		{is(Greater, "8453:12"), idRange{from: "12"}}, {is(LessEqual, "8453:12"), idRange{to: "12"}},
 		{is(Greater, "1:12"), idRange{}}, {is(Not, "8453:12"), idRange{}}, {is(Greater, ""), idRange{}},
-		{Filter{And: []Filter{is(Greater, "8453:12"), {And: []Filter{is(GreaterEqual, "8453:2"), is(Less, "8453:3")}}}}, idRange{"2", "3"}},
+		{Filter{And: []Filter{is(Greater, "8453:12"), {And: []Filter{is(GreaterEqual, "8453:2"), is(Less, "8453:3")}}}},
+			idRange{"2", "3"}},
 		{Filter{Or: []Filter{is(Greater, "8453:12")}}, idRange{}},
 	} {
 		if got := c.where.idRange(agent, 8453); got != c.want {
@@ -64,10 +66,13 @@ func TestStatementOfIDs(t *testing.T) {
 		{Query{Entity: feedback}, "between n.low and n.high"},
 		{Query{Entity: feedback, Where: of("8453:1", "8453:2")}, "between n.low and n.high"},
 		{Query{Entity: feedback, Where: of("8453:1")}, "order by f0.token_id asc, f0.client asc"},
-		{Query{Entity: feedback, Order: Order{Field: feedback.Field("createdAt"), Desc: true}}, "order by (f0.block) desc, "},
-		{Query{Entity: s.Entity("Agent"), Order: Order{Field: s.Entity("Agent").Field("chainId")}}, "between n.low and n.high"},
+		{Query{Entity: feedback, Order: Order{Field: feedback.Field("createdAt"), Desc: true}},
+			"order by (f0.block) desc, "},
+		{Query{Entity: s.Entity("Agent"), Order: Order{Field: s.Entity("Agent").Field("chainId")}},
+			"between n.low and n.high"},
 		{Query{Entity: s.Entity("FeedbackPoint")}, "order by n0.block asc, n0.log asc"},
-		{Query{Entity: feedback, Parents: []Value{{"1"}}, Parent: s.Entity("Agent"), Of: s.Entity("Agent").Field("feedback")},
+		{Query{Entity: feedback, Parents: []Value{{"1"}}, Parent: s.Entity("Agent"),
+			Of: s.Entity("Agent").Field("feedback")},
 			"order by f0.token_id asc, f0.client asc"},
 	} {
 		c.q.Columns = []*Field{c.q.Entity.ID()}

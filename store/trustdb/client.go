@@ -39,7 +39,8 @@ func ClientRatings(ctx context.Context, db *store.DB, chainID uint64, client com
 		var owner, wrote, payer, tag1, tag2 []byte
 		var value column.BigNum
 		var at *time.Time
-		err = row.Scan((*column.TokenNum)(&r.Agent), &owner, &wrote, &payer, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2,
+		err = row.Scan((*column.TokenNum)(&r.Agent), &owner, &wrote, &payer, &r.Index, &value, &r.Amount.Decimals,
+			&tag1, &tag2,
 			&r.Block, &r.LogIndex, &at)
 		r.writtenBy(wrote, payer)
 		r.Owner, r.Amount.Value, r.Time = common.BytesToAddress(owner), value.Int, column.TimeOf(at)

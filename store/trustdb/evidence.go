@@ -85,10 +85,10 @@ type Known struct {
 	AnyRevoked bool
 }
 
-// ReadGrowth reads the newest state of an agent, but of its ratings only those after a block and those that were revoked
-// since, on one snapshot. grown is false when something else happened to the ratings: a reorganization, a late event, or
-// a revocation of one of several ratings with equal words in one block; or when payments or answers of validation
-// contracts count, which this does not read.
+// ReadGrowth reads the newest state of an agent, but of its ratings only those after a block and those that were
+// revoked since, on one snapshot. grown is false when something else happened to the ratings: a reorganization, a late
+// event, or a revocation of one of several ratings with equal words in one block; or when payments or answers of
+// validation contracts count, which this does not read.
 func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.TokenID, known Known,
 	validations []common.Address) (s Subject, grown bool, err error) {
 	var b pgx.Batch
@@ -128,7 +128,8 @@ func LargeAgents(ctx context.Context, db *store.DB, chainID uint64, validations 
 	error) {
 	rows, err := db.Pool().Query(ctx, `
 		select a.token_id from agents a where a.chain_id = $1 and a.feedback > $2 and `+
-		ratingsAlone("$1", "a.token_id", "$3")+` order by a.token_id`, chainID, ManyRatings, column.AddressColumn(validations))
+		ratingsAlone("$1", "a.token_id", "$3")+` order by a.token_id`, chainID, ManyRatings,
+		column.AddressColumn(validations))
 	if err != nil {
 		return nil, store.Failed("large agents", err)
 	}
@@ -304,8 +305,8 @@ func tagHead(column string) string {
 	return fmt.Sprintf("case when length(%[1]s) <= %[2]d then %[1]s end", column, maxTrustTag)
 }
 
-// Conditions of SQL for the ratings f that evidence.ratings reads: those after block $4 that are live as of block $3, and
-// those that were revoked between these blocks.
+// Conditions of SQL for the ratings f that evidence.ratings reads: those after block $4 that are live as of block $3,
+// and those that were revoked between these blocks.
 const (
 	liveRatings = "f.block <= $3 and f.block > $4 and (f.revoked_block is null or f.revoked_block > $3)"
 	goneRatings = "f.block <= $4 and f.revoked_block > $4 and f.revoked_block <= $3"
@@ -327,7 +328,8 @@ func (q evidence) ratings(b *pgx.Batch, tokens []repute.TokenID, which string, u
 	var client, payer, tag1, tag2, uri []byte
 	var value column.BigNum
 	var at *time.Time
-	into := []any{&token, &client, &payer, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block, &r.LogIndex, &at}
+	into := []any{&token, &client, &payer, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block,
+		&r.LogIndex, &at}
 	query.Query(eachRow("ratings", into, func() error {
 		r.writtenBy(client, payer)
 		r.Amount.Value, r.Content, r.Time = value.Int, common.BytesToHash(uri), column.TimeOf(at)

@@ -84,7 +84,8 @@ func (q evidence) payments(b *pgx.Batch, tokens []repute.TokenID, paid map[ratin
 	query.Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var p PaymentRow
-			if err := rows.Scan(append([]any{(*column.TokenNum)(&r.token), &client, &r.index}, p.Into()...)...); err != nil {
+			if err := rows.Scan(append([]any{(*column.TokenNum)(&r.token), &client, &r.index},
+				p.Into()...)...); err != nil {
 				return fmt.Errorf("payments: %w", err)
 			}
 			r.client = common.BytesToAddress(client)

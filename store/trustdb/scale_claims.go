@@ -50,7 +50,8 @@ func ScaleClaims(ctx context.Context, db *store.DB, chainID, block uint64, use f
 		var c ScaleClaim
 		var client, payer, tag1, tag2, content []byte
 		var value column.BigNum
-		into := []any{(*column.TokenNum)(&c.Rating.Agent.TokenID), &client, &payer, &value, &c.Rating.Decimals, &tag1, &tag2,
+		into := []any{(*column.TokenNum)(&c.Rating.Agent.TokenID), &client, &payer, &value, &c.Rating.Decimals, &tag1,
+			&tag2,
 			&content}
 		_, err = pgx.ForEachRow(rows, into, func() error {
 			file, err := docjson.DecodeFeedback(content)

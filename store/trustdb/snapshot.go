@@ -143,13 +143,14 @@ func (s *Snapshot) Revoked(ctx context.Context, after uint64) (map[repute.TokenI
 	return out, err
 }
 
-// Ratings reads the live ratings of agents, or of all when tokens is nil, in no particular order. It leaves out those up
-// to block after, none for -1.
+// Ratings reads the live ratings of agents, or of all when tokens is nil, in no particular order. It leaves out those
+// up to block after, none for -1.
 func (s *Snapshot) Ratings(ctx context.Context, tokens []repute.TokenID, after int64,
 	use func(*SnapshotRating) error) error {
 	of, args := "", []any{s.q.chain.ID, s.q.block}
 	if tokens != nil {
-		of, args = "and f.token_id = any($3::numeric[]) and f.block > $4", append(args, column.TokenArray(tokens), after)
+		of, args = "and f.token_id = any($3::numeric[]) and f.block > $4", append(args, column.TokenArray(tokens),
+			after)
 	}
 	var r SnapshotRating
 	return s.each(ctx, `
@@ -242,7 +243,8 @@ func (s *Snapshot) States(ctx context.Context, tokens []repute.TokenID, use func
 		where s.chain_id = $1 and s.from_block <= $2 `+of+` order by s.token_id, s.from_block`, args,
 		func(c [][]byte) error {
 			state = SnapshotState{Token: c[0], From: uint64(integer(c[1])), Time: seconds(c[2]),
-				Owner: common.BytesToAddress(c[3]), Wallet: common.BytesToAddress(c[4]), Approved: common.BytesToAddress(c[5])}
+				Owner: common.BytesToAddress(c[3]), Wallet: common.BytesToAddress(c[4]),
+				Approved: common.BytesToAddress(c[5])}
 			return use(&state)
 		})
 }
@@ -302,7 +304,8 @@ func (s *Snapshot) Operators(ctx context.Context) (map[common.Address][]common.A
 	return out, err
 }
 
-// Answers reads the latest answers of the validation contracts, without their URIs. It calls use with the agent of each.
+// Answers reads the latest answers of the validation contracts, without their URIs. It calls use with the agent of
+// each.
 func (s *Snapshot) Answers(ctx context.Context, validations []common.Address, use func(repute.TokenID, Row)) error {
 	rows, err := s.q.tx.Query(ctx, `
 		select distinct on (x.contract, x.request_hash) q.token_id, q.validator, x.response,

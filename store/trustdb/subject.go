@@ -18,8 +18,8 @@ type Subject struct {
 	Operators []common.Address
 	// Holders are all who had the agent, the oldest first.
 	Holders []Holder
-	// Events tell who registered the agent, which may not be the first of Holders, and who acted for it, in the order of
-	// the chain. Of several changes by one owner the first is given.
+	// Events tell who registered the agent, which may not be the first of Holders, and who acted for it, in the order
+	// of the chain. Of several changes by one owner the first is given.
 	Events []OwnerEvent
 	// Updated is the newest block with an event of the agent or of an address that acts for it; set
 	// by ReadSubjects at the latest block only.
@@ -47,8 +47,8 @@ type Holder struct {
 // allow-listed contract.
 type Row struct {
 	Rater common.Address
-	// Via is the feedback gateway that wrote the rating for Rater, zero for none. Where it is not known for whom, Rater is
-	// the gateway too.
+	// Via is the feedback gateway that wrote the rating for Rater, zero for none. Where it is not known for whom, Rater
+	// is the gateway too.
 	Via common.Address
 	// Index is the number of the rating, 0 for an answer.
 	Index uint64

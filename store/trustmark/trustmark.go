@@ -26,7 +26,8 @@ type Marks struct {
 	Owners []common.Address
 	// Blocks are ranges of blocks whose events were stored. All agents of these events are marked.
 	Blocks []repute.BlockRange
-	// Late says that events of blocks that already have final scores were found. Another run computes these scores again.
+	// Late says that events of blocks that already have final scores were found. Another run computes these scores
+	// again.
 	Late bool
 	// All says that every agent of the chain may have changed.
 	All bool

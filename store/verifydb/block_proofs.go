@@ -86,8 +86,9 @@ func SaveBlockProof(ctx context.Context, db *store.DB, chainID uint64, l store.L
 			if err != nil {
 				return err
 			}
-			near, err := readBlockProofs(ctx, tx, chainID, repute.BlockRange{From: p.Blocks.From - min(1, p.Blocks.From),
-				To: p.Blocks.To + 1})
+			near, err := readBlockProofs(ctx, tx, chainID,
+				repute.BlockRange{From: p.Blocks.From - min(1, p.Blocks.From),
+					To: p.Blocks.To + 1})
 			if err != nil {
 				return err
 			}
@@ -119,13 +120,15 @@ func SaveBlockProof(ctx context.Context, db *store.DB, chainID uint64, l store.L
 func (p BlockProof) checkNewest(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, near []BlockProof) error {
 	after := slices.IndexFunc(near, func(n BlockProof) bool { return n.Blocks.From == p.Blocks.To+1 })
 	if after >= 0 && near[after].Parent != p.Hash {
-		return fmt.Errorf("block %d continues another block than %d: %w", p.Blocks.To+1, p.Blocks.To, repute.ErrConflict)
+		return fmt.Errorf("block %d continues another block than %d: %w", p.Blocks.To+1, p.Blocks.To,
+			repute.ErrConflict)
 	}
 	if after >= 0 {
 		return nil
 	}
 	other := p.Blocks.To > c.Cursor.Number
-	err := tx.QueryRow(ctx, "select $4 or exists (select from blocks where chain_id = $1 and number = $2 and hash <> $3)",
+	err := tx.QueryRow(ctx,
+		"select $4 or exists (select from blocks where chain_id = $1 and number = $2 and hash <> $3)",
 		c.ID, p.Blocks.To, column.HashBytes(p.Hash), other).Scan(&other)
 	if err == nil && other {
 		err = fmt.Errorf("block %d is not stored with the hash %s: %w", p.Blocks.To, p.Hash, repute.ErrConflict)
@@ -245,16 +248,17 @@ func TieBlockProofs(ctx context.Context, db *store.DB, chainID uint64, l store.L
 // ForgetBlockProofs deletes all ranges of a chain, so that every block is compared again, and
 // notes that the blooms of its headers lack logs. repute.ErrFenced when the lease is lost.
 func ForgetBlockProofs(ctx context.Context, db *store.DB, chainID uint64, l store.Lease) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("forget block proofs of chain %d", chainID), func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
+	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("forget block proofs of chain %d", chainID),
+		func(tx pgx.Tx) error {
+			if err := store.HoldLease(ctx, tx, l); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, "update chains set bloomless = true where chain_id = $1", chainID); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "delete from block_proofs where chain_id = $1", chainID)
 			return err
-		}
-		if _, err := tx.Exec(ctx, "update chains set bloomless = true where chain_id = $1", chainID); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, "delete from block_proofs where chain_id = $1", chainID)
-		return err
-	})
+		})
 }
 
 // maxRequests is how many blocks of one chain may wait to be compared again.

@@ -73,7 +73,8 @@ func Logs(ctx context.Context, db *store.DB, chainID uint64, r repute.BlockRange
 			to = *last
 		}
 		rows, err := tx.Query(ctx,
-			chaindb.SelectEvents+`where chain_id = $1 and block between $2 and $3 order by block, log_index`, chainID, r.From,
+			chaindb.SelectEvents+`where chain_id = $1 and block between $2 and $3 order by block, log_index`, chainID,
+			r.From,
 			to)
 		if err != nil {
 			return err
@@ -89,7 +90,8 @@ func Logs(ctx context.Context, db *store.DB, chainID uint64, r repute.BlockRange
 func Headers(ctx context.Context, db *store.DB, chainID uint64, numbers []uint64) (map[uint64]repute.Block, error) {
 	out := make(map[uint64]repute.Block, len(numbers))
 	rows, err := db.Readers().Query(ctx,
-		`select number, hash, parent, time from blocks where chain_id = $1 and number = any($2) and hash <> ''`, chainID,
+		`select number, hash, parent, time from blocks where chain_id = $1 and number = any($2) and hash <> ''`,
+		chainID,
 		numbers)
 	if err != nil {
 		return nil, store.Failed("read headers", err)
@@ -125,7 +127,8 @@ func UnknownLogs(ctx context.Context, db *store.DB, chainID uint64, logs []types
 			stored[chaindb.PointOf(&found[i])] = &found[i]
 		}
 		for i := range logs {
-			if s := stored[chaindb.Point{Block: blocks[i], Log: indexes[i]}]; s == nil || !chaindb.SameLog(s, &logs[i]) {
+			if s := stored[chaindb.Point{Block: blocks[i], Log: indexes[i]}]; s == nil ||
+				!chaindb.SameLog(s, &logs[i]) {
 				unknown = append(unknown, logs[i])
 			}
 		}

@@ -45,7 +45,8 @@ func totals() []totalQuery {
 					select from validation_responses v where v.chain_id = $1 and v.contract = r.contract
 						and v.request_hash = r.request_hash) group by 1) c using (token_id)`,
 			"coalesce(f.live, 0)", "coalesce(f.gone, 0)", "coalesce(f.clients, 0)", "coalesce(c.n, 0)")},
-		{"sums", `select token_id, concat_ws(' ', encode(client, 'hex'), tag1, tag2, decimals) as key, n || ' ' || sum as value
+		{"sums",
+			`select token_id, concat_ws(' ', encode(client, 'hex'), tag1, tag2, decimals) as key, n || ' ' || sum as value
 				from sums where chain_id = $1 and ` + inPart,
 			`select token_id, concat_ws(' ', encode(client, 'hex'), tag1, tag2, decimals), count(*) || ' ' || sum(value)
 				from ` + liveRatings + ` group by token_id, client, tag1, tag2, decimals`},
@@ -53,7 +54,8 @@ func totals() []totalQuery {
 				from agent_sums where chain_id = $1 and ` + inPart,
 			`select token_id, concat_ws(' ', tag1, tag2, decimals), count(*) || ' ' || sum(value)
 				from ` + liveRatings + ` group by token_id, tag1, tag2, decimals`},
-		{"votes", `select token_id, concat_ws(' ', encode(client, 'hex'), tag1) as key, concat_ws(' ', idx, value, decimals) as value
+		{"votes",
+			`select token_id, concat_ws(' ', encode(client, 'hex'), tag1) as key, concat_ws(' ', idx, value, decimals) as value
 				from votes where chain_id = $1 and ` + inPart,
 			`select distinct on (token_id, client, tag1) token_id, concat_ws(' ', encode(client, 'hex'), tag1),
 					concat_ws(' ', idx, value, decimals)
@@ -80,9 +82,10 @@ func (q totalQuery) sql() string {
 // totalsPart is how many agents one call of WrongTotals compares: a statement then reads some ten thousand ratings.
 const totalsPart = 2000
 
-// WrongTotals compares the totals of the agents after a token id, nil for the first ones, with the stored events, on one
-// snapshot. It returns up to limit that are wrong for each table, and where to continue; nil: all were compared.
-func WrongTotals(ctx context.Context, db *store.DB, chainID uint64, after *repute.TokenID, limit int) (wrong []WrongTotal,
+// WrongTotals compares the totals of the agents after a token id, nil for the first ones, with the stored events, on
+// one snapshot. It returns up to limit that are wrong for each table, and where to continue; nil: all were compared.
+func WrongTotals(ctx context.Context, db *store.DB, chainID uint64, after *repute.TokenID,
+	limit int) (wrong []WrongTotal,
 	next *repute.TokenID, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "compare totals", func(tx pgx.Tx) error {
@@ -123,9 +126,11 @@ func WrongTotals(ctx context.Context, db *store.DB, chainID uint64, after *reput
 }
 
 // readWrongHours compares the hours of the agents after one token id up to another.
-func readWrongHours(ctx context.Context, tx pgx.Tx, chainID uint64, from string, to *string, limit int) ([]WrongTotal, error) {
+func readWrongHours(ctx context.Context, tx pgx.Tx, chainID uint64, from string, to *string,
+	limit int) ([]WrongTotal, error) {
 	var agents *string
-	err := tx.QueryRow(ctx, "select array_agg(token_id)::text from agents where chain_id = $1 and "+inPart, chainID, from,
+	err := tx.QueryRow(ctx, "select array_agg(token_id)::text from agents where chain_id = $1 and "+inPart,
+		chainID, from,
 		to).Scan(&agents)
 	if err != nil || agents == nil {
 		return nil, err

@@ -235,7 +235,8 @@ func (r *verifyReader) requests(ctx context.Context) error {
 			offset 0) q
 		left join blocks b on b.chain_id = $1 and b.number = q.block
 		order by u.t, q.block, q.log_index`, []any{&contract, &hash, &validator, &block, &at}, func(a *AgentThen) error {
-		a.Requests = append(a.Requests, RequestThen{Contract: common.BytesToAddress(contract), Hash: common.BytesToHash(hash),
+		a.Requests = append(a.Requests, RequestThen{Contract: common.BytesToAddress(contract),
+			Hash:      common.BytesToHash(hash),
 			Validator: common.BytesToAddress(validator), Block: block, Updated: column.TimeOf(at)})
 		return nil
 	})

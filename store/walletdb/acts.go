@@ -60,7 +60,8 @@ func AddAct(ctx context.Context, db *store.DB, a Act) (out Act, added bool, err 
 			insert into acts (id, key, kind, asked_by, chain_id, agent, request, decision, transactions, refused, ended_at)
 			values ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8, $9, $10, case when $10 <> '' then now() end) on conflict
 				(key) do nothing`,
-			a.ID, column.CleanText(a.Key), a.Kind, column.CleanText(a.By), int64(a.ChainID), a.Agent, column.OrNull(a.Request),
+			a.ID, column.CleanText(a.Key), a.Kind, column.CleanText(a.By), int64(a.ChainID), a.Agent,
+			column.OrNull(a.Request),
 			column.OrNull(a.Decision), column.OrNull(a.Transactions), column.CleanText(a.Refused))
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.ConstraintName == "acts_one_identity" {
@@ -168,7 +169,8 @@ func ActOfKey(ctx context.Context, db *store.DB, key string) (out Act, err error
 // beginning.
 func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, most int) ([]Act, error) {
 	rows, err := db.Readers().Query(ctx,
-		selectActs+`where kind <> 'purchase' and ($1::timestamptz is null or (created_at, id) < ($1, $2)) order by created_at desc, id desc limit $3`,
+		selectActs+
+			`where kind <> 'purchase' and ($1::timestamptz is null or (created_at, id) < ($1, $2)) order by created_at desc, id desc limit $3`,
 		column.MaybeTime(before), column.CleanText(beforeID), most)
 	if err != nil {
 		return nil, store.Failed("read acts", err)

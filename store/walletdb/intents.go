@@ -247,7 +247,8 @@ func MarkIntent(ctx context.Context, db *store.DB, id string, state IntentState,
 				block_hash = case when $4 then $7::bytea end, gas_used = case when $4 then $8::bigint end,
 				fee = case when $4 then $9::text::numeric end, logs = case when $4 then $10::text::json end, updated_at = now()
 			where id = $1 and state not in ('confirmed', 'reverted', 'failed')`,
-			id, string(state), column.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:], int64(m.GasUsed),
+			id, string(state), column.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:],
+			int64(m.GasUsed),
 			weiText(m.Fee), jsonText(m.Logs))
 		return err
 	})

@@ -21,8 +21,8 @@ type AgentPurchases struct {
 	PurchaseSums
 }
 
-// SumPurchases returns what all agents paid, and of those that paid in the last seven days the first agents by their sum,
-// at most limit.
+// SumPurchases returns what all agents paid, and of those that paid in the last seven days the first agents by their
+// sum, at most limit.
 func SumPurchases(ctx context.Context, db *store.DB, limit int) (all PurchaseSums, agents []AgentPurchases, err error) {
 	rows, err := db.Readers().Query(ctx, `
 		with paid as (
@@ -35,9 +35,10 @@ func SumPurchases(ctx context.Context, db *store.DB, limit int) (all PurchaseSum
 		return all, nil, store.Failed("sum purchases", err)
 	}
 	var a AgentPurchases
-	_, err = pgx.ForEachRow(rows, []any{&all.Day, &all.Week, &all.Count, &a.Agent, &a.Day, &a.Week, &a.Count}, func() error {
-		agents = append(agents, a)
-		return nil
-	})
+	_, err = pgx.ForEachRow(rows, []any{&all.Day, &all.Week, &all.Count, &a.Agent, &a.Day, &a.Week, &a.Count},
+		func() error {
+			agents = append(agents, a)
+			return nil
+		})
 	return all, agents, store.Failed("sum purchases", err)
 }

@@ -67,7 +67,8 @@ type purchaseRequest struct {
 // Where the purchase is stored already, that one is returned: its payment is the only one that may be
 // sent.
 func AddPurchase(ctx context.Context, db *store.DB, p Purchase, caps Caps) (out Purchase, err error) {
-	request, err := json.Marshal(purchaseRequest{p.Request, p.Host, int64(p.Worth), p.Payment, p.Expires, p.Task, p.Call})
+	request, err := json.Marshal(purchaseRequest{p.Request, p.Host, int64(p.Worth), p.Payment, p.Expires, p.Task,
+		p.Call})
 	if err != nil {
 		return out, err
 	}
@@ -212,5 +213,6 @@ func purchaseOf(a *Act) (p Purchase, err error) {
 	}
 	return Purchase{ID: a.ID, By: a.By, ChainID: a.ChainID, Agent: a.Agent, Request: r.Request, Host: r.Host,
 		Worth: repute.Micros(r.Worth), Task: r.Task, Call: r.Call, Payment: r.Payment, Expires: r.Expires,
-		Decision: a.Decision, Refused: a.Refused, Receipt: a.Result, Error: a.Error, Created: a.Created, Ended: a.Ended}, nil
+		Decision: a.Decision, Refused: a.Refused, Receipt: a.Result, Error: a.Error, Created: a.Created,
+		Ended: a.Ended}, nil
 }

@@ -58,7 +58,8 @@ func ReadTreasury(ctx context.Context, db *store.DB, chainID uint64, address com
 		where c.chain_id = $1 and t.address = $2`, chainID, address[:], repute.KindTreasuryEvent,
 		chaindb.HistorySubject+address.Hex()).Scan(&t.Start, &t.Cursor.Number, &hash, &seen, &t.Finalized, &t.Reorgs)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return t, &repute.MissingError{What: fmt.Sprintf("treasury %s on chain %d", address, chainID), Why: "is not followed"}
+		return t, &repute.MissingError{What: fmt.Sprintf("treasury %s on chain %d", address, chainID),
+			Why: "is not followed"}
 	}
 	t.Cursor.Hash, t.Cursor.Time = common.BytesToHash(hash), column.TimeOf(seen)
 	t.Finalized = min(t.Finalized, t.Cursor.Number)
@@ -146,7 +147,8 @@ func treasuryEvents(ctx context.Context, db *store.DB, sql string, args ...any) 
 		var at, hash, tx, agent, run, task, fields []byte
 		var seen *time.Time
 		var index int64
-		err = row.Scan(&e.ChainID, &at, &e.Block.Number, &hash, &seen, &index, &tx, &e.Kind, &agent, &run, &task, &fields,
+		err = row.Scan(&e.ChainID, &at, &e.Block.Number, &hash, &seen, &index, &tx, &e.Kind, &agent, &run, &task,
+			&fields,
 			&e.Final)
 		e.Treasury, e.Block.Hash, e.Tx, e.LogIndex, e.Fields = common.BytesToAddress(at), common.BytesToHash(hash),
 			common.BytesToHash(tx), uint32(index), fields

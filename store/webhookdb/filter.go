@@ -20,8 +20,8 @@ type Filter struct {
 	// Kinds are kinds of changes; empty: all, or those of scores with Below, Above or Tier.
 	Kinds []string `json:"kinds,omitempty"`
 	// Below and Above select changes of scores whose old and new score lie on different sides of a bound in points, and
-	// Tier those that change the tier. With several of them a change is selected by any. They look at provisional scores,
-	// or at final ones with Finality finalized.
+	// Tier those that change the tier. With several of them a change is selected by any. They look at provisional
+	// scores, or at final ones with Finality finalized.
 	Below *float64 `json:"below,omitempty"`
 	Above *float64 `json:"above,omitempty"`
 	Tier  bool     `json:"tier,omitempty"`
@@ -36,7 +36,8 @@ func (f *Filter) byScore() bool { return f.Below != nil || f.Above != nil || f.T
 func (f *Filter) Check() error {
 	for _, k := range f.Kinds {
 		if !slices.Contains(changedata.Kinds(), k) {
-			return repute.Invalid("kinds", fmt.Sprintf("%.60q is not a kind of change", k), "of "+strings.Join(changedata.Kinds(), ", "))
+			return repute.Invalid("kinds", fmt.Sprintf("%.60q is not a kind of change", k),
+				"of "+strings.Join(changedata.Kinds(), ", "))
 		}
 	}
 	if f.byScore() && len(f.Kinds) > 0 && !slices.Equal(f.Kinds, []string{changedata.KindScore}) {
@@ -90,6 +91,7 @@ func (f *Filter) Selects(c *store.Change) (bool, error) {
 	if f.Finality == repute.Finalized {
 		mode = changedata.Final
 	}
-	return s.Mode == mode && (f.Below != nil && s.CrossesBelow(*f.Below) || f.Above != nil && s.CrossesAbove(*f.Above) ||
+	return s.Mode == mode && (f.Below != nil && s.CrossesBelow(*f.Below) ||
+		f.Above != nil && s.CrossesAbove(*f.Above) ||
 		f.Tier && s.ChangesTier()), nil
 }

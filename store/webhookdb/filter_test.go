@@ -14,8 +14,10 @@ import (
 // FuzzFilter reads filters as they are stored and received: one that Check accepts selects without an error what the
 // feed gives for it, and survives being stored.
 func FuzzFilter(f *testing.F) {
-	for _, s := range []string{`{}`, `{"agent":"9:7","below":20}`, `{"kinds":["score.changed"],"tier":true,"finality":"finalized"}`,
-		`{"agent":"eip155:9:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:7","chain":9}`, `{"agent":"7"}`, `{"above":1e300}`} {
+	for _, s := range []string{`{}`, `{"agent":"9:7","below":20}`,
+		`{"kinds":["score.changed"],"tier":true,"finality":"finalized"}`,
+		`{"agent":"eip155:9:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:7","chain":9}`, `{"agent":"7"}`,
+		`{"above":1e300}`} {
 		f.Add(s, `{"mode":"final","old":null,"new":{"status":"rated","score":19.999,"tier":2}}`)
 	}
 	f.Fuzz(func(t *testing.T, text, data string) {
@@ -38,7 +40,8 @@ func FuzzFilter(f *testing.F) {
 		if err != nil || json.Unmarshal(stored, &again) != nil || again.Check() != nil {
 			t.Fatalf("%s is stored as %s: %v", text, stored, err)
 		}
-		c := store.Change{Kind: changedata.KindScore, ChainID: feed.ChainID, TokenID: feed.TokenID, Data: json.RawMessage(data)}
+		c := store.Change{Kind: changedata.KindScore, ChainID: feed.ChainID, TokenID: feed.TokenID,
+			Data: json.RawMessage(data)}
 		if !json.Valid(c.Data) {
 			return
 		}
@@ -60,8 +63,9 @@ func TestFilterOfTheFeed(t *testing.T) {
 		t.Errorf("%+v, %v", feed, err)
 	}
 	for name, wrong := range map[string]Filter{"kinds": {Kinds: []string{"x"}}, "agent": {Agent: "7"},
-		"finality": {Finality: "soon"}, "below": {Below: ptr(101)}, "bounds and kinds": {Kinds: []string{"agent.uri"}, Tier: true},
-		"two chains": {Agent: "9:7", Chain: 8}} {
+		"finality": {Finality: "soon"}, "below": {Below: ptr(101)},
+		"bounds and kinds": {Kinds: []string{"agent.uri"}, Tier: true},
+		"two chains":       {Agent: "9:7", Chain: 8}} {
 		if err := wrong.Check(); !errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}

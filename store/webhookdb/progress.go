@@ -27,8 +27,10 @@ func progress(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, sql 
 	})
 }
 
-// SaveDelivered stores that the receiver accepted n further messages, the last one, of the change of a cursor, at a time.
-func SaveDelivered(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, cursor string, n int, at time.Time) error {
+// SaveDelivered stores that the receiver accepted n further messages, the last one, of the change of a cursor, at a
+// time.
+func SaveDelivered(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, cursor string, n int,
+	at time.Time) error {
 	return progress(ctx, db, l, w, `
 		update webhooks set position = $3, delivered = delivered + $5, delivered_at = $4, attempts = 0, failing_since = null,
 			next_at = null, last_status = 0, last_error = ''

@@ -32,7 +32,8 @@ type Webhook struct {
 	Cursor string
 	// Version is raised when the operator changes the webhook.
 	Version int64
-	// Secret signs messages, and so does Former until FormerUntil. Former is nil where the secret was not rotated lately.
+	// Secret signs messages, and so does Former until FormerUntil. Former is nil where the secret was not rotated
+	// lately.
 	Secret, Former Secret
 	FormerUntil    time.Time
 	Created        time.Time
@@ -95,7 +96,8 @@ const selectWebhooks = `
 func scan(row pgx.CollectableRow) (w Webhook, err error) {
 	var filter, secret, former []byte
 	var until, delivered, since, next, disabled *time.Time
-	err = row.Scan(&w.ID, &w.URL, &filter, &w.Cursor, &w.Version, &secret, &former, &until, &w.Created, &w.By, &w.Delivered,
+	err = row.Scan(&w.ID, &w.URL, &filter, &w.Cursor, &w.Version, &secret, &former, &until, &w.Created, &w.By,
+		&w.Delivered,
 		&delivered, &w.Failure.Attempts, &since, &next, &w.Failure.Status, &w.Failure.Reason, &w.Disabled, &disabled)
 	if err != nil {
 		return w, err
@@ -134,7 +136,8 @@ func Read(ctx context.Context, db *store.DB, id string) (Webhook, error) {
 
 // unknown returns the error for an id that no webhook has.
 func unknown(id string) error {
-	return &repute.MissingError{What: fmt.Sprintf("webhook %.64q", id), Why: "does not exist", Hint: "GET /v1/webhooks lists webhooks"}
+	return &repute.MissingError{What: fmt.Sprintf("webhook %.64q", id), Why: "does not exist",
+		Hint: "GET /v1/webhooks lists webhooks"}
 }
 
 // change executes a statement of the operator on one webhook. repute.ErrNotFound when there is none.

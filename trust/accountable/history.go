@@ -149,7 +149,8 @@ func (h *History) paidOwners(from payments) (out []beginning) {
 
 // tenureAt returns the index of the tenure at a time in Unix seconds, -1 when unknown.
 func tenureAt(tenures []rating.Tenure, at int64) int {
-	n, found := slices.BinarySearchFunc(tenures, at, func(t rating.Tenure, at int64) int { return cmp.Compare(t.Began, at) })
+	n, found := slices.BinarySearchFunc(tenures, at,
+		func(t rating.Tenure, at int64) int { return cmp.Compare(t.Began, at) })
 	if found {
 		return n
 	}

@@ -46,7 +46,8 @@ func (l *ledger) pay(t *testing.T, db *store.DB, agent uint64, payee common.Addr
 			insert into payments (chain_id, token_id, client, idx, payer, payee, pay_chain, tx, state, reason, pay_block,
 				pay_log, pay_time, token, symbol, decimals, amount, paid, given, block, log_index)
 			values (9, $1, $2, 1, $2, $3, 9, $4, 'verified', '', $5, 0, $6, $3, 'USDC', 6, 1000000, 1000000, $7, $5, 0)`,
-			agent, rater[:], payee[:], fmt.Appendf(nil, "payment %d/%d", agent, i), at.Number, at.Time.Add(-time.Second),
+			agent, rater[:], payee[:], fmt.Appendf(nil, "payment %d/%d", agent, i), at.Number,
+			at.Time.Add(-time.Second),
 			at.Time)
 		ok(t, err)
 	}
@@ -90,7 +91,8 @@ func TestPaidOwnerIsAccountable(t *testing.T) {
 func serve(t *testing.T, db *store.DB, domain string, named common.Address, agents ...uint64) {
 	t.Helper()
 	uri := "https://" + domain + "/.well-known/agent-registration.json"
-	r := &repute.Registration{Name: domain, Services: []repute.Service{{Name: "web", Endpoint: "https://" + domain + "/"},
+	r := &repute.Registration{Name: domain, Services: []repute.Service{{Name: "web",
+		Endpoint: "https://" + domain + "/"},
 		{Name: "agentWallet", Endpoint: fmt.Sprintf("eip155:9:%s", named.Hex())}}}
 	for _, a := range agents {
 		id := token(a)

@@ -44,7 +44,8 @@ func TestPenaltiesOfABatch(t *testing.T) {
 	scores := func(together ...[]uint64) (out []string) {
 		for _, batch := range together {
 			for _, agent := range batch {
-				_, err := db.Pool().Exec(t.Context(), "insert into trust_marks (chain_id, token_id) values (9, $1)", agent)
+				_, err := db.Pool().Exec(t.Context(), "insert into trust_marks (chain_id, token_id) values (9, $1)",
+					agent)
 				ok(t, err)
 			}
 			n, err := steps.Follow(t.Context())

@@ -140,8 +140,9 @@ func (k *keeper) state(ctx context.Context) (scoredb.Chain, error) {
 
 // next returns the run that the chain would have now, and whether it is due. It is due when another epoch is final (see
 // boundaryOf), when the last epoch's blocks were verified, or its logs or the header of its last block were found,
-// after its run, and when roots, links, the list of validation contracts, the list of feedback gateways or this engine's
-// parameters or sources changed. A chain that is still far behind gets no run, because its scores would be out of date.
+// after its run, and when roots, links, the list of validation contracts, the list of feedback gateways or this
+// engine's parameters or sources changed. A chain that is still far behind gets no run, because its scores would be out
+// of date.
 func (k *keeper) next(ctx context.Context, c scoredb.Chain, last scoredb.Run) (run scoredb.Run, bodies inputs,
 	due bool, err error) {
 	final := c.Finalized
@@ -191,7 +192,8 @@ func (k *keeper) next(ctx context.Context, c scoredb.Chain, last scoredb.Run) (r
 		due = dated || run.Verified() && !last.Verified() || c.Repaired > 0 ||
 			run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots ||
 			run.Links != last.Links || run.Sources != last.Sources ||
-			run.Validations != last.Validations || run.Gateways != last.Gateways || run.Scorer != last.Scorer && !k.settled
+			run.Validations != last.Validations || run.Gateways != last.Gateways ||
+			run.Scorer != last.Scorer && !k.settled
 	}
 	if gateways := replay.EncodeGateways(k.chain, c.Gateways); due && gateways != nil {
 		err = k.keep(ctx, gateways)

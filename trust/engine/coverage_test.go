@@ -42,7 +42,8 @@ func TestCoverage(t *testing.T) {
 		Agents: repute.Counted{All: 4, Counted: 2}, Several: 2, ByRoots: 3, Rated: 1, Thin: 1,
 		Tags: []repute.UnreadTag{{Tag: "unheard", Reason: "unknown-tag", Records: 1},
 			{Tag: "uptime", Reason: "other-channel", Records: 1}},
-		Left: map[string]int64{"self": 1, "no-weight": 3, "unknown-tag": 1, "other-channel": 1, "out-of-range": 1, "scale": 1},
+		Left: map[string]int64{"self": 1, "no-weight": 3, "unknown-tag": 1, "other-channel": 1, "out-of-range": 1,
+			"scale": 1},
 	}
 	if got := chains[0].Scoring.Coverage; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -48,7 +48,8 @@ func (k *keeper) sourcesOn(p *source.Policy, last []source.State) []*source.Sour
 	if p == nil {
 		return nil
 	}
-	return slices.DeleteFunc(p.On(k.chain), func(s *source.Source) bool { return !k.asks(s) && stateOf(last, s.ID) == nil })
+	return slices.DeleteFunc(p.On(k.chain),
+		func(s *source.Source) bool { return !k.asks(s) && stateOf(last, s.ID) == nil })
 }
 
 // asks reports whether a source is read on the chain, or on a home that this process can ask.

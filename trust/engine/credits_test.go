@@ -96,8 +96,9 @@ func (c *club) Read(_ context.Context, chain uint64, at repute.Block, sources []
 	if c.fails != nil {
 		return nil, c.fails
 	}
-	r := source.Reading{State: source.State{Source: sources[0].ID, Chain: chain, Status: source.StatusOK, Block: at.Number,
-		Hash: at.Hash, Time: uint64(at.Time.Unix())}}
+	r := source.Reading{State: source.State{Source: sources[0].ID, Chain: chain, Status: source.StatusOK,
+		Block: at.Number,
+		Hash:  at.Hash, Time: uint64(at.Time.Unix())}}
 	if c.implements != (common.Address{}) {
 		r.Implementations = map[string]common.Address{"club": c.implements}
 	}
@@ -110,9 +111,10 @@ func (c *club) Read(_ context.Context, chain uint64, at repute.Block, sources []
 			if c.person != (common.Hash{}) {
 				subject = c.person
 			}
-			r.Credentials = append(r.Credentials, source.Credential{Source: "club", Version: 1, Class: source.ClassA, Rater: a,
-				Subject: subject, Weight: sources[0].Weight, Issued: uint64(at.Time.Unix()) - 86400, Chain: chain,
-				Block: at.Number, Hash: at.Hash, Read: uint64(at.Time.Unix())})
+			r.Credentials = append(r.Credentials,
+				source.Credential{Source: "club", Version: 1, Class: source.ClassA, Rater: a,
+					Subject: subject, Weight: sources[0].Weight, Issued: uint64(at.Time.Unix()) - 86400, Chain: chain,
+					Block: at.Number, Hash: at.Hash, Read: uint64(at.Time.Unix())})
 		}
 	}
 	if c.change != nil {
@@ -131,7 +133,8 @@ func clubbed(t *testing.T) (*ledger, *store.DB, *club) {
 func stopEngines(t *testing.T, db *store.DB, c *club) {
 	t.Helper()
 	c.stop()
-	_, err := db.Pool().Exec(t.Context(), "update trust_stale set claimed = '-infinity'") // as its claims end in a minute
+	_, err := db.Pool().Exec(t.Context(),
+		"update trust_stale set claimed = '-infinity'") // as its claims end in a minute
 	ok(t, err)
 }
 
@@ -187,14 +190,16 @@ func TestSourcesRateWithoutRoots(t *testing.T) {
 	}
 	chains, err := query.Chains(t.Context(), db)
 	ok(t, err)
-	if got := chains[0].Scoring.Coverage; got.BySource["club"] != 4 || got.Records.Counted != 4 || got.Left["no-weight"] != 1 {
+	if got := chains[0].Scoring.Coverage; got.BySource["club"] != 4 || got.Records.Counted != 4 ||
+		got.Left["no-weight"] != 1 {
 		t.Errorf("coverage %+v", got)
 	}
 	reader, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	account, err := reader.Explain(t.Context(), newestID(0), repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)
-	if account.Result.Sourced == nil || account.Result.Sourced.Raters != 4 || account.Contributions[0].Sources[0] != "club" {
+	if account.Result.Sourced == nil || account.Result.Sourced.Raters != 4 ||
+		account.Contributions[0].Sources[0] != "club" {
 		t.Errorf("it rests on %+v: %+v", account.Result.Sourced, account.Contributions[0])
 	}
 	c.set(func(c *club) { c.members = persons(31, 34) })

@@ -70,8 +70,9 @@ type Engine struct {
 // New makes an engine. repute.ErrInvalid: the parameters are wrong.
 func New(db *store.DB, o EngineOptions) (*Engine, error) {
 	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond), exact: o.Exact,
-		finals: o.Finals, sources: o.Sources, ask: o.Ask, limit: cmp.Or(o.AskLimit, maxSourceRead), metrics: o.Metrics, graphs: o.Graphs,
-		log: o.Log, owner: rand.Text(), batch: passAgents,
+		finals: o.Finals, sources: o.Sources, ask: o.Ask, limit: cmp.Or(o.AskLimit, maxSourceRead), metrics: o.Metrics,
+		graphs: o.Graphs,
+		log:    o.Log, owner: rand.Text(), batch: passAgents,
 		renewal: scoredb.PassLeaseTTL / 4, kept: map[common.Hash]bool{}}
 	params, tags := rating.DefaultFiles()
 	for i, file := range [][]byte{params, tags} {

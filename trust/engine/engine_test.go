@@ -129,10 +129,11 @@ func (l *ledger) mine(s state, events ...repute.Event) {
 			address = validation
 		}
 		b.records = append(b.records,
-			repute.Record{Event: e, Time: b.Time, Log: types.Log{Address: address, Topics: topics(e), BlockNumber: b.Number,
-				BlockHash: b.Hash,
-				Index:     uint(i), TxIndex: uint(tx),
-				TxHash: common.BytesToHash(fmt.Appendf(nil, "tx %d/%d/%d", b.Number, tx, l.forks))}})
+			repute.Record{Event: e, Time: b.Time,
+				Log: types.Log{Address: address, Topics: topics(e), BlockNumber: b.Number,
+					BlockHash: b.Hash,
+					Index:     uint(i), TxIndex: uint(tx),
+					TxHash: common.BytesToHash(fmt.Appendf(nil, "tx %d/%d/%d", b.Number, tx, l.forks))}})
 	}
 	l.blocks = append(l.blocks, b)
 }
@@ -182,14 +183,16 @@ func (l *ledger) event(s *state) []repute.Event {
 		return []repute.Event{repute.MetadataSet{TokenID: id, Key: "agentWallet"},
 			repute.Transfer{From: owner, To: to, TokenID: id}}
 	case 1:
-		return []repute.Event{repute.MetadataSet{TokenID: id, Key: "agentWallet", Value: person(l.rng.IntN(people)).Bytes()}}
+		return []repute.Event{repute.MetadataSet{TokenID: id, Key: "agentWallet",
+			Value: person(l.rng.IntN(people)).Bytes()}}
 	case 2:
 		return []repute.Event{repute.ApprovalForAll{Owner: owner, Operator: person(l.rng.IntN(people)),
 			Approved: l.rng.IntN(2) == 0}}
 	case 3:
 		hash := common.BytesToHash(fmt.Appendf(nil, "ask %d/%d", len(s.asked), l.forks))
 		s.asked, s.byAsk = append(s.asked, hash), append(s.byAsk, uint64(agent))
-		return []repute.Event{repute.ValidationRequest{Validator: person(l.rng.IntN(people)), TokenID: id, RequestHash: hash}}
+		return []repute.Event{repute.ValidationRequest{Validator: person(l.rng.IntN(people)), TokenID: id,
+			RequestHash: hash}}
 	case 4:
 		if len(s.asked) == 0 {
 			return nil
@@ -320,8 +323,8 @@ func startWith(t testing.TB, db *store.DB, o engine.EngineOptions) (stop func())
 	return stop
 }
 
-// patience is how long tests wait while nothing moves: far longer than a claim or a lease of an engine that was stopped,
-// which is a minute, on a machine that is busy otherwise.
+// patience is how long tests wait while nothing moves: far longer than a claim or a lease of an engine that was
+// stopped, which is a minute, on a machine that is busy otherwise.
 const patience = 5 * time.Minute
 
 // whenFree calls read again while no connection of the readers is free, as on a machine that is busy otherwise.

@@ -96,8 +96,8 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	return err == nil, err
 }
 
-// renewing runs work of any length, and renews the lease of a pass meanwhile. It returns when both ended; work ends when
-// the lease is lost.
+// renewing runs work of any length, and renews the lease of a pass meanwhile. It returns when both ended; work ends
+// when the lease is lost.
 func (e *Engine) renewing(ctx context.Context, lease store.Lease, work func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	done := make(chan struct{})
@@ -203,8 +203,8 @@ func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
 // takes a transaction.
 const warmBatches = 8
 
-// load returns the evidence about the first agents of a batch, as many as maxRows allows to read from the database: from
-// memory, or from the database where memory has not all of it. With look it leaves out the agents that may stay.
+// load returns the evidence about the first agents of a batch, as many as maxRows allows to read from the database:
+// from memory, or from the database where memory has not all of it. With look it leaves out the agents that may stay.
 func (e *epoch) load(ctx context.Context, agents []scoredb.StaleAgent, look bool) (*work, error) {
 	w := &work{agents: agents, now: make([]*subject, len(agents)), last: make([]*subject, len(agents)),
 		found: make([]found, len(agents)), mayStay: make([]bool, len(agents))}

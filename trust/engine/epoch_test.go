@@ -65,18 +65,21 @@ func TestPassStoresWhatAgentsByThemselvesDo(t *testing.T) {
 				warm++
 			}
 			if len(lines[1]) < 5 || !slices.Equal(lines[0], lines[1]) {
-				t.Fatalf("seed %d epoch %d: a pass stored %d rows, agents by themselves %d: first difference %s", seed, epoch,
+				t.Fatalf("seed %d epoch %d: a pass stored %d rows, agents by themselves %d: first difference %s", seed,
+					epoch,
 					len(lines[0]), len(lines[1]), difference(lines[0], lines[1]))
 			}
 		}
 		stayed += steps[0].Stayed()
-		ok(t, dbs[0].Pool().QueryRow(t.Context(), "select $1 + count(*) from trust_finals where guarded", guarded).Scan(&guarded))
+		ok(t, dbs[0].Pool().QueryRow(t.Context(), "select $1 + count(*) from trust_finals where guarded",
+			guarded).Scan(&guarded))
 	}
 	if most := 5 * int(histories(t)); warm < most*3/4 {
 		t.Errorf("%d of %d later passes read only what changed", warm, most)
 	}
 	if guarded == 0 || stayed == 0 {
-		t.Errorf("%d agents are limited by another one, %d scores stayed: the test shows less than it should", guarded, stayed)
+		t.Errorf("%d agents are limited by another one, %d scores stayed: the test shows less than it should", guarded,
+			stayed)
 	}
 }
 
@@ -124,7 +127,8 @@ func TestPassIsFenced(t *testing.T) {
 	ok(t, err)
 	save := func(what string, l store.Lease, p scoredb.Pass) {
 		t.Helper()
-		if _, err := scoredb.SavePass(ctx, db, l, p, none, false, scoredb.Identities{}); !errors.Is(err, repute.ErrFenced) {
+		if _, err := scoredb.SavePass(ctx, db, l, p, none, false, scoredb.Identities{}); !errors.Is(err,
+			repute.ErrFenced) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -218,7 +222,8 @@ func TestPassKeepsItsLeaseWhileRowsAreRead(t *testing.T) {
 		}
 		return nil
 	}))
-	_, err = db.Pool().Exec(ctx, "update leases set epoch = epoch + 1, owner = 'another' where name = $1", scoredb.PassLease(9))
+	_, err = db.Pool().Exec(ctx, "update leases set epoch = epoch + 1, owner = 'another' where name = $1",
+		scoredb.PassLease(9))
 	ok(t, err)
 	err = steps.Renewing(ctx, lease, func(ctx context.Context) error {
 		<-ctx.Done()

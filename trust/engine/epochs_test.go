@@ -21,11 +21,13 @@ func TestQuietChainAges(t *testing.T) {
 	l.pad(75)
 	l.store(t, db, 75)
 	run := settle(t, db, 9, 70)
-	if end := l.blocks[69].Block; run.Block.Number != 70 || run.Block.Hash != end.Hash || !run.Block.Time.Equal(end.Time) {
+	if end := l.blocks[69].Block; run.Block.Number != 70 || run.Block.Hash != end.Hash ||
+		!run.Block.Time.Equal(end.Time) {
 		t.Errorf("the epoch is of %+v, want %+v", run.Block, end)
 	}
 	after := newest(t, db, 2)
-	if after.Mean > before.Mean*4/5 || after.Confidence >= before.Confidence || !after.Block.Time.Equal(run.Block.Time) {
+	if after.Mean > before.Mean*4/5 || after.Confidence >= before.Confidence ||
+		!after.Block.Time.Equal(run.Block.Time) {
 		t.Errorf("mean %s with confidence %d at %v, three months before %s with %d", after.Mean, after.Confidence,
 			after.Block.Time, before.Mean, before.Confidence)
 	}

@@ -162,12 +162,14 @@ func TestEngineDiesAnywhere(t *testing.T) {
 		l.store(t, db, l.tip().Number)
 		// Each is given a little more time than the one before it.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(step)*7*time.Millisecond)
-		e, err := engine.New(open(t, url), engine.EngineOptions{Params: shortEpochs(t), Poll: time.Millisecond, Exact: true})
+		e, err := engine.New(open(t, url), engine.EngineOptions{Params: shortEpochs(t), Poll: time.Millisecond,
+			Exact: true})
 		ok(t, err)
 		ok(t, e.Run(ctx))
 		died++
 		cancel()
-		_, err = db.Pool().Exec(t.Context(), "update trust_stale set claimed = '-infinity'") // a claim runs out in a minute
+		_, err = db.Pool().Exec(t.Context(),
+			"update trust_stale set claimed = '-infinity'") // a claim runs out in a minute
 		ok(t, err)
 	}
 	start(t, db)

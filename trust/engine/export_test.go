@@ -78,7 +78,8 @@ func staleInsteadOfPass(ctx context.Context, k *keeper) error {
 		return err
 	}
 	for _, a := range agents {
-		if _, err := k.db.Pool().Exec(ctx, "insert into trust_stale (chain_id, token_id, cause, final) values ($1, $2, 1, $3)",
+		if _, err := k.db.Pool().Exec(ctx,
+			"insert into trust_stale (chain_id, token_id, cause, final) values ($1, $2, 1, $3)",
 			k.chain, column.TokenNum(a.TokenID), p.Final); err != nil {
 			return err
 		}

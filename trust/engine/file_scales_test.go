@@ -31,8 +31,8 @@ func readFile(t *testing.T, db *store.DB, uri, body string) {
 		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: &file}}}))
 }
 
-// A single rating of five stars counts once its file says that it is of five. Files that contradict the chain, and files
-// that their host can change, tell nothing.
+// A single rating of five stars counts once its file says that it is of five. Files that contradict the chain, and
+// files that their host can change, tell nothing.
 func TestFilesOfRatingsStateScales(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -75,7 +75,8 @@ func TestFilesOfRatingsStateScales(t *testing.T) {
 				if s.FileScales != run.FileScales {
 					t.Errorf("a score of the run, final %v, names %s", s.Final, s.FileScales)
 				}
-				pin := query.ScorePin{Agent: s.Agent, Block: s.Block.Number, Params: s.Params, Tags: s.Tags, Roots: s.Roots,
+				pin := query.ScorePin{Agent: s.Agent, Block: s.Block.Number, Params: s.Params, Tags: s.Tags,
+					Roots: s.Roots,
 					Links: s.Links, Sources: s.Sources, Credentials: s.Credentials, Evidence: s.Evidence,
 					Outcome: replay.HashInput(s.Result), VerifiedTo: s.VerifiedTo, FileScales: s.FileScales}
 				if _, err := query.PinnedScore(t.Context(), db, pin); s.Final && err != nil {

@@ -83,7 +83,8 @@ func TestClosedFinalsStay(t *testing.T) {
 	stop := start(t, db)
 	run := settle(t, db, 9, 20)
 	final := func() (line string) {
-		ok(t, db.Pool().QueryRow(t.Context(), "select trust_finals::text from trust_finals where token_id = 0 and run = $1",
+		ok(t, db.Pool().QueryRow(t.Context(),
+			"select trust_finals::text from trust_finals where token_id = 0 and run = $1",
 			run.Run).Scan(&line))
 		return line
 	}

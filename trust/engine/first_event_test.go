@@ -96,7 +96,8 @@ func TestFinalScoreByAnEvent(t *testing.T) {
 	steps, err := engine.NewSteps(db, shortEpochs(t), 9)
 	ok(t, err)
 	ok(t, steps.Walk(t.Context()))
-	_, err = db.Pool().Exec(t.Context(), "insert into trust_stale (chain_id, token_id, cause, final) values (9, 0, 0, false)")
+	_, err = db.Pool().Exec(t.Context(),
+		"insert into trust_stale (chain_id, token_id, cause, final) values (9, 0, 0, false)")
 	ok(t, err)
 	ok(t, steps.Pass(t.Context())) // leaves the agent out
 	follows(t, l, db, seen, steps, 4, "with the final score")

@@ -16,8 +16,8 @@ import (
 	"repute/trust/replay"
 )
 
-// A rating that came through a gateway counts as its payer's, and one without a ticket as nobody's: otherwise the gateway
-// would have one vote for all who paid.
+// A rating that came through a gateway counts as its payer's, and one without a ticket as nobody's: otherwise the
+// gateway would have one vote for all who paid.
 func TestRatingsThroughAGateway(t *testing.T) {
 	t.Parallel()
 	l := newLedger(12)
@@ -26,7 +26,8 @@ func TestRatingsThroughAGateway(t *testing.T) {
 	s := l.state()
 	l.mine(s, append(s.mint(person(9)), s.mint(person(10))...)...)
 	paid := func(agent uint64, payer int) []repute.Event {
-		return []repute.Event{s.rate(agent, gateway, 90), repute.TicketConsumed{Payer: person(payer), TokenID: token(agent)}}
+		return []repute.Event{s.rate(agent, gateway, 90),
+			repute.TicketConsumed{Payer: person(payer), TokenID: token(agent)}}
 	}
 	l.mine(s, append(paid(0, 0), paid(0, 1)...)...) // two roots
 	l.mine(s, s.rate(0, gateway, 90))
@@ -50,7 +51,8 @@ func TestRatingsThroughAGateway(t *testing.T) {
 	if d := through.Score.Mean - directly.Score.Mean; through.Score.Mean <= 0 || max(d, -d) > 20 {
 		t.Errorf("through the gateway %v, directly %v", through.Score.Mean, directly.Score.Mean)
 	}
-	if through.ByReason[rating.ReasonGateway] != 1 || through.ByReason[rating.ReasonSelf] != 1 || len(through.Excluded) != 2 {
+	if through.ByReason[rating.ReasonGateway] != 1 || through.ByReason[rating.ReasonSelf] != 1 ||
+		len(through.Excluded) != 2 {
 		t.Errorf("left out: %v", through.ByReason)
 	}
 	seen := 0

@@ -2,8 +2,9 @@ package engine
 
 import "sync"
 
-// Graphs are the graphs and weights that engines of a process have in memory, for the readers of the same process, which
-// would otherwise read the same ratings a second time. It is safe for concurrent use; the zero value is ready for use.
+// Graphs are the graphs and weights that engines of a process have in memory, for the readers of the same process,
+// which would otherwise read the same ratings a second time. It is safe for concurrent use; the zero value is ready for
+// use.
 type Graphs struct {
 	mu sync.RWMutex
 	of map[uint64]*Basis // of the newest run by chain

@@ -12,8 +12,8 @@ import (
 	"repute/trust/rows"
 )
 
-// All agents of an accountable identity are limited: those that were registered ahead and lie unused, one that it bought, and
-// one that somebody vouched for rated long ago.
+// All agents of an accountable identity are limited: those that were registered ahead and lie unused, one that it
+// bought, and one that somebody vouched for rated long ago.
 func TestAgeDoesNotFree(t *testing.T) {
 	t.Parallel()
 	l := newLedger(99)
@@ -92,7 +92,8 @@ func TestDroppingAnAgentDoesNotFree(t *testing.T) {
 			}
 			for _, of := range []uint64{2, 3} {
 				if a := newest(t, db, of); guardOf(t, a) != (limit{}) || a.Score < 50_000 {
-					t.Errorf("agent %d, of who merely got the bad one or of his customer: %d, limited by %+v", of, a.Score,
+					t.Errorf("agent %d, of who merely got the bad one or of his customer: %d, limited by %+v", of,
+						a.Score,
 						guardOf(t, a))
 				}
 			}

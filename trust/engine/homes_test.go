@@ -23,7 +23,8 @@ type abroad struct {
 
 func (a *abroad) Reaches(chain uint64) bool { return a.reaches[chain] }
 
-func (a *abroad) Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source, raters []common.Address,
+func (a *abroad) Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source,
+	raters []common.Address,
 	past source.Past) ([]source.Reading, error) {
 	select {
 	case a.past <- past:

@@ -34,7 +34,8 @@ func TestPraiseInTheBlockOfATransfer(t *testing.T) {
 	}
 	l.mine(s, events...)
 	l.store(t, db, l.tip().Number)
-	if got, edges := scoreOf(t, l, db, token(0)); got.Rows != 0 || got.Excluded != rooted || got.Score != 0 || edges != 0 {
+	if got, edges := scoreOf(t, l, db, token(0)); got.Rows != 0 || got.Excluded != rooted || got.Score != 0 ||
+		edges != 0 {
 		t.Errorf("%d edges, %+v", edges, got)
 	}
 	s = l.state()
@@ -63,7 +64,8 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 		e.Value, e.Decimals, e.Tag1, e.Tag2 = value, decimals, tag, tag
 		return e
 	}
-	l.mine(s, write(2, most, 0, "starred"), write(3, new(big.Int).Neg(most), 18, "starred"), write(4, most, 18, "starred"),
+	l.mine(s, write(2, most, 0, "starred"), write(3, new(big.Int).Neg(most), 18, "starred"),
+		write(4, most, 18, "starred"),
 		write(5, big.NewInt(90), 0, ""), write(6, big.NewInt(90), 0, strings.Repeat("starred", 150_000)),
 		write(7, big.NewInt(90), 0, "starred\x00"),
 		// 8 and 9 own them, nobody has 77
@@ -94,11 +96,12 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 		alone.Result.Pool != attacked.Result.Pool {
 		t.Errorf("attacked %+v, left alone %+v", attacked.Score, alone.Score)
 	}
-	if own := explain(2); own.Score.Status != trust.Unrated || own.Score.Score != 0 || own.ByReason[rating.ReasonSelf] != 1 {
+	if own := explain(2); own.Score.Status != trust.Unrated || own.Score.Score != 0 ||
+		own.ByReason[rating.ReasonSelf] != 1 {
 		t.Errorf("praised by its owner alone: %+v", own.Score)
 	}
-	// The client that became the wallet gets the agent too. Both signed to be one identity: the agent keeps its history,
-	// and what either said of it stays out.
+	// The client that became the wallet gets the agent too. Both signed to be one identity: the agent keeps its
+	// history, and what either said of it stays out.
 	s.owners[1] = person(12)
 	l.mine(s, repute.MetadataSet{TokenID: token(1), Key: "agentWallet"},
 		repute.Transfer{From: person(8), To: person(12), TokenID: token(1)})

@@ -28,7 +28,8 @@ func publishEndpoints(t *testing.T, db *store.DB, body string, wallet common.Add
 		[]byte(cardURI)).Scan(&uri))
 	ok(t, docdb.SaveDocuments(t.Context(), db, docdb.FetchResult{URIID: uri, Body: []byte(body), Source: "https",
 		ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
-		Registration: r, Domains: []docdb.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
+		Registration: r, Domains: []docdb.Domain{{Name: "a.example", Proof: cardURI}},
+		NextDue: time.Now().Add(time.Hour)}))
 }
 
 // Whatever an endpoint's host is, and however many there are: what nobody proved is lacking.

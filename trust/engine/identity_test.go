@@ -41,7 +41,8 @@ func publish(t *testing.T, db *store.DB, body string, wallet common.Address, age
 		[]byte(cardURI)).Scan(&uri))
 	ok(t, docdb.SaveDocuments(t.Context(), db, docdb.FetchResult{URIID: uri, Body: []byte(body), Source: "https",
 		ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
-		Registration: r, Domains: []docdb.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
+		Registration: r, Domains: []docdb.Domain{{Name: "a.example", Proof: cardURI}},
+		NextDue: time.Now().Add(time.Hour)}))
 }
 
 // lacking is what a stored score says that the gate identity lacks.
@@ -235,7 +236,8 @@ func TestOperatorIsNoParty(t *testing.T) {
 	l.pad(30)
 	l.store(t, db, 30)
 	if after := settle(t, db, 9, 30); after.Identities != run.Identities || after.Edges != run.Edges {
-		t.Errorf("%d identities and %d edges, before %d and %d", after.Identities, after.Edges, run.Identities, run.Edges)
+		t.Errorf("%d identities and %d edges, before %d and %d", after.Identities, after.Edges, run.Identities,
+			run.Edges)
 	}
 	excluded := func(s repute.Score) (r struct{ Excluded, Rows, PathsAgainst int }) {
 		ok(t, json.Unmarshal(s.Result, &r))

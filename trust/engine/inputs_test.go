@@ -47,8 +47,10 @@ func TestAllowListMakesARun(t *testing.T) {
 			return r.Run == first.Run+uint64(i)+1 && !r.Closed.IsZero()
 		})
 		now := newest(t, db, 0)
-		if back := i == 1; now.Run != r.Run || (now.Score == with.Score) != back || (now.Evidence == with.Evidence) != back {
-			t.Errorf("list %v: %s of run %d with evidence %s, at first %s with %s", list, now.Score, now.Run, now.Evidence,
+		if back := i == 1; now.Run != r.Run || (now.Score == with.Score) != back ||
+			(now.Evidence == with.Evidence) != back {
+			t.Errorf("list %v: %s of run %d with evidence %s, at first %s with %s", list, now.Score, now.Run,
+				now.Evidence,
 				with.Score, with.Evidence)
 		}
 		replayAll(t, db)

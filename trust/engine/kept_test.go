@@ -147,7 +147,8 @@ func TestKeptScoresAreNear(t *testing.T) {
 			repute.At{Finality: repute.Latest})
 		if (err == nil) != (none == nil) || got.Status != want.Status || got.Tier != want.Tier ||
 			got.Evidence != want.Evidence ||
-			far(got.Score, want.Score) || far(got.Low, want.Low) || far(got.High, want.High) || far(got.Mean, want.Mean) {
+			far(got.Score, want.Score) || far(got.Low, want.Low) || far(got.High, want.High) ||
+			far(got.Mean, want.Mean) {
 			t.Errorf("agent %d: %s, %v, want %s, %v", i, got.Result, err, want.Result, none)
 		}
 		if got.Run != 0 && got.Block.Number < final/10*10 {

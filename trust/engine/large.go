@@ -44,8 +44,8 @@ func belonging(s *trustdb.Subject) string {
 	return string(list)
 }
 
-// newest reads the newest evidence about agents. For a large agent with an account it reads only the ratings that follow
-// those of the account; accountOf adds them.
+// newest reads the newest evidence about agents. For a large agent with an account it reads only the ratings that
+// follow those of the account; accountOf adds them.
 func (s *scoreRun) newest(ctx context.Context, stale []scoredb.StaleAgent, ids []repute.TokenID) (out []trustdb.Subject,
 	err error) {
 	if s.large == nil {
@@ -69,12 +69,13 @@ func (s *scoreRun) newest(ctx context.Context, stale []scoredb.StaleAgent, ids [
 	return append(out, grown...), err
 }
 
-// growth returns the newest evidence about a large agent that the ratings of its cached account are left out of. grows is
-// false when the agent has no account that can be continued. When a reorganization removed blocks of the cached account,
-// another one takes its place, of the ratings in memory as of the run's block.
+// growth returns the newest evidence about a large agent that the ratings of its cached account are left out of. grows
+// is false when the agent has no account that can be continued. When a reorganization removed blocks of the cached
+// account, another one takes its place, of the ratings in memory as of the run's block.
 func (s *scoreRun) growth(ctx context.Context, a scoredb.StaleAgent) (subject trustdb.Subject, grows bool, err error) {
 	for kept := s.keptAccount(a); kept != nil; {
-		subject, grows, err = trustdb.ReadGrowth(ctx, s.db, s.basis.Run.ChainID, a.TokenID, kept.known, s.basis.Validations)
+		subject, grows, err = trustdb.ReadGrowth(ctx, s.db, s.basis.Run.ChainID, a.TokenID, kept.known,
+			s.basis.Validations)
 		if err != nil {
 			return subject, false, err
 		}

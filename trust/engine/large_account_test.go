@@ -118,8 +118,10 @@ func TestLargeAgentByItsAccount(t *testing.T) {
 	event("a revocation", repute.FeedbackRevoked{TokenID: token(0), Client: person(4), Index: 1})
 	event("after a revocation", rate(6))
 	event("a revocation by one of many", repute.FeedbackRevoked{TokenID: token(0), Client: stranger(17), Index: 1})
-	event("a revocation by a rater with two ratings", repute.FeedbackRevoked{TokenID: token(0), Client: person(0), Index: 1})
-	event("a rating and its revocation", rate(16), repute.FeedbackRevoked{TokenID: token(0), Client: person(16), Index: 1})
+	event("a revocation by a rater with two ratings",
+		repute.FeedbackRevoked{TokenID: token(0), Client: person(0), Index: 1})
+	event("a rating and its revocation", rate(16),
+		repute.FeedbackRevoked{TokenID: token(0), Client: person(16), Index: 1})
 	event("after it", rate(17))
 	event("a revocation and a rating", repute.FeedbackRevoked{TokenID: token(0), Client: person(6), Index: 1}, rate(18))
 	pay(t, db, 0, person(1), 100)

@@ -30,10 +30,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		epoch:  gauge("repute_trust_epoch", "Epoch of the newest weights."),
 		stale:  gauge("repute_trust_stale", "Agents whose score must be looked at."),
 		oldest: gauge("repute_trust_stale_age_seconds", "How long the first of them has waited."),
-		agents: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "repute_trust_scored_total", Help: "Agents scored."},
+		agents: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "repute_trust_scored_total",
+			Help: "Agents scored."},
 			labels),
-		walks:   histogram("repute_trust_walk_seconds", "Reading a chain's graph and walking it.", 0.01),
-		batches: histogram("repute_trust_score_seconds", "Scoring some agents, from reading evidence to storing.", 0.001),
+		walks: histogram("repute_trust_walk_seconds", "Reading a chain's graph and walking it.", 0.01),
+		batches: histogram("repute_trust_score_seconds", "Scoring some agents, from reading evidence to storing.",
+			0.001),
 	}
 	if r != nil {
 		r.MustRegister(m.epoch, m.stale, m.oldest, m.agents, m.walks, m.batches)

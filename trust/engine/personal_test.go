@@ -52,7 +52,8 @@ func TestPersonalOfWhoWaits(t *testing.T) {
 		roots = append(roots, repute.TrustRoot{Address: person(i), Weight: repute.RootUnit})
 	}
 	none := func() error { return nil }
-	if p, err := r.Personal(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(0)}, explain.Own{Roots: roots}, none); err != nil ||
+	if p, err := r.Personal(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(0)}, explain.Own{Roots: roots},
+		none); err != nil ||
 		p.Result.Status != trust.Rated {
 		t.Errorf("by other roots: %v, %v", p.Result.Status, err)
 	}

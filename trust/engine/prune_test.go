@@ -75,7 +75,8 @@ func TestOldFinalsArePruned(t *testing.T) {
 	}
 	view, err := query.ReadReputation(t.Context(), db, newest(t, db, 1).Agent,
 		query.ReputationQuery{At: repute.At{Block: 60}})
-	if ok(t, err); !view.Score.Pruned || view.Score.Status != repute.Unrated || view.Score.Low != -100_000 || view.Counts.Feedback == 0 {
+	if ok(t, err); !view.Score.Pruned || view.Score.Status != repute.Unrated || view.Score.Low != -100_000 ||
+		view.Counts.Feedback == 0 {
 		t.Errorf("the rest is not told with what is pruned: %+v", view)
 	}
 	for _, block := range []uint64{70, 80} {

@@ -101,7 +101,8 @@ func TestScoresAcrossPolicies(t *testing.T) {
 		pin := query.ScorePin{Agent: s.Agent, Block: s.Block.Number, Params: s.Params, Tags: s.Tags, Roots: s.Roots,
 			Links: s.Links, Sources: s.Sources, Credentials: s.Credentials, Evidence: s.Evidence,
 			Outcome: replay.HashInput(s.Result), VerifiedTo: s.VerifiedTo}
-		if again, err := r.ReplayPinned(t.Context(), pin); err != nil || again.Run != s.Run || again.Sources != s.Sources {
+		if again, err := r.ReplayPinned(t.Context(), pin); err != nil || again.Run != s.Run ||
+			again.Sources != s.Sources {
 			t.Errorf("run %d, made again %d: %v", s.Run, again.Run, err)
 		}
 		pin.Credentials = common.Hash{1}
@@ -161,7 +162,8 @@ func TestRestartWhileWaiting(t *testing.T) {
 		t.Fatalf("run %d, %v: the epoch did not wait", run.Run, err)
 	}
 	run := advance(t, l, db, 30)
-	if state := statesOf(t, run)[0]; state.Status != source.StatusIncomplete || state.Complete != uint64(before.Block.Time.Unix()) ||
+	if state := statesOf(t, run)[0]; state.Status != source.StatusIncomplete ||
+		state.Complete != uint64(before.Block.Time.Unix()) ||
 		state.Kept != 4 {
 		t.Errorf("readings %+v", state)
 	}
@@ -198,7 +200,8 @@ func TestForeignReadings(t *testing.T) {
 			l.store(t, db, 30)
 			run := settle(t, db, 9, 30)
 			state := statesOf(t, run)[0]
-			if state.Source != "club" || state.Status != source.StatusIncomplete || state.Reason == "" || state.Kept != 4 {
+			if state.Source != "club" || state.Status != source.StatusIncomplete || state.Reason == "" ||
+				state.Kept != 4 {
 				t.Errorf("readings %s", run.Readings)
 			}
 			if now := newest(t, db, 0); now.Status != repute.Rated || score.Score-now.Score > 1000 {
@@ -265,7 +268,8 @@ func TestCredentialsAreNotPruned(t *testing.T) {
 	run := settle(t, db, 9, 10)
 	ok(t, scoredb.KeepInputs(t.Context(), db, []byte("no run names it")))
 	prune(t, db, 0)
-	if _, err := scoredb.ReadInput(t.Context(), db, replay.HashInput([]byte("no run names it"))); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := scoredb.ReadInput(t.Context(), db, replay.HashInput([]byte("no run names it"))); !errors.Is(err,
+		repute.ErrNotFound) {
 		t.Errorf("nothing was pruned: %v", err)
 	}
 	if len(credentialsOf(t, db, run)) != 4 {
@@ -291,7 +295,8 @@ func TestPersonalWithSources(t *testing.T) {
 			by.Sources = sourced
 			p, err := r.Personal(t.Context(), newestID(0), by, func() error { return nil })
 			ok(t, err)
-			if (p.Result.Status == repute.Rated) != sourced || p.Sourced != sourced || (p.Result.Sourced != nil) != sourced {
+			if (p.Result.Status == repute.Rated) != sourced || p.Sourced != sourced ||
+				(p.Result.Sourced != nil) != sourced {
 				t.Errorf("with sources %v: %s, %+v", sourced, p.Result.Status, p.Result.Sourced)
 			}
 		}
@@ -300,7 +305,8 @@ func TestPersonalWithSources(t *testing.T) {
 	by.Sources = true
 	account, err := r.ExplainPersonal(t.Context(), newestID(0), by, nil, func() error { return nil })
 	if ok(t, err); account.Personal.Result.Score != stored.Score {
-		t.Errorf("sources alone give %s, beside a root that knows nobody %s", stored.Score, account.Personal.Result.Score)
+		t.Errorf("sources alone give %s, beside a root that knows nobody %s", stored.Score,
+			account.Personal.Result.Score)
 	}
 }
 
@@ -311,7 +317,8 @@ type late struct {
 }
 
 // Read is engine.SourceReader.
-func (l *late) Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source, raters []common.Address,
+func (l *late) Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source,
+	raters []common.Address,
 	past source.Past) ([]source.Reading, error) {
 	if l.slow.Load() {
 		<-ctx.Done()

@@ -193,7 +193,8 @@ func sameFinals(t *testing.T, l *ledger, one, other *store.DB, block uint64) {
 		far := max(g.Score-w.Score, w.Score-g.Score, g.Low-w.Low, w.Low-g.Low, g.High-w.High, w.High-g.High)
 		if (g.Run == 0) != (w.Run == 0) && (isScored(&g) || isScored(&w) || far > 0) || g.Run != 0 && w.Run != 0 &&
 			g.Block == w.Block && g.Evidence != w.Evidence {
-			t.Errorf("final score at block %d: run %d, evidence %s; want run %d, %s\n%s\n%s", block, g.Run, g.Evidence, w.Run,
+			t.Errorf("final score at block %d: run %d, evidence %s; want run %d, %s\n%s\n%s", block, g.Run, g.Evidence,
+				w.Run,
 				w.Evidence, g.Result, w.Result)
 		}
 		if far >= scoredb.Tolerance || isScored(&g) != isScored(&w) || isScored(&g) && g.Status != w.Status ||
@@ -228,7 +229,8 @@ func TestPenaltyReachesNewAgents(t *testing.T) {
 			ok(t, err)
 			if g := guardOf(t, got); g.Role != role || g.Holder != person(8) ||
 				float64(got.High) != math.Round(g.Score*1000) || got.Tier != 0 {
-				t.Errorf("%s score of agent %d: high %d, tier %d, limited by %+v, want as the %s", what, agent, got.High,
+				t.Errorf("%s score of agent %d: high %d, tier %d, limited by %+v, want as the %s", what, agent,
+					got.High,
 					got.Tier, g, role)
 			}
 		}

@@ -26,7 +26,8 @@ func TestGraphWhileAnotherBlockIsRead(t *testing.T) {
 		roots = append(roots, flow.Root{Address: person(i), Weight: fixed.One})
 	}
 	sumOf := func(s *rows.Store, at repute.Block) [32]byte {
-		graph, _, err := s.Graph(t.Context(), rows.GraphOf{Block: at, Roots: roots, Validations: l.chain.Validations}, p)
+		graph, _, err := s.Graph(t.Context(),
+			rows.GraphOf{Block: at, Roots: roots, Validations: l.chain.Validations}, p)
 		ok(t, err)
 		return graph.Walk(roots, p.Walk).Sum()
 	}

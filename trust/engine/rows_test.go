@@ -32,7 +32,8 @@ func everyAgent(t *testing.T, l *ledger, db *store.DB, block uint64) []trustdb.S
 }
 
 // graphOf builds the graph of agents that were read one by one, and tells what its ratings cover.
-func graphOf(list []trustdb.Subject, at repute.Block, roots []flow.Root, p *rating.Params) (*flow.Weights, repute.Coverage) {
+func graphOf(list []trustdb.Subject, at repute.Block, roots []flow.Root,
+	p *rating.Params) (*flow.Weights, repute.Coverage) {
 	r := graph.NewReader(at, roots, nil, p)
 	none := flow.NewGraphBuilder().Build().Walk(nil, p.Walk)
 	rated := map[repute.TokenID][]rating.Row{}
@@ -80,8 +81,8 @@ func inMemory(list []rating.Row) []string {
 	return out
 }
 
-// A store of rows that follows a chain from epoch to epoch has the evidence and makes the graph that reading all rows of
-// the last block gives: with transfers, wallets, operators, revocations, gateways, and blocks that are replaced.
+// A store of rows that follows a chain from epoch to epoch has the evidence and makes the graph that reading all rows
+// of the last block gives: with transfers, wallets, operators, revocations, gateways, and blocks that are replaced.
 func TestRowsFollowTheChain(t *testing.T) {
 	t.Parallel()
 	p, err := rating.DefaultParams()
@@ -124,7 +125,8 @@ func TestRowsFollowTheChain(t *testing.T) {
 			list := everyAgent(t, l, db, at.Number)
 			want, wantCovers := graphOf(list, at, roots, p)
 			if weights.Sum() != want.Sum() || !reflect.DeepEqual(covers, wantCovers) {
-				t.Fatalf("seed %d, epoch %d: other weights, or the ratings cover\n%+v, want\n%+v", seed, epoch, covers, wantCovers)
+				t.Fatalf("seed %d, epoch %d: other weights, or the ratings cover\n%+v, want\n%+v", seed, epoch, covers,
+					wantCovers)
 			}
 			for _, s := range list {
 				compared += sameEvidence(t, kept, s, at, p, weights)
@@ -134,7 +136,8 @@ func TestRowsFollowTheChain(t *testing.T) {
 		loads += kept.Loads()
 	}
 	if n := int(histories(t)); loads < 2*n || loads > 4*n || compared < 50 || plain < 50 {
-		t.Errorf("everything was read %d times in %d histories of 8 epochs; %d agents were compared, %d plain ones", loads, n,
+		t.Errorf("everything was read %d times in %d histories of 8 epochs; %d agents were compared, %d plain ones",
+			loads, n,
 			compared, plain)
 	}
 }

@@ -43,7 +43,8 @@ func TestScaleIsKnownFromTheNextEpochOn(t *testing.T) {
 		return a
 	}
 	before := explain(repute.At{Finality: repute.Finalized})
-	if before.ByReason[rating.ReasonScale] != 1 || before.Score.Status != trust.Unrated || len(before.Excluded[0].Readings) != 3 {
+	if before.ByReason[rating.ReasonScale] != 1 || before.Score.Status != trust.Unrated ||
+		len(before.Excluded[0].Readings) != 3 {
 		t.Errorf("four ratings of five: %v, %s, %+v", before.ByReason, before.Score.Status, before.Excluded)
 	}
 	l.mine(s, stars(4, 5))
@@ -58,7 +59,8 @@ func TestScaleIsKnownFromTheNextEpochOn(t *testing.T) {
 		_, err := r.Replay(t.Context(), after.Score.Agent, block)
 		ok(t, err)
 	}
-	if again := explain(repute.At{Block: 20}); again.Score.Mean != before.Score.Mean || again.ByReason[rating.ReasonScale] != 1 {
+	if again := explain(repute.At{Block: 20}); again.Score.Mean != before.Score.Mean ||
+		again.ByReason[rating.ReasonScale] != 1 {
 		t.Errorf("as of the first epoch: %+v", again.Score)
 	}
 }

@@ -85,7 +85,8 @@ func standingOf(s *repute.Score) *changedata.Standing {
 		return nil
 	}
 	points := func(p repute.Points) float64 { return math.Round(float64(p)) / 1000 }
-	return &changedata.Standing{Status: s.Status, Score: points(s.Score), Low: points(s.Low), High: points(s.High), Tier: s.Tier}
+	return &changedata.Standing{Status: s.Status, Score: points(s.Score), Low: points(s.Low), High: points(s.High),
+		Tier: s.Tier}
 }
 
 // equalStandings compares two standings.
@@ -139,8 +140,8 @@ func (l *ledger) compare(t *testing.T, db *store.DB, when string) (told *consume
 	return told
 }
 
-// Whoever follows the feed has the scores that lists show, at every moment: while the chain is reorganized, also back to
-// blocks that it had before, while epochs end, and while engines come and go.
+// Whoever follows the feed has the scores that lists show, at every moment: while the chain is reorganized, also back
+// to blocks that it had before, while epochs end, and while engines come and go.
 func TestFeedTellsTheScoresOfLists(t *testing.T) {
 	t.Parallel()
 	hidden := 0
@@ -197,7 +198,8 @@ func followHistory(t *testing.T, seed uint64) int {
 	final.follow(t, db, 50)
 	final.compareFinals(t, l, db)
 	if len(final.provisional) > 0 || all.told != told.told || all.told < 10 {
-		t.Errorf("%d changes of scores, of which pages have %d; final ones are of %d provisional scores", told.told, all.told,
+		t.Errorf("%d changes of scores, of which pages have %d; final ones are of %d provisional scores", told.told,
+			all.told,
 			len(final.provisional))
 	}
 	for id := range told.provisional {

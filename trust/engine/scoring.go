@@ -49,7 +49,8 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 		rest = rest[len(group):]
 		started := time.Now()
 		err := s.score(ctx, group)
-		// A manifest that this engine had stored was pruned, or a cached account was dropped: retry while the claim lasts.
+		// A manifest that this engine had stored was pruned, or a cached account was dropped: retry while the claim
+		// lasts.
 		if errors.Is(err, repute.ErrGone) {
 			k.forget()
 			err = s.score(ctx, group)
@@ -97,8 +98,8 @@ type scoreRun struct {
 	// penalized are the identities with penalties when a pass began, nil outside of passes. A penalty that is stored
 	// later makes all agents of its identity stale.
 	penalized map[common.Address]bool
-	// documented are the agents with a document that was read when a pass began, nil outside of passes. A document that is
-	// read later makes the agent stale.
+	// documented are the agents with a document that was read when a pass began, nil outside of passes. A document that
+	// is read later makes the agent stale.
 	documented map[repute.TokenID]bool
 	cached     evaluations
 	// spare is a result whose memory the next score takes, and scratch one for later, nil for none: see epoch.judge.

@@ -46,15 +46,16 @@ func (w *Walked) spent(by paidBy) source.Reading {
 		if !own || payee == flow.NoNode || payee == graph.Node(p.Client) || w.weights.Weight(payee) < rule.Vouched {
 			continue
 		}
-		payments = append(payments, source.Payment{Rater: p.Client, Payee: p.Payment.To, Identity: graph.Identity(owner),
-			Paid: p.Payment.Paid, Time: p.Payment.Time, ChainID: p.Payment.ChainID, Tx: p.Payment.Tx,
+		payments = append(payments, source.Payment{Rater: p.Client, Payee: p.Payment.To,
+			Identity: graph.Identity(owner),
+			Paid:     p.Payment.Paid, Time: p.Payment.Time, ChainID: p.Payment.ChainID, Tx: p.Payment.Tx,
 			LogIndex: p.Payment.LogIndex})
 	}
 	return by.source.Spent(w.run.ChainID, w.run.Block, payments)
 }
 
-// Spent reads a source by payments again, as of a stored run and by its weights. A payment that was verified or returned
-// since makes another reading. The error is a *PrunedError where the graph of the run cannot be made again.
+// Spent reads a source by payments again, as of a stored run and by its weights. A payment that was verified or
+// returned since makes another reading. The error is a *PrunedError where the graph of the run cannot be made again.
 func Spent(ctx context.Context, db *store.DB, run scoredb.Run, s *source.Source) (source.Reading, error) {
 	in, err := readInputs(ctx, db, run)
 	if err != nil {

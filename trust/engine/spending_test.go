@@ -144,7 +144,8 @@ func TestSpendingGivesWeight(t *testing.T) {
 	states := statesOf(t, run)
 	if !slices.Equal(holdersOf(t, db, run, "spend"), persons(50, 51)) || with.Mean <= before.Mean || len(states) != 2 ||
 		states[1].Status != source.StatusOK || states[1].Hash != run.Block.Hash {
-		t.Errorf("mature: %v, mean %s, %s before, readings %+v", holdersOf(t, db, run, "spend"), with.Mean, before.Mean, states)
+		t.Errorf("mature: %v, mean %s, %s before, readings %+v", holdersOf(t, db, run, "spend"), with.Mean, before.Mean,
+			states)
 	}
 	again, err := engine.Spent(t.Context(), db, run, spendPolicy(t).Source("spend"))
 	if err != nil || !slices.Equal(again.Credentials, credentialsOf(t, db, run)[4:]) {

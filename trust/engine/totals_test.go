@@ -97,7 +97,8 @@ func TestTotalsOfARunThatIsKilled(t *testing.T) {
 					break
 				}
 				killed++
-				_, err = first.Pool().Exec(t.Context(), "update trust_stale set claimed = '-infinity'") // as after a minute
+				_, err = first.Pool().Exec(t.Context(),
+					"update trust_stale set claimed = '-infinity'") // as after a minute
 				ok(t, err)
 			}
 			broken.Close()

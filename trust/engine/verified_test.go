@@ -38,7 +38,8 @@ func TestVerifiedAsPublished(t *testing.T) {
 		published, err := query.Chains(t.Context(), db)
 		ok(t, err)
 		if got := chains[0].VerifiedTo; got != c.want || published[0].Completeness.VerifiedTo != got {
-			t.Errorf("proven to %d without %s: %d, published %d", c.to, c.unproven, got, published[0].Completeness.VerifiedTo)
+			t.Errorf("proven to %d without %s: %d, published %d", c.to, c.unproven, got,
+				published[0].Completeness.VerifiedTo)
 		}
 	}
 }

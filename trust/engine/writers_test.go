@@ -23,7 +23,8 @@ func TestTooManyRulesOfWritersDoNotStopScoring(t *testing.T) {
 	}
 	ok(t, rootdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, writers, false))
 	s := l.state()
-	l.mine(s, append(s.mint(person(9)), s.rate(0, person(0), 90), s.rate(0, person(1), 90), s.rate(0, person(1000), 90))...)
+	l.mine(s, append(s.mint(person(9)), s.rate(0, person(0), 90), s.rate(0, person(1), 90),
+		s.rate(0, person(1000), 90))...)
 	l.pad(20)
 	l.store(t, db, 20)
 	start(t, db)

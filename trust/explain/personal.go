@@ -87,7 +87,8 @@ func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 		}
 		switch {
 		case a == common.Address{}:
-			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d is the zero address", i+1), "an address that somebody has")
+			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d is the zero address", i+1),
+				"an address that somebody has")
 		case seen[a]:
 			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d, %s, stands twice", i+1, a.Hex()),
 				"each address once, in whatever capitals")
@@ -169,7 +170,8 @@ func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, by Own,
 
 // evidenceAt reads the evidence as of a block, with what the stored score follows from.
 func (r *Reader) evidenceAt(ctx context.Context, c *personalCase, b repute.Block) (err error) {
-	if c.evidence, err = r.evidence(ctx, c.score.Agent, repute.At{Block: b.Number}, c.world, c.walk.weights); err != nil {
+	if c.evidence, err = r.evidence(ctx, c.score.Agent, repute.At{Block: b.Number}, c.world,
+		c.walk.weights); err != nil {
 		return err
 	}
 	c.evidence.Block = b
@@ -204,7 +206,8 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		if err != nil {
 			return nil, err
 		}
-		w, err := engine.WalkRun(ctx, rows.New(r.db, chainID), run, r.params, nil, rows.GraphOf{Links: graph.LinksOf(links), Validations: validations})
+		w, err := engine.WalkRun(ctx, rows.New(r.db, chainID), run, r.params, nil,
+			rows.GraphOf{Links: graph.LinksOf(links), Validations: validations})
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +218,8 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 // unrun is the run that an engine would begin with, without a number.
 func (r *Reader) unrun(ctx context.Context, chainID uint64) (run scoredb.Run, err error) {
 	b, err := trustdb.EpochBlock(ctx, r.db, chainID, r.params.Epoch.Of(chainID))
-	return scoredb.Run{ChainID: chainID, Block: b, Boundary: b.Number, Params: r.params.Hash, Tags: r.params.TagsHash}, err
+	return scoredb.Run{ChainID: chainID, Block: b, Boundary: b.Number, Params: r.params.Hash,
+		Tags: r.params.TagsHash}, err
 }
 
 // personalWalk is what other roots come to over a graph.

@@ -31,9 +31,9 @@ type Rater struct {
 	Path []common.Address
 	// Sources are the ids of the sources that give it weight.
 	Sources []string
-	// Read is how many of its newest live ratings were looked at, at most maxRead. Counted are those that a score reads,
-	// and ByReason counts the others. Praise from before an agent's owner got it is not told apart: that takes the history
-	// of each agent.
+	// Read is how many of its newest live ratings were looked at, at most maxRead. Counted are those that a score
+	// reads, and ByReason counts the others. Praise from before an agent's owner got it is not told apart: that takes
+	// the history of each agent.
 	Read, Counted int
 	ByReason      map[rating.Reason]int
 }
@@ -47,7 +47,8 @@ const (
 
 // Rater returns what an address weighs. admit is called before a graph is read that nobody has in memory.
 // repute.ErrNotFound when no engine has run on the chain. A *replay.PrunedError when an input of the run is gone.
-func (r *Reader) Rater(ctx context.Context, chainID uint64, a common.Address, admit func() error) (out Rater, err error) {
+func (r *Reader) Rater(ctx context.Context, chainID uint64, a common.Address,
+	admit func() error) (out Rater, err error) {
 	run, err := scoredb.ReadRun(ctx, r.db, chainID, 0)
 	if err != nil {
 		return out, err

@@ -31,8 +31,8 @@ type Options struct {
 	// Memory bounds the bytes of cached graphs and walks, 256 MiB when 0. The newest graph is
 	// always kept.
 	Memory int64
-	// Graphs are those of engines in the same process, nil for none. They are used where a graph of the same run is asked
-	// for.
+	// Graphs are those of engines in the same process, nil for none. They are used where a graph of the same run is
+	// asked for.
 	Graphs *engine.Graphs
 }
 
@@ -92,11 +92,13 @@ func NewReader(db *store.DB, o Options) (*Reader, error) {
 	name := func(k worldKey) string { return fmt.Sprint(k) }
 	// The caches compute independently: a request for an old graph does not delay the newest
 	// one, which is read once for all callers and may take as long as an engine's.
-	r.worlds = cache.New(cache.Bounds{What: "the graph of the newest epoch", Limit: engine.MaxGraphRead, Memory: o.Memory / 2},
+	r.worlds = cache.New(cache.Bounds{What: "the graph of the newest epoch", Limit: engine.MaxGraphRead,
+		Memory: o.Memory / 2},
 		(*engine.Basis).Size, name)
 	r.older = cache.New(cache.Bounds{What: "the graph of an earlier epoch", Limit: 2 * time.Minute, Asked: 4,
 		Memory: o.Memory / 4}, (*engine.Basis).Size, name)
-	r.walks = cache.New(cache.Bounds{What: "a walk by other roots", Limit: 2 * time.Minute, Asked: maxWalks, Memory: o.Memory / 4,
+	r.walks = cache.New(cache.Bounds{What: "a walk by other roots", Limit: 2 * time.Minute, Asked: maxWalks,
+		Memory:  o.Memory / 4,
 		Instead: "ask without roots: the chain's own are scored already"}, (*personalWalk).size,
 		func(k walkKey) string { return fmt.Sprint(k.world, k.walkOf) })
 	return r, nil
@@ -117,8 +119,8 @@ type Account struct {
 // Breakdown is the explanation of a score, with the scores that the agent would have without some raters.
 type Breakdown struct {
 	trust.Explanation
-	// Counterfactuals are in this order: without the raters that the caller named, without each of the strongest raters,
-	// and without all of these.
+	// Counterfactuals are in this order: without the raters that the caller named, without each of the strongest
+	// raters, and without all of these.
 	Counterfactuals []Counterfactual
 }
 
@@ -330,8 +332,9 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Scor
 		return nil, err
 	}
 	validations, err := scoredb.AllowedValidations(ctx, r.db, chainID)
-	return &engine.Basis{Run: scoredb.Run{ChainID: chainID}, Params: p, Scales: new(rating.Scales), Validations: validations,
-		Weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, err
+	return &engine.Basis{Run: scoredb.Run{ChainID: chainID}, Params: p, Scales: new(rating.Scales),
+		Validations: validations,
+		Weights:     flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, err
 }
 
 // paramsOf are the parameters that a score names; the reader's own where no engine has run.
@@ -384,9 +387,10 @@ func (r *Reader) worldFor(ctx context.Context, run scoredb.Run) (*engine.Basis, 
 		same.Run = run // as it is stored, with its times
 		return &same, nil
 	}
-	return r.worlds.Get(ctx, worldKey{chain: run.ChainID, run: run.Run}, func(ctx context.Context) (*engine.Basis, error) {
-		return engine.BasisOf(ctx, r.db, rows.New(r.db, run.ChainID), run)
-	})
+	return r.worlds.Get(ctx, worldKey{chain: run.ChainID, run: run.Run},
+		func(ctx context.Context) (*engine.Basis, error) {
+			return engine.BasisOf(ctx, r.db, rows.New(r.db, run.ChainID), run)
+		})
 }
 
 // addTxs names the transactions of all rows that are listed.

@@ -36,7 +36,8 @@ func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (r
 		return c.score, err
 	}
 	if c.score.Run == 0 {
-		return c.score, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block, id.Short(),
+		return c.score, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block,
+			id.Short(),
 			repute.ErrNotFound)
 	}
 	return c.score, r.made(ctx, &c)
@@ -102,7 +103,8 @@ func (c *judged) same() error {
 		return err
 	}
 	s := &c.score
-	if !bytes.Equal(again.Result, s.Result) || replay.HashInput(c.manifest.Rebuild(&c.evidence).Encode()) != s.Evidence {
+	if !bytes.Equal(again.Result, s.Result) ||
+		replay.HashInput(c.manifest.Rebuild(&c.evidence).Encode()) != s.Evidence {
 		return &replay.PrunedError{What: fmt.Sprintf("the stored evidence of agent %s up to block %d makes another result",
 			s.Agent.Short(), s.Block.Number)}
 	}
@@ -111,7 +113,8 @@ func (c *judged) same() error {
 		same bool
 	}{{"status", again.Status == s.Status}, {"score", again.Score == s.Score}, {"low", again.Low == s.Low},
 		{"high", again.High == s.High},
-		{"mean", again.Mean == s.Mean}, {"confidence", again.Confidence == s.Confidence}, {"tier", again.Tier == s.Tier}} {
+		{"mean", again.Mean == s.Mean}, {"confidence", again.Confidence == s.Confidence},
+		{"tier", again.Tier == s.Tier}} {
 		if !column.same {
 			return &DiffersError{s.Agent.Short(), s.Block.Number, column.what}
 		}

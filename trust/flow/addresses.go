@@ -11,8 +11,8 @@ import (
 // a Clone shares the addresses. The zero value is empty. It is safe for concurrent use as long as nobody adds.
 type Addresses struct {
 	list []common.Address
-	// slots has the numbers plus 1 by the hash of the address, 0 for a free slot. Its length is a power of two. The seed
-	// of the hash is random, because anybody can choose the addresses.
+	// slots has the numbers plus 1 by the hash of the address, 0 for a free slot. Its length is a power of two. The
+	// seed of the hash is random, because anybody can choose the addresses.
 	slots []uint32
 	seed  maphash.Seed
 	order []uint32 // the first numbers in order of their addresses; it is replaced and never changed

@@ -10,8 +10,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// AddressKey is an address as whole numbers, with an index that belongs to it. Millions of them are sorted several times
-// as fast as addresses behind indices.
+// AddressKey is an address as whole numbers, with an index that belongs to it. Millions of them are sorted several
+// times as fast as addresses behind indices.
 type AddressKey struct {
 	high, middle uint64
 	low          uint32
@@ -20,7 +20,8 @@ type AddressKey struct {
 
 // KeyOf returns the key of an address.
 func KeyOf(a common.Address, index uint32) AddressKey {
-	return AddressKey{binary.BigEndian.Uint64(a[:]), binary.BigEndian.Uint64(a[8:]), binary.BigEndian.Uint32(a[16:]), index}
+	return AddressKey{binary.BigEndian.Uint64(a[:]), binary.BigEndian.Uint64(a[8:]), binary.BigEndian.Uint32(a[16:]),
+		index}
 }
 
 // Compare orders keys as their addresses, and those of one address by index.
@@ -146,7 +147,8 @@ func inOnePool(lists []EdgeList) bool {
 		if len(l.edges) == 0 {
 			continue
 		}
-		if len(l.pool) == 0 || len(lists[0].pool) == 0 || &l.pool[0] != &lists[0].pool[0] || &l.edges[0] != &l.pool[l.base] ||
+		if len(l.pool) == 0 || len(lists[0].pool) == 0 || &l.pool[0] != &lists[0].pool[0] ||
+			&l.edges[0] != &l.pool[l.base] ||
 			i > 0 && l.base < lists[i-1].base {
 			return false
 		}

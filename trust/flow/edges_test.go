@@ -17,7 +17,8 @@ func TestGraphOfListsIsThatOfSingleEdges(t *testing.T) {
 		node := rapid.Uint32Range(0, uint32(nodes-1))
 		var edges []Edge
 		for range rapid.IntRange(0, 60).Draw(t, "edges") {
-			edges = append(edges, Edge{node.Draw(t, "from"), node.Draw(t, "to"), rapid.Uint32Range(1, 1<<16).Draw(t, "weight")})
+			edges = append(edges, Edge{node.Draw(t, "from"), node.Draw(t, "to"),
+				rapid.Uint32Range(1, 1<<16).Draw(t, "weight")})
 		}
 		var links [][2]uint32
 		for range rapid.IntRange(0, 2).Draw(t, "links") {
@@ -33,7 +34,8 @@ func TestGraphOfListsIsThatOfSingleEdges(t *testing.T) {
 			}
 			add(b)
 			p := Params{Restart: fixed.Ratio(15, 100), Iterations: 9, FullShare: fixed.One, MaxRootShare: fixed.One,
-				RootGives: fixed.Int(9), PassOn: fixed.Ratio(1, 2), RootVouch: fixed.One, Vouch: fixed.One, FullOpinion: fixed.One}
+				RootGives: fixed.Int(9), PassOn: fixed.Ratio(1, 2), RootVouch: fixed.One, Vouch: fixed.One,
+				FullOpinion: fixed.One}
 			return b.Build().Walk([]Root{{Address: addressOf(0), Weight: fixed.One}}, p)
 		}
 		want := build(func(b *GraphBuilder) {

@@ -104,7 +104,8 @@ func TestGraphOfKnownAddresses(t *testing.T) {
 	plain.Rates(plain.Add(addressOf(3)))
 	plain.Vouch(plain.Add(addressOf(3)), plain.Add(addressOf(9)), fixed.One)
 	got, want := b.Build(), plain.Build()
-	if got.Len() != 2 || got.Node(addressOf(1)) != NoNode || got.Walk(nil, walkParams).Sum() != want.Walk(nil, walkParams).Sum() {
+	if got.Len() != 2 || got.Node(addressOf(1)) != NoNode ||
+		got.Walk(nil, walkParams).Sum() != want.Walk(nil, walkParams).Sum() {
 		t.Errorf("%d nodes, or another graph", got.Len())
 	}
 	for i := range known.Len() {

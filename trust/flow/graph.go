@@ -313,7 +313,8 @@ func (g *Graph) with(addresses []common.Address) *Graph {
 
 // Size returns about how many bytes of memory the graph takes.
 func (g *Graph) Size() int64 {
-	return g.addresses.Size() + int64(len(g.nodes))*4 + int64(len(g.aliases))*96 + int64(g.Len())*17 + int64(g.Edges())*16
+	return g.addresses.Size() + int64(len(g.nodes))*4 + int64(len(g.aliases))*96 + int64(g.Len())*17 +
+		int64(g.Edges())*16
 }
 
 // Personal is Walk for roots that the graph need not know: a caller may trust addresses that never

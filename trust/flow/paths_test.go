@@ -14,8 +14,9 @@ import (
 func addressOf(n int) common.Address { return common.BigToAddress(big.NewInt(int64(n) + 1)) }
 
 // walkParams are the parameters that the product uses.
-var walkParams = Params{Restart: fixed.Ratio(2, 10), Iterations: 60, FullShare: fixed.Ratio(5, 100), MaxRootShare: fixed.Ratio(1, 10),
-	RootGives: fixed.Int(16), PassOn: fixed.Ratio(3, 10), RootVouch: fixed.One, Vouch: fixed.Ratio(1, 15)}
+var walkParams = Params{Restart: fixed.Ratio(2, 10), Iterations: 60, FullShare: fixed.Ratio(5, 100),
+	MaxRootShare: fixed.Ratio(1, 10),
+	RootGives:    fixed.Int(16), PassOn: fixed.Ratio(3, 10), RootVouch: fixed.One, Vouch: fixed.Ratio(1, 15)}
 
 // The flow is that of a plain maximum flow over the split graph, whatever the weights are.
 func TestPathsAreAMaximumFlow(t *testing.T) {

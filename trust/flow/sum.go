@@ -24,7 +24,8 @@ func (w *Weights) Sum() (out common.Hash) {
 		func(i int) []byte { return binary.BigEndian.AppendUint32(others[i][:], uint32(g.Node(others[i]))) })
 	sum32(h, g.start)
 	sumParts(h, len(g.edges), func(b []byte, i int) []byte { return binary.BigEndian.AppendUint32(b, g.edges[i].from) })
-	sumParts(h, len(g.edges), func(b []byte, i int) []byte { return binary.BigEndian.AppendUint32(b, g.edges[i].weight) })
+	sumParts(h, len(g.edges),
+		func(b []byte, i int) []byte { return binary.BigEndian.AppendUint32(b, g.edges[i].weight) })
 	sum64(h, w.mass)
 	sum64(h, w.received)
 	sumOf(h, len(w.roots), func(i int) []byte {

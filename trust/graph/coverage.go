@@ -20,8 +20,8 @@ type tally struct {
 	single []singleRecord            // until sort, those that are not of packed agents
 	raters map[common.Address]uint32 // number of each rater
 	agents map[repute.TokenID]uint32 // number of each agent; of packed ones, only of those that had other owners
-	// Ratings are in parts. Those of packed agents have raters that are numbered as in their Packing, which has packed of
-	// them.
+	// Ratings are in parts. Those of packed agents have raters that are numbered as in their Packing, which has packed
+	// of them.
 	parts  []tallyPart
 	packed int
 	owners []uint32                // numbers in the builder, by number of the agent
@@ -129,7 +129,8 @@ func (t *tally) all() []tallyPart {
 		return t.parts
 	}
 	single := slices.Clone(t.single)
-	slices.SortFunc(single, func(a, b singleRecord) int { return cmp.Or(cmp.Compare(a.agent, b.agent), a.compare(b.tallied)) })
+	slices.SortFunc(single,
+		func(a, b singleRecord) int { return cmp.Or(cmp.Compare(a.agent, b.agent), a.compare(b.tallied)) })
 	var part tallyPart
 	for i, r := range single {
 		part.records = append(part.records, r.tallied)
@@ -202,7 +203,8 @@ func (r *Reader) formerOwners(g *flow.Graph) map[uint32][]formerOwner {
 		present := g.Identity(r.agents[token].owner)
 		registrar := g.Identity(tenures[0].Owner)
 		var atOnce bool
-		if i := slices.IndexFunc(tenures, func(t rating.Tenure) bool { return g.Identity(t.Owner) != registrar }); i > 0 {
+		if i := slices.IndexFunc(tenures,
+			func(t rating.Tenure) bool { return g.Identity(t.Owner) != registrar }); i > 0 {
 			atOnce = rating.IsHandover(tenures[0].Began, tenures[i].Began)
 		} else {
 			atOnce = rating.IsHandover(tenures[0].Began, tenures[len(tenures)-1].Ended)

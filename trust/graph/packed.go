@@ -34,8 +34,8 @@ func (r *Reader) Pack(p *rating.Packing) {
 	r.writers = make([]graphWriter, len(p.Raters))
 }
 
-// Owner adds the owner of an agent that had no other one, by its number in the addresses of NewReaderOf. It is Agent for
-// agents whose ratings are packed.
+// Owner adds the owner of an agent that had no other one, by its number in the addresses of NewReaderOf. It is Agent
+// for agents whose ratings are packed.
 func (r *Reader) Owner(number uint32) { r.b.Use(number) }
 
 // Packed returns an agent that was added by Agent, and perhaps by Former. It is called when all agents were added.
@@ -250,7 +250,8 @@ func (r *Reader) takePart(t *packedPart) {
 		}
 	}
 	r.b.VouchAll(t.edges)
-	for _, key := range slices.SortedFunc(maps.Keys(t.unread), unreadTag.compare) { // there may be too many for unreadTags
+	for _, key := range slices.SortedFunc(maps.Keys(t.unread),
+		unreadTag.compare) { // there may be too many for unreadTags
 		r.unread.addMany(key.tag, key.reason, t.unread[key])
 	}
 	t.tally.first = uint32(len(r.tally.owners))

@@ -110,8 +110,8 @@ func (r *Reader) agent(token repute.TokenID) (of agentOwner, known bool) {
 	return of, known
 }
 
-// OwnerOf returns the owner of an agent. own reports whether ratings of a block are about the owner's identity, not about
-// an earlier one's.
+// OwnerOf returns the owner of an agent. own reports whether ratings of a block are about the owner's identity, not
+// about an earlier one's.
 func (r *Reader) OwnerOf(token repute.TokenID, block uint64) (owner common.Address, own bool) {
 	if _, isListed := r.agents[token]; !isListed {
 		return owner, false
@@ -175,7 +175,8 @@ func (r *Reader) Measure(token repute.TokenID, row rating.Row) {
 }
 
 // scaled returns the value of a rating that may count, if its tag is written on several scales.
-func (r *Reader) scaled(token repute.TokenID, row *rating.Row) (w rating.Writing, rule *rating.TagRule, value fixed.Fixed, ok bool) {
+func (r *Reader) scaled(token repute.TokenID,
+	row *rating.Row) (w rating.Writing, rule *rating.TagRule, value fixed.Fixed, ok bool) {
 	of, known := r.owner(token)
 	if !known {
 		return w, nil, 0, false

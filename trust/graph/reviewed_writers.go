@@ -41,7 +41,8 @@ func (c *Credits) WithReviewedWriters(writers []repute.TrustRoot) *Credits {
 		flow.Source{ID: ReviewedWriters, Class: class, SourceBounds: writerBounds})
 	for _, w := range writers {
 		weight := fixed.Ratio(int64(min(w.Weight, repute.MaxWriterWeight)), repute.RootUnit)
-		out.Raters = append(out.Raters, RaterCredit{Rater: w.Address, Source: len(out.Rules.Sources) - 1, Weight: weight,
+		out.Raters = append(out.Raters, RaterCredit{Rater: w.Address, Source: len(out.Rules.Sources) - 1,
+			Weight:    weight,
 			Unlimited: true})
 	}
 	return out

@@ -31,7 +31,8 @@ func complete() query.TrustChecks {
 func TestOpenFi(t *testing.T) {
 	own := func(c *query.TrustChecks, wallet string) {
 		c.File = nil
-		c.Agent.Document.Registration.Extra = map[string]json.RawMessage{"operatorWallet": json.RawMessage(`"` + wallet +
+		c.Agent.Document.Registration.Extra = map[string]json.RawMessage{"operatorWallet": json.RawMessage(`"` +
+			wallet +
 			`"`)}
 	}
 	for name, tc := range map[string]struct {
@@ -41,7 +42,8 @@ func TestOpenFi(t *testing.T) {
 	}{
 		"all":          {func(*query.TrustChecks) {}, "1.00", "1.00", ""},
 		"own document": {func(c *query.TrustChecks) { own(c, c.Agent.Wallet.Hex()) }, "1.00", "1.00", ""},
-		"disabled":     {func(c *query.TrustChecks) { c.Validating, c.Answer = false, nil }, "0.85", "1.00", "validation"},
+		"disabled": {func(c *query.TrustChecks) { c.Validating, c.Answer = false, nil }, "0.85", "1.00",
+			"validation"},
 		"no answer":    {func(c *query.TrustChecks) { c.Answer = nil }, "0.85", "0.85", "validation"},
 		"bad answer":   {func(c *query.TrustChecks) { c.Answer.Response = 49 }, "0.85", "0.85", "validation"},
 		"other wallet": {func(c *query.TrustChecks) { c.Agent.Wallet[0]++ }, "0.80", "0.80", "operatorMatches"},
@@ -50,7 +52,8 @@ func TestOpenFi(t *testing.T) {
 		"other operator": {func(c *query.TrustChecks) { own(c, (common.Address{8}).Hex()) }, "0.80", "0.80",
 			"operatorMatches"},
 		"operator is odd": {func(c *query.TrustChecks) { own(c, "0x1") }, "0.80", "0.80", "operatorMatches"},
-		"not read":        {func(c *query.TrustChecks) { c.File = nil }, "0.60", "0.60", "agentJsonResolves operatorMatches"},
+		"not read": {func(c *query.TrustChecks) { c.File = nil }, "0.60", "0.60",
+			"agentJsonResolves operatorMatches"},
 		"unreadable": {func(c *query.TrustChecks) { c.File.Body = nil }, "0.60", "0.60",
 			"agentJsonResolves operatorMatches"},
 		"no object": {func(c *query.TrustChecks) { c.File.Body = []byte("null") }, "0.60", "0.60",
@@ -77,7 +80,8 @@ func TestOpenFi(t *testing.T) {
 				t.Errorf("%s: %s lacks for no reason", name, l.Part)
 			}
 		}
-		if got := strings.Join(lacks, " "); s.Overall.Decimal(2) != tc.score || s.OverallGranted.Decimal(2) != tc.granted ||
+		if got := strings.Join(lacks, " "); s.Overall.Decimal(2) != tc.score ||
+			s.OverallGranted.Decimal(2) != tc.granted ||
 			got != tc.lacks {
 			t.Errorf("%s: %s, granted %s, lacks %q", name, s.Overall.Decimal(2), s.OverallGranted.Decimal(2), got)
 		}

@@ -66,7 +66,8 @@ type NegativeParams struct {
 	Full    fixed.Fixed   `json:"full"` // units of evidence
 }
 
-// Factor returns the factor for evidence with so many whole units behind it, against an agent with this much base and evidence.
+// Factor returns the factor for evidence with so many whole units behind it, against an agent with this much base and
+// evidence.
 func (n NegativeParams) Factor(paths int, known fixed.Fixed) fixed.Fixed {
 	factor := n.Factors[min(max(paths, 1), len(n.Factors))-1]
 	if factor < fixed.One && known < n.Full {
@@ -251,7 +252,8 @@ func (p *Params) check(at places) error {
 		{"evidence.base", p.Evidence.Base > 0 && p.Evidence.Base <= fixed.Int(1000), "above 0, at most 1000"},
 		{"evidence.baseVariance", p.Evidence.BaseVariance >= 0 && p.Evidence.BaseVariance <= fixed.One, "0 to 1"},
 		{"evidence.halfLifeDays", p.Evidence.HalfLifeDays > 0 && p.Evidence.HalfLifeDays <= maxDays, "1 to 36500"},
-		{"evidence.maxPayment", p.Evidence.MaxPayment >= fixed.One && p.Evidence.MaxPayment <= fixed.Int(10), "1 to 10"},
+		{"evidence.maxPayment", p.Evidence.MaxPayment >= fixed.One && p.Evidence.MaxPayment <= fixed.Int(10),
+			"1 to 10"},
 		{"evidence.fullPayment", p.Evidence.FullPayment > 0, "above 0"},
 		{"negative.factors", len(p.Negative.Factors) > 0 && slices.IsSorted(p.Negative.Factors) &&
 			p.Negative.Factors[0] > 0, "one or more above 0, ascending"},

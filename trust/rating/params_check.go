@@ -144,7 +144,8 @@ func (w *walker) explain(err error) error {
 		if !known {
 			line = w.line(kind.Offset)
 		}
-		return repute.Invalid(w.file+": "+kind.Field, fmt.Sprintf("line %d: %s is not what belongs there", line, kind.Value),
+		return repute.Invalid(w.file+": "+kind.Field,
+			fmt.Sprintf("line %d: %s is not what belongs there", line, kind.Value),
 			"a value like that of the file that repute comes with")
 	}
 	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
@@ -178,7 +179,8 @@ func (p *Params) checkRules(at places) error {
 	tiers := map[int]bool{}
 	for i, t := range p.Tiers {
 		field := fmt.Sprintf("tiers[%d]", i)
-		if err := at.check(field+".tier", t.Tier >= 0 && t.Tier <= 4 && !tiers[t.Tier], "0 to 4, each once"); err != nil {
+		if err := at.check(field+".tier", t.Tier >= 0 && t.Tier <= 4 && !tiers[t.Tier],
+			"0 to 4, each once"); err != nil {
 			return err
 		}
 		tiers[t.Tier] = true
@@ -208,7 +210,8 @@ func (p *Params) checkGate(at places, field string, g *Gate) error {
 	}
 	for i, name := range g.Channels {
 		if !slices.ContainsFunc(p.Tags.Channels, func(c Channel) bool { return c.Name == name }) {
-			return at.check(fmt.Sprintf("%s.channels[%d]", field, i), false, "the name of one of the channels of the tags")
+			return at.check(fmt.Sprintf("%s.channels[%d]", field, i), false,
+				"the name of one of the channels of the tags")
 		}
 	}
 	switch {

@@ -13,7 +13,8 @@ func TestParamsAreRefused(t *testing.T) {
 	t.Parallel()
 	params, tags := DefaultFiles()
 	for _, c := range []struct{ old, with, field, line string }{
-		{`"guard": {"below": -10, "known": 1.25, "fullShare": 0.25, "tailDays": 7},`, ``, "params: guard.below", "missing"},
+		{`"guard": {"below": -10, "known": 1.25, "fullShare": 0.25, "tailDays": 7},`, ``, "params: guard.below",
+			"missing"},
 		{`"epoch": {"blocks": 1800`, `"epoch": {"blocs": 1800`, "params: blocs", "line 25: no such field"},
 		{`"epoch": {"blocks": 1800`, `"epoch": {"blocks": 0`, "params: epoch.blocks", "line 25"},
 		{`["quality", "validation"]`, `["quality", "beauty"]`, "params: gates[1].channels[1]", "line 13"},
@@ -38,7 +39,8 @@ func TestParamsAreRefused(t *testing.T) {
 		}
 		_, err := ParseParams([]byte(strings.Replace(string(params), c.old, c.with, 1)), tags)
 		var wrong *repute.InputError
-		if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Field, c.field) || !strings.Contains(wrong.Reason, c.line) ||
+		if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Field, c.field) ||
+			!strings.Contains(wrong.Reason, c.line) ||
 			wrong.Hint == "" ||
 			strings.Contains(err.Error(), "rating.") || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%s: %v, want %s and %s", c.with, err, c.field, c.line)

@@ -30,8 +30,8 @@ type Row struct {
 	// matter for penalties alone.
 	Payee  common.Address
 	PaidAt int64
-	// Said and Writer save time where many rows are read, and change no result. Said is the result of Params.Said for the
-	// row, nil when it is unknown. Writer is a number above 0 of Rater among the raters of all agents, 0 for none.
+	// Said and Writer save time where many rows are read, and change no result. Said is the result of Params.Said for
+	// the row, nil when it is unknown. Writer is a number above 0 of Rater among the raters of all agents, 0 for none.
 	Said   *Said
 	Writer uint32
 }

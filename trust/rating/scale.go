@@ -12,9 +12,9 @@ import (
 
 // Scales has the scale on which each rater writes the values of a tag, for tags that are written on several scales:
 // five stars as 5 where the tag's own scale ends at 100, or success as 1. A scale is stated by the rater's feedback
-// files, or inferred from all values that the rater wrote with the tag up to a block: see scaleOf. The Build of graph.Reader
-// makes the scales of a run. They do not change and are safe for concurrent use. With nil all values are on the tag's
-// own scale.
+// files, or inferred from all values that the rater wrote with the tag up to a block: see scaleOf. The Build of
+// graph.Reader makes the scales of a run. They do not change and are safe for concurrent use. With nil all values are
+// on the tag's own scale.
 type Scales struct {
 	tops map[Writing]int // end of the scale; absent when it is unknown
 	// stated are the keys of tops whose scale feedback files state. Such a scale applies to all values, an inferred one

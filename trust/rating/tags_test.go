@@ -90,9 +90,11 @@ func TestFrequentTagsAreKnown(t *testing.T) {
 	}
 	table := p.Tags
 	for tag, use := range map[string]Use{"miner-vouch": UseShown, "trust": UseScore, "trustScore": UseShown,
-		"contractRisk": UseShown, "counterparty": UseShown, "activity": UseShown, "longevity": UseShown, "starred": UseScore,
+		"contractRisk": UseShown, "counterparty": UseShown, "activity": UseShown, "longevity": UseShown,
+		"starred":  UseScore,
 		"liveness": UseGate, "reachable": UseGate, "uptime": UseGate, "successRate": UseScore, "responseTime": UseShown,
-		"revenues": UseShown, "tradingYield": UseShown, "personality": UseShown, "knowledge": UseShown, "style": UseShown,
+		"revenues": UseShown, "tradingYield": UseShown, "personality": UseShown, "knowledge": UseShown,
+		"style":        UseShown,
 		"health-check": UseGate, "risk-assessment": UseShown, "trade": UseShown, "review": UseScore} {
 		if r := table.Rule(tag); r == nil || table.use[r.Channel] != use {
 			t.Errorf("%s: %+v, want one that is used as %s", tag, r, use)
@@ -109,9 +111,12 @@ func TestTagTablesAreRefused(t *testing.T) {
 	params, tags := DefaultFiles()
 	for _, c := range []struct{ old, with, field string }{
 		{`"unit": "points of 5", `, ``, "tags: tags[4].unit"},
-		{`"unit": "points of 5", "better": "higher"`, `"unit": "points of 5", "better": "upwards"`, "tags: tags[4].better"},
-		{`"unit": "points of 5", "better": "higher"`, `"unit": "points of 5", "better": "lower"`, "tags: tags[4].curve[1]"},
-		{`"unit": "points of 5", "better": "higher"`, `"unit": "points of 5", "better": "neither"`, "tags: tags[4].better"},
+		{`"unit": "points of 5", "better": "higher"`, `"unit": "points of 5", "better": "upwards"`,
+			"tags: tags[4].better"},
+		{`"unit": "points of 5", "better": "higher"`, `"unit": "points of 5", "better": "lower"`,
+			"tags: tags[4].curve[1]"},
+		{`"unit": "points of 5", "better": "higher"`, `"unit": "points of 5", "better": "neither"`,
+			"tags: tags[4].better"},
 		{`"range": [0, 5]`, `"range": [0, 6]`, "tags: tags[4].range"},
 		{`"range": [0, 5], `, ``, "tags: tags[4].range"},
 		{`"range": [0, 10]`, `"range": [10, 0]`, "tags: tags[13].range"},
@@ -125,7 +130,8 @@ func TestTagTablesAreRefused(t *testing.T) {
 		{`"reason": "the writers' method is not published"`, `"reason": ""`, "tags: tags[13].reason"},
 		{`"scales": [1, 5, 10]`, `"scales": [1, 5, 100]`, "tags: tags[0].scales[2]"},
 		{`"validation": {`, `"writers": [{"tags": []}], "validation": {`, "tags: writers[0].address"},
-		{`"validation": {`, `"writers": [{"address": "0x1111111111111111111111111111111111111111", "tags": [{"tags": ["a"]}]}],
+		{`"validation": {`,
+			`"writers": [{"address": "0x1111111111111111111111111111111111111111", "tags": [{"tags": ["a"]}]}],
 			"validation": {`, "tags: writers[0].tags[0].channel"},
 	} {
 		if !bytes.Contains(tags, []byte(c.old)) {
@@ -150,7 +156,8 @@ func TestOpinionsFollowTheDirection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rapid.SampledFrom(table.Tags).Draw(t, "rule")
 		draw := func(name string) fixed.Fixed {
-			v, _ := fixedAmount(repute.Amount{Value: big.NewInt(rapid.Int64Range(-10_000, 120_000).Draw(t, name)), Decimals: 3})
+			v, _ := fixedAmount(repute.Amount{Value: big.NewInt(rapid.Int64Range(-10_000, 120_000).Draw(t, name)),
+				Decimals: 3})
 			return v
 		}
 		low, high := draw("a"), draw("b")

@@ -25,8 +25,8 @@ func PresentSince(tenures []Tenure, g *flow.Graph) (block uint64) {
 	return PresentSinceFunc(tenures, one)
 }
 
-// PresentSinceFunc is PresentSince with a function that reports whether two addresses are one identity. A transfer to the
-// owner's verified wallet is not a change of owner either.
+// PresentSinceFunc is PresentSince with a function that reports whether two addresses are one identity. A transfer to
+// the owner's verified wallet is not a change of owner either.
 func PresentSinceFunc(tenures []Tenure, one func(a, b common.Address) bool) (block uint64) {
 	for i, t := range tenures {
 		if i == 0 || t.Owner != tenures[i-1].Wallet && !one(t.Owner, tenures[i-1].Owner) {

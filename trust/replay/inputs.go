@@ -16,8 +16,8 @@ import (
 	"repute/trust/rating"
 )
 
-// The canonical form of a set of roots, of links, of validation contracts and of gateways: one JSON object without spaces, its
-// entries in order of addresses and each address once. Its sha256 names the set.
+// The canonical form of a set of roots, of links, of validation contracts and of gateways: one JSON object without
+// spaces, its entries in order of addresses and each address once. Its sha256 names the set.
 type (
 	rootSet struct {
 		Roots []rootEntry `json:"roots"`
@@ -137,8 +137,8 @@ func DecodeValidations(body []byte) ([]common.Address, error) {
 	return set.Validations, nil
 }
 
-// EncodeGateways gives the canonical bytes of a chain's list of feedback gateways, in whatever order. It returns nil for
-// an empty list, which a run does not name.
+// EncodeGateways gives the canonical bytes of a chain's list of feedback gateways, in whatever order. It returns nil
+// for an empty list, which a run does not name.
 func EncodeGateways(chain uint64, contracts []common.Address) []byte {
 	if len(contracts) == 0 {
 		return nil

@@ -19,8 +19,10 @@ func TestRootsAreCanonical(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var roots []repute.TrustRoot
 		for i := range rapid.IntRange(0, 8).Draw(t, "roots") {
-			r := repute.TrustRoot{Address: common.Address{19: byte(rapid.IntRange(1, 5).Draw(t, "address")), 1: byte(i % 2)},
-				Weight: rapid.Uint64Range(1, 5*repute.RootUnit).Draw(t, "weight"), Reason: rapid.String().Draw(t, "reason")}
+			r := repute.TrustRoot{Address: common.Address{19: byte(rapid.IntRange(1, 5).Draw(t, "address")),
+				1: byte(i % 2)},
+				Weight: rapid.Uint64Range(1, 5*repute.RootUnit).Draw(t, "weight"),
+				Reason: rapid.String().Draw(t, "reason")}
 			if n := rapid.Int64Range(0, 100).Draw(t, "expires"); n > 50 {
 				r.Expires = time.Unix(n, 0).UTC()
 			}
@@ -46,10 +48,12 @@ func TestRootsAreCanonical(t *testing.T) {
 func TestGatewaysAreCanonical(t *testing.T) {
 	a, b := common.Address{1}, common.Address{2}
 	one := EncodeGateways(5, []common.Address{a, b})
-	if two := EncodeGateways(5, []common.Address{b, a, b}); !bytes.Equal(one, two) || HashInput(one) != HashGateways(5, []common.Address{a, b}) {
+	if two := EncodeGateways(5, []common.Address{b, a, b}); !bytes.Equal(one, two) ||
+		HashInput(one) != HashGateways(5, []common.Address{a, b}) {
 		t.Errorf("%s\n%s", one, two)
 	}
-	if HashGateways(6, []common.Address{a, b}) == HashInput(one) || HashGateways(5, []common.Address{a}) == HashInput(one) {
+	if HashGateways(6, []common.Address{a, b}) == HashInput(one) ||
+		HashGateways(5, []common.Address{a}) == HashInput(one) {
 		t.Error("another chain or list has the same hash")
 	}
 	if EncodeGateways(5, nil) != nil || HashGateways(5, nil) != (common.Hash{}) {
@@ -60,8 +64,10 @@ func TestGatewaysAreCanonical(t *testing.T) {
 // Links have no direction.
 func TestLinksAreCanonical(t *testing.T) {
 	a, b, c := common.Address{1}, common.Address{2}, common.Address{3}
-	one := EncodeLinks([]repute.TrustLink{{A: a, B: b, Reason: "r", Source: "s"}, {A: c, B: b, Reason: "r", Source: "s"}})
-	two := EncodeLinks([]repute.TrustLink{{A: b, B: c, Reason: "r", Source: "s"}, {A: b, B: a, Reason: "r", Source: "s"},
+	one := EncodeLinks([]repute.TrustLink{{A: a, B: b, Reason: "r", Source: "s"},
+		{A: c, B: b, Reason: "r", Source: "s"}})
+	two := EncodeLinks([]repute.TrustLink{{A: b, B: c, Reason: "r", Source: "s"},
+		{A: b, B: a, Reason: "r", Source: "s"},
 		{A: a, B: b, Reason: "r", Source: "s"}})
 	if !bytes.Equal(one, two) {
 		t.Errorf("%s\n%s", one, two)

@@ -120,7 +120,8 @@ func (m Manifest) Apply(e *trust.Evidence, ledger func() ([]repute.RatingPayment
 		e.Validations = *m.Validations
 	}
 	for _, k := range m.Related {
-		related := trust.RelatedAgent{Agent: e.Agent, Score: trust.Points(k.Score), High: trust.Points(k.High), Tier: k.Tier,
+		related := trust.RelatedAgent{Agent: e.Agent, Score: trust.Points(k.Score), High: trust.Points(k.High),
+			Tier:   k.Tier,
 			Holder: k.Holder, Role: k.Role, Share: fixed.Fixed(k.Share)}
 		var err error
 		if related.Agent.TokenID, err = repute.ParseTokenID(k.Token); err != nil {

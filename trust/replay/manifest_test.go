@@ -51,7 +51,8 @@ func TestManifestRestoresPayments(t *testing.T) {
 			if err := m.Apply(&e, func() ([]repute.RatingPayment, error) { return ledger, nil }); err != nil {
 				t.Fatalf("entry %d of %d: %v", i, len(ledger), err)
 			}
-			if fmt.Sprint(e.Rows) != fmt.Sprint(states[i]) || m.Rebuild(&e).Paid != nil && *m.Rebuild(&e).Paid != *m.Paid {
+			if fmt.Sprint(e.Rows) != fmt.Sprint(states[i]) ||
+				m.Rebuild(&e).Paid != nil && *m.Rebuild(&e).Paid != *m.Paid {
 				t.Fatalf("entry %d of %d: %v, want %v", i, len(ledger), e.Rows, states[i])
 			}
 		}
@@ -84,7 +85,8 @@ func TestManifestThatListsPayments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := trust.Evidence{Rows: []rating.Row{{Rater: address(3), Index: 1, Paid: fixed.One}, {Rater: address(3), Index: 2}}}
+	e := trust.Evidence{Rows: []rating.Row{{Rater: address(3), Index: 1, Paid: fixed.One},
+		{Rater: address(3), Index: 2}}}
 	if err := m.Apply(&e, nil); err != nil || e.Rows[0].Paid != 0 || e.Rows[1].Paid != fixed.One {
 		t.Errorf("%v, %v", e.Rows, err)
 	}

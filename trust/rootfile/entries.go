@@ -116,7 +116,8 @@ func members(line []byte, fields []string) (map[string]string, error) {
 // put refuses members that mean nothing or stand twice.
 func put(out map[string]string, fields []string, key string, value any) error {
 	if !slices.Contains(fields, key) {
-		return repute.Invalid(fmt.Sprintf("%.50q", key), "is no member of an entry", "any of "+strings.Join(fields, ", "))
+		return repute.Invalid(fmt.Sprintf("%.50q", key), "is no member of an entry",
+			"any of "+strings.Join(fields, ", "))
 	}
 	if _, twice := out[key]; twice {
 		return repute.Invalid(key, "stands twice in the entry", "keep one")
@@ -138,7 +139,8 @@ func put(out map[string]string, fields []string, key string, value any) error {
 func yamlList(text []byte, list string, fields []string, take taker) error {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return repute.Invalid("file", err.Error(), "YAML as docs/how-to/roots.md describes it, or one JSON object per line")
+		return repute.Invalid("file", err.Error(),
+			"YAML as docs/how-to/roots.md describes it, or one JSON object per line")
 	}
 	if len(doc.Content) == 0 {
 		return nil
@@ -172,7 +174,8 @@ func listOf(n *yaml.Node, list string) (*yaml.Node, error) {
 			found = value
 		case key.Value == "version" || key.Value == "method":
 		default:
-			return nil, repute.Invalid(fmt.Sprintf("line %d, %.50q", key.Line, key.Value), "is unknown here, or no list",
+			return nil, repute.Invalid(fmt.Sprintf("line %d, %.50q", key.Line, key.Value),
+				"is unknown here, or no list",
 				"version, method and a list "+list)
 		}
 	}

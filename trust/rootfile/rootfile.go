@@ -108,7 +108,8 @@ func read[T any](r io.Reader, list string, o Options, fields []string,
 			var made T
 			var key string
 			if made, key, err = of(e, o); err == nil && lines[key] > 0 {
-				err = repute.Invalid("entry", fmt.Sprintf("%s stands on line %d already", key, lines[key]), "keep one of them")
+				err = repute.Invalid("entry", fmt.Sprintf("%s stands on line %d already", key, lines[key]),
+					"keep one of them")
 			}
 			if err == nil {
 				lines[key] = e.line
@@ -256,7 +257,8 @@ func ParseExpiry(s string, now time.Time) (time.Time, error) {
 		return t, repute.Invalid("expires", fmt.Sprintf("%.50q is out of range", s), "a day such as 2030-01-31")
 	}
 	if t = t.UTC(); !now.IsZero() && !t.After(now) {
-		return t, repute.Invalid("expires", fmt.Sprintf("%s is past", s), "leave out what has expired, or give a later time")
+		return t, repute.Invalid("expires", fmt.Sprintf("%s is past", s),
+			"leave out what has expired, or give a later time")
 	}
 	return t, nil
 }

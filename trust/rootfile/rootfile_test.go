@@ -31,7 +31,8 @@ func TestForms(t *testing.T) {
 		"yaml": "version: mine-1\nroots:\n  - chain: base\n    address: " + alice + "\n    reason: an auditor\n" +
 			"  - {chain: 1, address: '" + bob + "', weight: 0.25, reason: a market, expires: 2030-01-31}\n",
 		"list": "- chain: 8453\n  address: " + alice + "\n  reason: an auditor\n  weight: 1.0\n" +
-			"- chain: 1\n  address: " + bob + "\n  weight: 0.250000\n  reason: a market\n  expires: 2030-01-31T01:00:00+01:00\n",
+			"- chain: 1\n  address: " + bob +
+			"\n  weight: 0.250000\n  reason: a market\n  expires: 2030-01-31T01:00:00+01:00\n",
 		"json lines": `{"chain":"base","address":"` + alice + `","weight":"1","reason":"an auditor"}` + "\n\n" +
 			`{"chain":1,"address":"` + bob + `","weight":0.25,"reason":"a market","expires":"2030-01-31"}`,
 		"json": "{\n\"roots\": [\n" + `{"chain":8453,"address":"` + alice + `","reason":"an auditor","expires":null},` +

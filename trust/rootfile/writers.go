@@ -82,7 +82,8 @@ func readWriters(in io.Reader, o Options) ([]Root, error) {
 		root, err := readWriter(&file.Writers[i], o)
 		key := fmt.Sprintf("writer %s of chain %d", root.Address.Hex(), root.ChainID)
 		if err == nil && lines[key] > 0 {
-			err = repute.Invalid("entry", fmt.Sprintf("%s stands on line %d already", key, lines[key]), "keep one of them")
+			err = repute.Invalid("entry", fmt.Sprintf("%s stands on line %d already", key, lines[key]),
+				"keep one of them")
 		}
 		if err != nil {
 			if wrong = append(wrong, atLine(file.Writers[i].Line, err)); len(wrong) == mostErrors {
@@ -115,12 +116,14 @@ func readWriter(n *yaml.Node, o Options) (root Root, err error) {
 	}
 	var w writerEntry
 	if err := decodeYAML(text, &w); err != nil {
-		return root, repute.Invalid("entry", err.Error(), "chain, address, operator, evidence, weight, expires and tags")
+		return root, repute.Invalid("entry", err.Error(),
+			"chain, address, operator, evidence, weight, expires and tags")
 	}
 	if w.Weight == "" {
 		w.Weight = writerDefault
 	}
-	e := entry{n.Line, map[string]string{"chain": w.Chain, "address": w.Address, "weight": w.Weight, "expires": w.Expires}}
+	e := entry{n.Line, map[string]string{"chain": w.Chain, "address": w.Address, "weight": w.Weight,
+		"expires": w.Expires}}
 	if e.fields["reason"], err = w.reason(); err != nil {
 		return root, err
 	}
@@ -150,7 +153,8 @@ func (w *writerEntry) reason() (string, error) {
 	for i, e := range w.Evidence {
 		field := fmt.Sprintf("evidence[%d]", i)
 		if !strings.HasPrefix(e.Link, "https://") {
-			return "", repute.Invalid(field+".link", fmt.Sprintf("%.80q is no link", e.Link), "a URL that begins with https://")
+			return "", repute.Invalid(field+".link", fmt.Sprintf("%.80q is no link", e.Link),
+				"a URL that begins with https://")
 		}
 		if _, err := time.Parse(time.DateOnly, e.Date); err != nil {
 			return "", repute.Invalid(field+".date", fmt.Sprintf("%.40q is no day", e.Date),

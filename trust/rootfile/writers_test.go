@@ -43,7 +43,8 @@ func TestWriters(t *testing.T) {
 		t.Fatalf("%+v, %v", roots, err)
 	}
 	r := roots[0]
-	if r.ChainID != 8453 || r.Line != 3 || r.Address != common.HexToAddress(alice) || r.Class != repute.ReviewedWriter ||
+	if r.ChainID != 8453 || r.Line != 3 || r.Address != common.HexToAddress(alice) ||
+		r.Class != repute.ReviewedWriter ||
 		r.Weight != repute.RootUnit/4 || r.Expires != time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC) ||
 		r.Reason != "Example Watch: https://example.com/addresses (2025-11-01, compared ten ratings)" ||
 		!strings.Contains(r.Rules, `"grade"`) {
@@ -72,7 +73,8 @@ func TestWriters(t *testing.T) {
 		}
 	}
 	twice := writer + strings.SplitAfterN(writer, "writers:\n", 2)[1]
-	if _, err := rootfile.ReadRoots(strings.NewReader(twice), options()); err == nil || !strings.Contains(err.Error(), "line 3 already") {
+	if _, err := rootfile.ReadRoots(strings.NewReader(twice), options()); err == nil ||
+		!strings.Contains(err.Error(), "line 3 already") {
 		t.Errorf("twice: %v", err)
 	}
 }

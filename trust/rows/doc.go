@@ -1,7 +1,7 @@
 // Package rows keeps the agents and ratings of a chain in memory as of one block, the last one of an epoch.
 //
-// A Store is filled by one pass over the tables and takes 24 bytes a rating: addresses, values and tags are numbered, and
-// only their numbers are in the rows. For the next epoch it reads again only the agents with an event since, and of
+// A Store is filled by one pass over the tables and takes 24 bytes a rating: addresses, values and tags are numbered,
+// and only their numbers are in the rows. For the next epoch it reads again only the agents with an event since, and of
 // most of them only the later ratings; revoked ones it removes. When it cannot tell what changed, because events were
 // found late or the counts of ratings differ, it reads everything again.
 //

@@ -103,7 +103,8 @@ func rowOf(r trustdb.Row) rating.Row {
 	if r.Other {
 		r.Tag1 = rating.UnreadTag
 	}
-	row := rating.Row{Block: r.Block, LogIndex: r.LogIndex, Time: unix(r.Time), Rater: r.Rater, Via: r.Via, Index: r.Index,
+	row := rating.Row{Block: r.Block, LogIndex: r.LogIndex, Time: unix(r.Time), Rater: r.Rater, Via: r.Via,
+		Index:      r.Index,
 		Validation: r.Validation,
 		Amount:     r.Amount, Tag1: r.Tag1, Tag2: r.Tag2, Content: r.Content}
 	if r.Payment != nil {

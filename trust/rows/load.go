@@ -238,8 +238,8 @@ func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []re
 	return nil
 }
 
-// prepend adds the ratings that the store has of some agents, but for revoked ones, to their later ones. Nobody else may
-// append to the memory of an agent's ratings: readers may have the ratings of earlier blocks.
+// prepend adds the ratings that the store has of some agents, but for revoked ones, to their later ones. Nobody else
+// may append to the memory of an agent's ratings: readers may have the ratings of earlier blocks.
 func (s *Store) prepend(agents []agent, grown []repute.TokenID, revoked map[repute.TokenID][]trustdb.LogOf) {
 	part := data{agents: agents}
 	for _, token := range grown {

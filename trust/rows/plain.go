@@ -68,7 +68,8 @@ func (r *PlainReader) set(a *agent, owner common.Address) {
 			r.named = append(r.named, operator)
 		}
 	}
-	r.e = trust.Evidence{Agent: repute.AgentID{ChainID: s.chain, Registry: s.registry, TokenID: a.token}, Block: r.e.Block,
+	r.e = trust.Evidence{Agent: repute.AgentID{ChainID: s.chain, Registry: s.registry, TokenID: a.token},
+		Block: r.e.Block,
 		Owner: owner, Registrar: owner, Tenures: r.tenures[:], Since: a.from,
 		Weights: r.e.Weights, Scales: r.e.Scales}
 	if len(r.named) > 0 {

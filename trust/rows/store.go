@@ -86,23 +86,24 @@ func (s *Store) At(ctx context.Context, block repute.Block, validations []common
 
 // moveTo is At under the lock.
 func (s *Store) moveTo(ctx context.Context, block repute.Block, validations []common.Address, anew bool) error {
-	err := trustdb.ReadSnapshot(ctx, s.db, s.chain, block.Number, func(ctx context.Context, from *trustdb.Snapshot) error {
-		kept := false
-		if !anew {
-			var err error
-			if kept, err = s.update(ctx, from, block); err != nil {
-				return fmt.Errorf("changed agents: %w", err)
+	err := trustdb.ReadSnapshot(ctx, s.db, s.chain, block.Number,
+		func(ctx context.Context, from *trustdb.Snapshot) error {
+			kept := false
+			if !anew {
+				var err error
+				if kept, err = s.update(ctx, from, block); err != nil {
+					return fmt.Errorf("changed agents: %w", err)
+				}
 			}
-		}
-		if !kept {
-			s.loads++
-			if err := s.load(ctx, from); err != nil {
-				return fmt.Errorf("all agents: %w", err)
+			if !kept {
+				s.loads++
+				if err := s.load(ctx, from); err != nil {
+					return fmt.Errorf("all agents: %w", err)
+				}
 			}
-		}
-		s.at, s.run, s.read = block, from.Run, nil
-		return s.readShared(ctx, from, validations)
-	})
+			s.at, s.run, s.read = block, from.Run, nil
+			return s.readShared(ctx, from, validations)
+		})
 	if err != nil {
 		s.data = data{}
 		return err

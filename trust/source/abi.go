@@ -198,10 +198,12 @@ const recordText = "getAttestation(bytes32) returns (bytes32 uid, bytes32 schema
 func (f *function) decodeRecord(data []byte) ([]common.Hash, error) {
 	head := len(f.outputs) * wordSize
 	tail := wordSize + head + wordSize // after the offset of the tuple, the nine words and the offset of data
-	if len(data) < tail+wordSize || number(data[0:]) != wordSize || number(data[tail-wordSize:]) != uint64(head+wordSize) {
+	if len(data) < tail+wordSize || number(data[0:]) != wordSize ||
+		number(data[tail-wordSize:]) != uint64(head+wordSize) {
 		return nil, fmt.Errorf("%w: %d bytes are no attestation", errEncoding, len(data))
 	}
-	if n := number(data[tail:]); n > uint64(len(data)) || tail+wordSize+int(n+wordSize-1)/wordSize*wordSize != len(data) {
+	if n := number(data[tail:]); n > uint64(len(data)) ||
+		tail+wordSize+int(n+wordSize-1)/wordSize*wordSize != len(data) {
 		return nil, fmt.Errorf("%w: the attestation's data does not end with the answer", errEncoding)
 	}
 	return f.words(data[wordSize : wordSize+head])

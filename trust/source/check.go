@@ -202,7 +202,8 @@ func (c Contract) check(field string, asked bool) error {
 	}
 	for i, text := range c.Implementations {
 		if text != FirstSeen && !common.IsHexAddress(text) {
-			return repute.Invalid(fmt.Sprintf("%s.implementations[%d]", field, i), fmt.Sprintf("%.60q is no address", text),
+			return repute.Invalid(fmt.Sprintf("%s.implementations[%d]", field, i),
+				fmt.Sprintf("%.60q is no address", text),
 				"an address, or "+FirstSeen)
 		}
 	}
@@ -228,7 +229,8 @@ func (p *Policy) checkDefaults() error {
 func (p *Policy) checkIDs(field string, ids []string) error {
 	for i, id := range ids {
 		if p.Source(id) == nil || slices.Index(ids, id) != i {
-			return repute.Invalid(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("%.60q is no source, or named twice", id),
+			return repute.Invalid(fmt.Sprintf("%s[%d]", field, i),
+				fmt.Sprintf("%.60q is no source, or named twice", id),
 				"ids of sources of this file")
 		}
 	}
@@ -245,7 +247,8 @@ func (p *Policy) checkRelays() error {
 		}
 		for j, a := range r.Addresses {
 			if a == (common.Address{}) || p.relays[a] != "" {
-				return repute.Invalid(fmt.Sprintf("%s.addresses[%d]", field, j), "is missing or listed twice", "an address, once")
+				return repute.Invalid(fmt.Sprintf("%s.addresses[%d]", field, j), "is missing or listed twice",
+					"an address, once")
 			}
 			p.relays[a] = r.Name
 		}

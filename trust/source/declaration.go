@@ -56,8 +56,8 @@ type Home struct {
 // Contract is a contract that a source calls or reads logs of.
 type Contract struct {
 	Address common.Address `yaml:"address" json:"address"`
-	// Implementations are the addresses that the contract may delegate to by its EIP-1967 slot. FirstSeen stands for the
-	// implementation that the first reading found. An empty list means that the contract MUST NOT be a proxy.
+	// Implementations are the addresses that the contract may delegate to by its EIP-1967 slot. FirstSeen stands for
+	// the implementation that the first reading found. An empty list means that the contract MUST NOT be a proxy.
 	Implementations []string `yaml:"implementations,omitempty" json:"implementations,omitempty"`
 }
 

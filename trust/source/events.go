@@ -34,7 +34,8 @@ func (e *EAS) events() []Event {
 	}
 	event := func(name, means string) Event {
 		return Event{Contract: "registry", Rater: "recipient", Person: "uid", Means: means,
-			Event: name + "(address indexed recipient, address indexed attester, bytes32 uid, bytes32 indexed schemaUID)",
+			Event: name +
+				"(address indexed recipient, address indexed attester, bytes32 uid, bytes32 indexed schemaUID)",
 			Holds: []Condition{{Value: "attester", Equals: e.attesters()},
 				{Value: "schemaUID", Equals: []string{e.Schema.ID.Hex()}}}}
 	}
@@ -47,7 +48,8 @@ const maxEvents = 8
 // listen compiles the events of a method.
 func (p *plan) listen(field string, m *Method) error {
 	if len(m.Events) > maxEvents {
-		return repute.Invalid(field+".events", fmt.Sprintf("%d kinds", len(m.Events)), fmt.Sprintf("at most %d", maxEvents))
+		return repute.Invalid(field+".events", fmt.Sprintf("%d kinds", len(m.Events)),
+			fmt.Sprintf("at most %d", maxEvents))
 	}
 	for i := range m.Events {
 		e, err := newEvent(fmt.Sprintf("%s.events[%d]", field, i), &m.Events[i])
@@ -208,8 +210,8 @@ type Sign struct {
 	Index   uint // of the log in the block
 }
 
-// Compare orders signs as the chain has them. Signs of one log are ordered by all that they say, so that equal ones, which
-// two filters found, are neighbors.
+// Compare orders signs as the chain has them. Signs of one log are ordered by all that they say, so that equal ones,
+// which two filters found, are neighbors.
 func (s Sign) Compare(o Sign) int {
 	revoked := 0
 	if s.Revoked != o.Revoked {
@@ -217,7 +219,8 @@ func (s Sign) Compare(o Sign) int {
 			revoked = -1
 		}
 	}
-	return cmp.Or(cmp.Compare(s.Block, o.Block), cmp.Compare(s.Index, o.Index), s.Rater.Cmp(o.Rater), s.Key.Cmp(o.Key), revoked)
+	return cmp.Or(cmp.Compare(s.Block, o.Block), cmp.Compare(s.Index, o.Index), s.Rater.Cmp(o.Rater), s.Key.Cmp(o.Key),
+		revoked)
 }
 
 // Signs reads a log of the source's contracts; none where it is another one. A log that both takes a credential from a

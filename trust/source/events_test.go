@@ -85,11 +85,13 @@ func TestTenureOfNames(t *testing.T) {
 		subject uint64 // 0: none
 		issued  uint64
 	}{
-		"held":             {[]*types.Log{moved(5, other, me, 1)}, 1, 5},
-		"sold":             {[]*types.Log{moved(5, other, me, 1), moved(9, me, other, 1)}, 0, 0},
-		"bought back":      {[]*types.Log{moved(5, other, me, 1), moved(9, me, other, 1), moved(20, other, me, 1)}, 1, 20},
+		"held": {[]*types.Log{moved(5, other, me, 1)}, 1, 5},
+		"sold": {[]*types.Log{moved(5, other, me, 1), moved(9, me, other, 1)}, 0, 0},
+		"bought back": {[]*types.Log{moved(5, other, me, 1), moved(9, me, other, 1), moved(20, other, me, 1)},
+			1, 20},
 		"the older of two": {[]*types.Log{moved(5, other, me, 1), moved(6, other, me, 2)}, 1, 5},
-		"the older sold":   {[]*types.Log{moved(5, other, me, 1), moved(6, other, me, 2), moved(7, me, other, 1)}, 2, 6},
+		"the older sold": {[]*types.Log{moved(5, other, me, 1), moved(6, other, me, 2), moved(7, me, other, 1)},
+			2, 6},
 		"sent to itself":   {[]*types.Log{moved(5, other, me, 1), moved(6, me, me, 1)}, 1, 5},
 		"of somebody else": {[]*types.Log{moved(5, me, other, 1)}, 0, 0},
 	} {
@@ -118,7 +120,8 @@ func TestTenureOfBook(t *testing.T) {
 		return eventLog(home.Contracts["book"].Address, block, 0, "AgentRegistered(address,uint256)", hashOf(rater),
 			number64(human))
 	}
-	got, tells := s.Tenure(nil, number64(66), signsOf(t, s, home, bound(5, 1), bound(8, 66), bound(9, 1), bound(10, 66)))
+	got, tells := s.Tenure(nil, number64(66),
+		signsOf(t, s, home, bound(5, 1), bound(8, 66), bound(9, 1), bound(10, 66)))
 	if tells != Tells || got.Subject != number64(1) || got.Issued.Block != 5 || got.Renewed.Block != 9 {
 		t.Errorf("%+v, %d", got, tells)
 	}
@@ -136,8 +139,10 @@ func TestTenureOfTokens(t *testing.T) {
 	log := func(block uint64, name string, id uint64) *types.Log {
 		return eventLog(token, block, 0, name+"(address,uint256)", hashOf(rater), number64(id))
 	}
-	logs := []*types.Log{log(5, "Attest", 1), log(7, "Revoke", 1), log(9, "Attest", 2), log(11, "Burn", 2), log(12, "Attest", 3)}
-	if got, tells := s.Tenure(nil, number64(3), signsOf(t, s, home, logs...)); tells != Tells || got.Issued.Block != 12 {
+	logs := []*types.Log{log(5, "Attest", 1), log(7, "Revoke", 1), log(9, "Attest", 2), log(11, "Burn", 2),
+		log(12, "Attest", 3)}
+	if got, tells := s.Tenure(nil, number64(3), signsOf(t, s, home, logs...)); tells != Tells ||
+		got.Issued.Block != 12 {
 		t.Errorf("%+v, %d", got, tells)
 	}
 	if _, tells := s.Tenure(nil, number64(2), signsOf(t, s, home, logs...)); tells != TellsNone {
@@ -154,13 +159,15 @@ func TestTenureByParts(t *testing.T) {
 	p, names := shipped(t), heldNames(t)
 	rapid.Check(t, func(t *rapid.T) {
 		s := names
-		if id := rapid.SampledFrom([]string{"", "basename", "agentbook", "bab", "farcaster-pro"}).Draw(t, "source"); id != "" {
+		if id := rapid.SampledFrom([]string{"", "basename", "agentbook", "bab", "farcaster-pro"}).Draw(t,
+			"source"); id != "" {
 			s = p.Source(id)
 		}
 		var signs []Sign
 		for i := range rapid.IntRange(0, 12).Draw(t, "signs") {
 			signs = append(signs, Sign{Rater: rater, Key: number64(rapid.Uint64Range(1, 3).Draw(t, "key")),
-				Revoked: s.ID != "agentbook" && s.ID != "farcaster-pro" && rapid.Bool().Draw(t, "revoked"), Block: uint64(i + 1)})
+				Revoked: s.ID != "agentbook" && s.ID != "farcaster-pro" && rapid.Bool().Draw(t, "revoked"),
+				Block:   uint64(i + 1)})
 		}
 		cut := rapid.IntRange(0, len(signs)).Draw(t, "cut")
 		person := number64(rapid.Uint64Range(1, 3).Draw(t, "person"))

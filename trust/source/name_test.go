@@ -74,19 +74,20 @@ func TestPrimaryName(t *testing.T) {
 		want   Verdict
 		asked  int
 	}{
-		"holds":                     {func(*primary) {}, Holds, 6},
-		"old reverse resolver":      {func(p *primary) { p.reverse = home["reverse1"].Address }, Holds, 6},
-		"no reverse record":         {func(p *primary) { p.reverse = common.Address{} }, Denied, 1},
-		"unknown reverse resolver":  {func(p *primary) { p.reverse = attester }, Denied, 1},
-		"no name":                   {func(p *primary) { p.name = text("") }, Denied, 2},
-		"of another parent":         {func(p *primary) { p.name = text("alice.xyz") }, Denied, 2},
-		"a name below a name":       {func(p *primary) { p.name = text("pay.alice.eth") }, Denied, 2},
-		"the parent itself":         {func(p *primary) { p.name = text("eth") }, Denied, 2},
-		"no UTF-8":                  {func(p *primary) { p.name = text("al\xffice.eth") }, Denied, 2},
-		"an empty label":            {func(p *primary) { p.name = text("alice..eth") }, Denied, 2},
-		"a dot first":               {func(p *primary) { p.name = text(".eth") }, Denied, 2},
-		"too long":                  {func(p *primary) { p.name = text(strings.Repeat("a", 252) + ".eth") }, Denied, 2},
-		"10 MB":                     {func(p *primary) { p.name = text(strings.Repeat("a", 10<<20) + ".eth") }, Denied, 2},
+		"holds":                    {func(*primary) {}, Holds, 6},
+		"old reverse resolver":     {func(p *primary) { p.reverse = home["reverse1"].Address }, Holds, 6},
+		"no reverse record":        {func(p *primary) { p.reverse = common.Address{} }, Denied, 1},
+		"unknown reverse resolver": {func(p *primary) { p.reverse = attester }, Denied, 1},
+		"no name":                  {func(p *primary) { p.name = text("") }, Denied, 2},
+		"of another parent":        {func(p *primary) { p.name = text("alice.xyz") }, Denied, 2},
+		"a name below a name":      {func(p *primary) { p.name = text("pay.alice.eth") }, Denied, 2},
+		"the parent itself":        {func(p *primary) { p.name = text("eth") }, Denied, 2},
+		"no UTF-8":                 {func(p *primary) { p.name = text("al\xffice.eth") }, Denied, 2},
+		"an empty label":           {func(p *primary) { p.name = text("alice..eth") }, Denied, 2},
+		"a dot first":              {func(p *primary) { p.name = text(".eth") }, Denied, 2},
+		"too long":                 {func(p *primary) { p.name = text(strings.Repeat("a", 252) + ".eth") }, Denied, 2},
+		"10 MB": {func(p *primary) { p.name = text(strings.Repeat("a", 10<<20) + ".eth") },
+			Denied, 2},
 		"a word and no string":      {func(p *primary) { p.name = word(1) }, Unreadable, 2},
 		"cut off":                   {func(p *primary) { p.name = p.name[:len(p.name)-1] }, Unreadable, 2},
 		"longer than it says":       {func(p *primary) { p.name = append(p.name, word(0)...) }, Unreadable, 2},
@@ -103,7 +104,8 @@ func TestPrimaryName(t *testing.T) {
 		c.change(&p)
 		q, asked, err := p.ask(t, s)
 		if q.Verdict != c.want || asked != c.asked || (err != nil) != (c.want == Unreadable) {
-			t.Errorf("%s: verdict %d after %d calls, %v; want %d after %d", name, q.Verdict, asked, err, c.want, c.asked)
+			t.Errorf("%s: verdict %d after %d calls, %v; want %d after %d", name, q.Verdict, asked, err, c.want,
+				c.asked)
 		}
 		if q.Verdict != Holds {
 			continue

@@ -36,17 +36,20 @@ func TestSpent(t *testing.T) {
 		why      Why
 	}{
 		"one hundred dollars to three": {[]Payment{pays(1, 4000, 30), pays(2, 3000, 20), pays(3, 3000, 10)}, 10, ""},
-		"in small parts":               {append(slices.Repeat([]Payment{pays(1, 2000, 30), pays(2, 2000, 20)}, 2), pays(3, 2000, 10)), 10, ""},
-		"99 dollars":                   {[]Payment{pays(1, 4000, 30), pays(2, 3000, 20), pays(3, 2900, 10)}, 0, ""},
-		"two payees":                   {[]Payment{pays(1, 9000, 30), pays(2, 9000, 20)}, 0, ""},
-		"most of it to one":            {[]Payment{pays(1, 99_000, 30), pays(2, 2900, 20), pays(3, 3000, 10)}, 0, ""},
-		"one party at two addresses":   {[]Payment{pays(1, 4000, 30), pays(2, 4000, 20), same}, 0, ""},
-		"two parties at one address":   {[]Payment{pays(1, 4000, 30), pays(2, 4000, 20), shared}, 0, ""},
-		"older than a year":            {[]Payment{pays(1, 4000, 30), pays(2, 4000, 20), old}, 0, ""},
-		"a year ago":                   {[]Payment{pays(1, 4000, 30), pays(2, 4000, 20), pays(3, 3000, 365)}, 20, ""},
-		"later ones do not renew it":   {[]Payment{pays(1, 4000, 30), pays(2, 3000, 20), pays(3, 3000, 10), pays(4, 9000, 1)}, 10, ""},
-		"too recently":                 {[]Payment{pays(1, 4000, 30), pays(2, 3000, 20), pays(3, 3000, 6)}, 6, WhyMaturing},
-		"in the future":                {[]Payment{pays(1, 4000, 30), pays(2, 3000, 20), pays(3, 3000, -1)}, 0, ""},
+		"in small parts": {append(slices.Repeat([]Payment{pays(1, 2000, 30), pays(2, 2000, 20)}, 2),
+			pays(3, 2000, 10)), 10, ""},
+		"99 dollars":                 {[]Payment{pays(1, 4000, 30), pays(2, 3000, 20), pays(3, 2900, 10)}, 0, ""},
+		"two payees":                 {[]Payment{pays(1, 9000, 30), pays(2, 9000, 20)}, 0, ""},
+		"most of it to one":          {[]Payment{pays(1, 99_000, 30), pays(2, 2900, 20), pays(3, 3000, 10)}, 0, ""},
+		"one party at two addresses": {[]Payment{pays(1, 4000, 30), pays(2, 4000, 20), same}, 0, ""},
+		"two parties at one address": {[]Payment{pays(1, 4000, 30), pays(2, 4000, 20), shared}, 0, ""},
+		"older than a year":          {[]Payment{pays(1, 4000, 30), pays(2, 4000, 20), old}, 0, ""},
+		"a year ago":                 {[]Payment{pays(1, 4000, 30), pays(2, 4000, 20), pays(3, 3000, 365)}, 20, ""},
+		"later ones do not renew it": {[]Payment{pays(1, 4000, 30), pays(2, 3000, 20), pays(3, 3000, 10),
+			pays(4, 9000, 1)}, 10, ""},
+		"too recently": {[]Payment{pays(1, 4000, 30), pays(2, 3000, 20), pays(3, 3000, 6)}, 6,
+			WhyMaturing},
+		"in the future": {[]Payment{pays(1, 4000, 30), pays(2, 3000, 20), pays(3, 3000, -1)}, 0, ""},
 	} {
 		r := s.Spent(8453, paidAt, c.payments)
 		slices.Reverse(c.payments)
@@ -63,7 +66,8 @@ func TestSpent(t *testing.T) {
 			continue
 		}
 		issued := uint64(paidAt.Time.AddDate(0, 0, -c.issued).Unix())
-		if why := p.Counts(&held[0], r.Time); held[0].Issued != issued || why != c.why || held[0].Rater != (common.Address{9}) {
+		if why := p.Counts(&held[0], r.Time); held[0].Issued != issued || why != c.why ||
+			held[0].Rater != (common.Address{9}) {
 			t.Errorf("%s: %+v, %q", name, held[0], why)
 		}
 	}

@@ -177,7 +177,8 @@ func (p *plan) add(field string, c *Call) error {
 	for i, text := range c.Arguments {
 		a, err := p.argument(text, f.inputs[i].wordType)
 		if err != nil {
-			return repute.Invalid(fmt.Sprintf("%s.arguments[%d]", field, i), err.Error(), "rater, a returned value or a literal")
+			return repute.Invalid(fmt.Sprintf("%s.arguments[%d]", field, i), err.Error(),
+				"rater, a returned value or a literal")
 		}
 		s.arguments = append(s.arguments, a)
 	}
@@ -205,7 +206,8 @@ func (p *plan) add(field string, c *Call) error {
 func (p *plan) target(field string, c *Call, s *step) error {
 	if c.At == "" {
 		if c.Contract == "" || len(c.Among) > 0 {
-			return repute.Invalid(field+".contract", "is missing, or among is set without at", "contract, or at and among")
+			return repute.Invalid(field+".contract", "is missing, or among is set without at",
+				"contract, or at and among")
 		}
 		return nil
 	}
@@ -277,13 +279,15 @@ func (p *plan) condition(field string, c *Condition, s *step) error {
 	}
 	if c.Future {
 		if given, out.future = given+1, true; !t.number() || t.size < 64 {
-			return repute.Invalid(field+".future", fmt.Sprintf("%s is no time", t.name), "a value of type uint64 or larger")
+			return repute.Invalid(field+".future", fmt.Sprintf("%s is no time", t.name),
+				"a value of type uint64 or larger")
 		}
 	}
 	if c.AtLeast != "" {
 		n, err := t.literal(c.AtLeast)
 		if given, out.atLeast = given+1, n.Big(); err != nil || !t.number() {
-			return repute.Invalid(field+".atLeast", fmt.Sprintf("%.80q cannot be compared with a %s", c.AtLeast, t.name),
+			return repute.Invalid(field+".atLeast",
+				fmt.Sprintf("%.80q cannot be compared with a %s", c.AtLeast, t.name),
 				"a decimal number, for a value of type uintN")
 		}
 	}

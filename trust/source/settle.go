@@ -125,9 +125,10 @@ func (s *Source) carry(c, old *Credential) {
 	}
 }
 
-// renew joins an attestation with the one before it of the same rater, so that a renewal does not mature anew: it counts
-// since the first issue, and the last one extends its age alone. The earlier one MUST have been valid at the issue of
-// the later one as far as its last reading tells, and of the same attester, which is certain where the source has one.
+// renew joins an attestation with the one before it of the same rater, so that a renewal does not mature anew: it
+// counts since the first issue, and the last one extends its age alone. The earlier one MUST have been valid at the
+// issue of the later one as far as its last reading tells, and of the same attester, which is certain where the source
+// has one.
 func (s *Source) renew(c, old *Credential) {
 	again := max(old.Issued, old.Renewed) // the issue of the attestation that old was read from
 	valid := (old.Revoked == 0 || old.Revoked > c.Issued) && (old.Expires == 0 || old.Expires > c.Issued)

@@ -11,7 +11,8 @@ import (
 func undated(t *testing.T) *Policy {
 	t.Helper()
 	text := string(DefaultFile())
-	from, to := strings.Index(text, "      events:\n        - contract: book"), strings.Index(text, "\n  - id: human-passport")
+	from, to := strings.Index(text, "      events:\n        - contract: book"), strings.Index(text,
+		"\n  - id: human-passport")
 	text = text[:from] + text[to:]
 	text = strings.Replace(text, "    ageDays: 365 # after the first binding", "    carryDays: 30\n    ageDays: 0 #", 1)
 	p, err := Parse([]byte(text))
@@ -29,7 +30,8 @@ func TestSettle(t *testing.T) {
 		return c
 	}
 	book, gone := of(p, "agentbook", rater, 1), common.HexToAddress("0x3333333333333333333333333333333333333333")
-	previous := []Credential{at(book, 100*day), at(of(p, "agentbook", gone, 2), 100*day), at(of(p, "bab", rater, 9), 100*day)}
+	previous := []Credential{at(book, 100*day), at(of(p, "agentbook", gone, 2), 100*day),
+		at(of(p, "bab", rater, 9), 100*day)}
 	reading := func(status Status, when uint64, unknown []common.Address, found ...Credential) *Reading {
 		return &Reading{State: State{Source: "agentbook", Chain: 8453, Status: status, Time: when}, Credentials: found,
 			Unknown: unknown}
@@ -80,8 +82,9 @@ func TestRenewedAttestation(t *testing.T) {
 	}
 	settle := func(old Credential, found Credential) Credential {
 		t.Helper()
-		held := p.Settle([]Credential{old}, &Reading{State: State{Source: "coinbase-account", Chain: 8453, Status: StatusOK,
-			Time: found.Read}, Credentials: []Credential{found}})
+		held := p.Settle([]Credential{old}, &Reading{State: State{Source: "coinbase-account", Chain: 8453,
+			Status: StatusOK,
+			Time:   found.Read}, Credentials: []Credential{found}})
 		if len(held) != 1 || held[0].Subject != found.Subject || held[0].Read != found.Read {
 			t.Fatalf("%+v", held)
 		}
@@ -108,8 +111,10 @@ func TestRenewedAttestation(t *testing.T) {
 	lapsed := old
 	lapsed.Lapsed = 398 * day
 	for name, old := range map[string]Credential{
-		"revoked before": attested(1, 100, 0, 350, 399), "expired before": attested(1, 100, 399, 0, 398), "lapsed": lapsed} {
-		if now := settle(old, attested(2, 400, 0, 0, 400)); now.Issued != 400*day || p.Counts(&now, 400*day) != WhyMaturing {
+		"revoked before": attested(1, 100, 0, 350, 399), "expired before": attested(1, 100, 399, 0, 398),
+		"lapsed": lapsed} {
+		if now := settle(old, attested(2, 400, 0, 0, 400)); now.Issued != 400*day ||
+			p.Counts(&now, 400*day) != WhyMaturing {
 			t.Errorf("%s: %+v", name, now)
 		}
 	}

@@ -55,8 +55,8 @@ func (s *Source) Tenure(known *Credential, person common.Hash, signs []Sign) (Te
 			held[sign.Key] = &Tenure{Subject: sign.Key, Issued: at, place: i + 1}
 		}
 	}
-	// When the known credential was revoked, or another one counts, the rater may have an older one. Only the earlier logs
-	// show it.
+	// When the known credential was revoked, or another one counts, the rater may have an older one. Only the earlier
+	// logs show it.
 	var best *Tenure
 	switch {
 	case s.Read.EAS == nil && s.Read.Person != "" && !s.Read.KeepFirst && len(s.plan.steps) > 0:

@@ -31,8 +31,9 @@ func TestHeadsOfTheFuture(t *testing.T) {
 		"stored a little ahead": {time.Minute, -time.Hour, nil, ""},
 		"stored too far ahead": {time.Minute + time.Second, -time.Hour, statement.ErrEarly,
 			"1m1s in the future"},
-		"signed by a clock ahead":            {-2 * time.Minute, -time.Minute, nil, ""},
-		"signed by a clock too far ahead":    {-2*time.Minute - time.Second, -time.Minute, statement.ErrSigner, "valid from"},
+		"signed by a clock ahead": {-2 * time.Minute, -time.Minute, nil, ""},
+		"signed by a clock too far ahead": {-2*time.Minute - time.Second, -time.Minute, statement.ErrSigner,
+			"valid from"},
 		"stored after now, before the key's": {0, time.Minute + time.Second, statement.ErrSigner, "valid from"},
 	} {
 		keys := []statement.Key{{Address: head.Signer, From: now.Add(c.from)}}

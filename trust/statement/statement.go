@@ -87,7 +87,8 @@ func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (
 		return Statement{}, repute.Conflict("the score of agent %s is provisional: only final ones are signed",
 			s.Agent.Short())
 	case s.Block.Time.IsZero():
-		return Statement{}, repute.Conflict("the time of block %d is unknown: its scores are not signed", s.Block.Number)
+		return Statement{}, repute.Conflict("the time of block %d is unknown: its scores are not signed",
+			s.Block.Number)
 	case holds.Time.IsZero() || holds.Number < s.Block.Number || holds.Time.Before(s.Block.Time):
 		return Statement{}, repute.Conflict(
 			"the score of agent %s is of block %d, and it is unknown when it held as of block %d", s.Agent.Short(),
@@ -109,8 +110,9 @@ func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (
 		return Statement{}, fmt.Errorf("stored result of agent %s: %w", s.Agent.Short(), err)
 	}
 	issued = issued.UTC().Truncate(time.Second)
-	return Statement{Agent: s.Agent, Status: s.Status, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence,
-		Tier: s.Tier, Guarded: result.Guard != nil,
+	return Statement{Agent: s.Agent, Status: s.Status, Score: s.Score, Low: s.Low, High: s.High,
+		Confidence: s.Confidence,
+		Tier:       s.Tier, Guarded: result.Guard != nil,
 		Block: repute.Block{Number: s.Block.Number, Hash: s.Block.Hash, Time: s.Block.Time.UTC()},
 		Holds: HoldsAsOf{holds.Number, holds.Time.UTC(), holds.VerifiedTo}, Epoch: s.Epoch, Scorer: s.Scorer,
 		Sources: s.Sources, Credentials: s.Credentials, FileScales: s.FileScales,
@@ -180,13 +182,15 @@ func Verify(s Signed, keys []Key, now time.Time) error {
 		return fmt.Errorf("%w: valid for %s", ErrExpired, s.ExpiresAt.Sub(s.IssuedAt))
 	case s.IssuedAt.After(now.Add(skew)):
 		return fmt.Errorf("%w: issued at %s", ErrEarly, s.IssuedAt.Format(time.RFC3339))
-	case s.Holds.Time.After(s.IssuedAt.Add(skew)) || s.Block.Time.After(s.Holds.Time) || s.Block.Number > s.Holds.Number:
+	case s.Holds.Time.After(s.IssuedAt.Add(skew)) || s.Block.Time.After(s.Holds.Time) ||
+		s.Block.Number > s.Holds.Number:
 		return fmt.Errorf("%w: block %d is of %s, it holds as of block %d of %s, and was issued at %s", ErrEarly,
 			s.Block.Number,
 			s.Block.Time.Format(time.RFC3339), s.Holds.Number, s.Holds.Time.Format(time.RFC3339),
 			s.IssuedAt.Format(time.RFC3339))
 	case s.Holds.VerifiedTo < s.Holds.Number:
-		return fmt.Errorf("%w: they are verified up to %d, and it holds as of block %d", ErrUnverified, s.Holds.VerifiedTo,
+		return fmt.Errorf("%w: they are verified up to %d, and it holds as of block %d", ErrUnverified,
+			s.Holds.VerifiedTo,
 			s.Holds.Number)
 	case !now.Before(s.ExpiresAt):
 		return fmt.Errorf("%w at %s", ErrExpired, s.ExpiresAt.Format(time.RFC3339))
@@ -220,9 +224,11 @@ func trusted(signer common.Address, issued time.Time, keys []Key) error {
 		case k.holds(issued):
 			return nil
 		case issued.Before(k.From):
-			err = fmt.Errorf("%w: %s: the key is valid from %s", ErrSigner, signer.Hex(), k.From.UTC().Format(time.RFC3339))
+			err = fmt.Errorf("%w: %s: the key is valid from %s", ErrSigner, signer.Hex(),
+				k.From.UTC().Format(time.RFC3339))
 		default:
-			err = fmt.Errorf("%w: %s: the key was valid until %s", ErrSigner, signer.Hex(), k.To.UTC().Format(time.RFC3339))
+			err = fmt.Errorf("%w: %s: the key was valid until %s", ErrSigner, signer.Hex(),
+				k.To.UTC().Format(time.RFC3339))
 		}
 	}
 	return err

@@ -27,8 +27,9 @@ func issued() time.Time { return time.Unix(1_800_000_000, 0).UTC() }
 func score() repute.Score {
 	return repute.Score{Agent: repute.AgentID{ChainID: 8453,
 		Registry: common.HexToAddress("0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"), TokenID: *uint256.NewInt(22)},
-		Block: repute.Block{Number: 36_000_000, Hash: common.Hash{1}, Time: time.Unix(1_799_999_000, 0).UTC()}, Final: true,
-		Run: 5, Epoch: 20_000,
+		Block: repute.Block{Number: 36_000_000, Hash: common.Hash{1}, Time: time.Unix(1_799_999_000, 0).UTC()},
+		Final: true,
+		Run:   5, Epoch: 20_000,
 		Scorer: "repute/1", Params: common.Hash{2}, Tags: common.Hash{3}, Roots: common.Hash{4}, Links: common.Hash{5},
 		Evidence: common.Hash{6}, Sources: common.Hash{7}, Credentials: common.Hash{8},
 		FileScales: common.Hash{9},
@@ -91,7 +92,8 @@ func TestTampering(t *testing.T) {
 			changed := bytes.Clone(body)
 			changed[i] ^= 1 << bit
 			var got statement.Signed
-			if json.Unmarshal(changed, &got) != nil || reflect.DeepEqual(got, s) { // only the capitals of hex digits may differ
+			if json.Unmarshal(changed, &got) != nil ||
+				reflect.DeepEqual(got, s) { // only the capitals of hex digits may differ
 				continue
 			}
 			if statement.Verify(got, keys, issued()) == nil {
@@ -244,7 +246,8 @@ func TestOnlyFinal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := statement.Verify(s, []statement.Key{{Address: s.Signer}}, issued()); !errors.Is(err, statement.ErrExpired) {
+	if err := statement.Verify(s, []statement.Key{{Address: s.Signer}}, issued()); !errors.Is(err,
+		statement.ErrExpired) {
 		t.Errorf("valid for too long: %v", err)
 	}
 }
@@ -300,17 +303,21 @@ func TestRoundTrip(t *testing.T) {
 			return time.Unix(rapid.Int64Range(1, 4e9).Draw(t, name), 0).UTC()
 		}
 		points := rapid.Int64Range(-100_000, 100_000)
-		s := statement.Statement{Status: rapid.SampledFrom(repute.Statuses()).Draw(t, "status"), Score: repute.Points(points.Draw(t, "score")),
-			Low: repute.Points(points.Draw(t, "low")), High: repute.Points(points.Draw(t, "high")),
-			Confidence: rapid.Int64Range(0, 1_000_000).Draw(t, "confidence"), Tier: rapid.IntRange(0, 4).Draw(t, "tier"),
-			Guarded: rapid.Bool().Draw(t, "guarded"),
-			Block:   repute.Block{Number: rapid.Uint64().Draw(t, "block"), Hash: hash("blockHash"), Time: when("blockTime")},
-			Epoch:   rapid.Uint64().Draw(t, "epoch"), Scorer: rapid.String().Draw(t, "scorer"), Params: hash("params"),
+		s := statement.Statement{Status: rapid.SampledFrom(repute.Statuses()).Draw(t, "status"),
+			Score: repute.Points(points.Draw(t, "score")),
+			Low:   repute.Points(points.Draw(t, "low")), High: repute.Points(points.Draw(t, "high")),
+			Confidence: rapid.Int64Range(0, 1_000_000).Draw(t, "confidence"),
+			Tier:       rapid.IntRange(0, 4).Draw(t, "tier"),
+			Guarded:    rapid.Bool().Draw(t, "guarded"),
+			Block: repute.Block{Number: rapid.Uint64().Draw(t, "block"), Hash: hash("blockHash"),
+				Time: when("blockTime")},
+			Epoch: rapid.Uint64().Draw(t, "epoch"), Scorer: rapid.String().Draw(t, "scorer"), Params: hash("params"),
 			Tags:  hash("tags"),
 			Roots: hash("roots"), Links: hash("links"), Evidence: hash("evidence"),
 			Sources: hash("sources"), Credentials: hash("credentials"), FileScales: hash("fileScales")}
-		s.Holds = statement.HoldsAsOf{Number: s.Block.Number, VerifiedTo: rapid.Uint64Min(s.Block.Number).Draw(t, "verifiedTo"),
-			Time: s.Block.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "holds")) * time.Second)}
+		s.Holds = statement.HoldsAsOf{Number: s.Block.Number,
+			VerifiedTo: rapid.Uint64Min(s.Block.Number).Draw(t, "verifiedTo"),
+			Time:       s.Block.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "holds")) * time.Second)}
 		s.IssuedAt = s.Holds.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "issued")) * time.Second)
 		s.ExpiresAt = s.IssuedAt.Add(time.Duration(rapid.Int64Range(1, int64(statement.MaxLife/time.Second)).Draw(t,
 			"life")) * time.Second)
@@ -384,10 +391,12 @@ func TestKeyBeforeItsTime(t *testing.T) {
 
 // A key never shows.
 func TestKeysAreSecret(t *testing.T) {
-	signer := statement.NewSigner(key(1), time.Hour, issued(), []statement.Key{{Address: common.Address{1}, To: issued()}})
+	signer := statement.NewSigner(key(1), time.Hour, issued(),
+		[]statement.Key{{Address: common.Address{1}, To: issued()}})
 	secret := strings.Repeat("01", 32)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		if out := fmt.Sprintf(verb, signer); strings.Contains(out, secret) || !strings.Contains(out, signer.Address().Hex()) {
+		if out := fmt.Sprintf(verb, signer); strings.Contains(out, secret) ||
+			!strings.Contains(out, signer.Address().Hex()) {
 			t.Errorf("%s: %s", verb, out)
 		}
 	}

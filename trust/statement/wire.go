@@ -76,7 +76,8 @@ func types() map[string][]member {
 func (s Signed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{Types: types(), PrimaryType: primaryType, Signer: s.Signer, Signature: s.Signature[:],
 		Domain: wireDomain{domainName, domainVersion, s.Agent.ChainID, s.Agent.Registry},
-		Message: message{AgentID: s.Agent.TokenID.Dec(), Status: string(s.Status), Score: int64(s.Score), Low: int64(s.Low),
+		Message: message{AgentID: s.Agent.TokenID.Dec(), Status: string(s.Status), Score: int64(s.Score),
+			Low:        int64(s.Low),
 			High:       int64(s.High),
 			Confidence: uint64(s.Confidence), Tier: uint64(s.Tier), Guarded: s.Guarded, Block: s.Block.Number,
 			BlockHash: s.Block.Hash, BlockTime: unix(s.Block.Time),
@@ -114,8 +115,9 @@ func (s *Signed) UnmarshalJSON(b []byte) error {
 		Score:  repute.Points(m.Score), Low: repute.Points(m.Low), High: repute.Points(m.High),
 		Confidence: int64(m.Confidence), Tier: int(m.Tier), Guarded: m.Guarded,
 		Block: repute.Block{Number: m.Block, Hash: m.BlockHash, Time: timeOf(m.BlockTime)},
-		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime), m.VerifiedTo}, Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params,
-		Tags: m.Tags, Roots: m.Roots, Links: m.Links, Sources: m.Sources, Credentials: m.Credentials,
+		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime), m.VerifiedTo}, Epoch: m.Epoch, Scorer: m.Scorer,
+		Params: m.Params,
+		Tags:   m.Tags, Roots: m.Roots, Links: m.Links, Sources: m.Sources, Credentials: m.Credentials,
 		FileScales: m.FileScales, Evidence: m.Evidence,
 		IssuedAt: timeOf(m.Issued), ExpiresAt: timeOf(m.Expires)}}
 	copy(s.Signature[:], w.Signature)

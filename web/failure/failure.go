@@ -1,5 +1,5 @@
-// Package failure says in plain words what went wrong on a page, and what to do next: of errors of GraphQL, and of those
-// of the server itself.
+// Package failure says in plain words what went wrong on a page, and what to do next: of errors of GraphQL, and of
+// those of the server itself.
 package failure
 
 import (

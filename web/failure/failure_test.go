@@ -6,11 +6,12 @@ import (
 	"repute/web/query"
 )
 
-// TestFailuresSayWhatToDo: every failure has something to do next, and a search that takes too long keeps the hint that makes
-// it shorter.
+// TestFailuresSayWhatToDo: every failure has something to do next, and a search that takes too long keeps the hint that
+// makes it shorter.
 func TestFailuresSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"INVALID", "BAD_QUERY", "NOT_FOUND", "UNAUTHORIZED", "FORBIDDEN", "TOO_COMPLEX", "LIMITED", "GONE", "TIMEOUT",
+	for _, code := range []string{"INVALID", "BAD_QUERY", "NOT_FOUND", "UNAUTHORIZED", "FORBIDDEN", "TOO_COMPLEX",
+		"LIMITED", "GONE", "TIMEOUT",
 		"UNAVAILABLE", "INTERNAL", ""} {
 		q := &query.Error{Message: "no"}
 		q.Extensions.Code = code

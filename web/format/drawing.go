@@ -46,7 +46,8 @@ func icon(name string) (template.HTML, error) {
 		return "", fmt.Errorf("no icon %q", name)
 	}
 	//nolint:gosec // a constant
-	return template.HTML(`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path fill="currentColor" d="` + path + `"/></svg>`), nil
+	return template.HTML(`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path fill="currentColor" d="` +
+		path + `"/></svg>`), nil
 }
 
 // gauge draws a score and its bounds on the line from -100 to 100.

@@ -13,7 +13,8 @@ import (
 
 // invisible reports whether a character cannot be seen or changes the direction of others, joiners of emoji excepted.
 func invisible(r rune) bool {
-	return r != 0x200d && r != 0xfe0f && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) ||
+	return r != 0x200d && r != 0xfe0f && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) ||
+		unicode.Is(unicode.Co, r) ||
 		r == 0x2028 || r == 0x2029)
 }
 
@@ -21,7 +22,8 @@ func invisible(r rune) bool {
 func TestCleanTexts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune{0x202e, 0, 0x301, ' ', 'a', '\n', 0x200b, 0xfeff}), 0, 200, -1)).
+		text := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune{0x202e, 0, 0x301, ' ', 'a', '\n',
+			0x200b, 0xfeff}), 0, 200, -1)).
 			Draw(t, "text")
 		most := rapid.IntRange(1, 100).Draw(t, "most")
 		out := Clean(text, most)
@@ -35,7 +37,8 @@ func TestCleanTexts(t *testing.T) {
 		if text != "" && strings.TrimSpace(out) == "" {
 			t.Fatalf("%q shows nothing", text)
 		}
-		if plain := !strings.ContainsFunc(text, func(r rune) bool { return r > 0x7e || r < ' ' }); plain && len(text) <= most && out != text && strings.TrimSpace(text) != "" {
+		if plain := !strings.ContainsFunc(text, func(r rune) bool { return r > 0x7e || r < ' ' }); plain &&
+			len(text) <= most && out != text && strings.TrimSpace(text) != "" {
 			t.Fatalf("%q became %q", text, out)
 		}
 	})
@@ -55,7 +58,8 @@ func TestHostsOfLinks(t *testing.T) {
 	for link, want := range map[string]string{
 		"https://agent.example/x": "agent.example", "http://127.0.0.1:8080/": "127.0.0.1", "https://[::1]/": "::1",
 		"https://bücher.example/": "xn--bcher-kva.example", "javascript:alert(1)": "", "data:text/html,x": "",
-		"https://user:pass@agent.example/": "", "https://real.example@evil.example/": "", "//evil.example/": "", "ipfs://x": "",
+		"https://user:pass@agent.example/": "", "https://real.example@evil.example/": "", "//evil.example/": "",
+		"ipfs://x": "",
 		"https://": "", "https://a b/": "", "https://" + strings.Repeat("a", 3000): "", "\x00https://x.example": "",
 	} {
 		if got := hostOf(link); got != want {
@@ -81,7 +85,8 @@ func FuzzHostOf(f *testing.F) {
 func TestIdenticons(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.StringMatching(`0x[0-9a-fA-F]{40}`).Draw(t, "a"), rapid.StringMatching(`0x[0-9a-fA-F]{40}`).Draw(t, "b")
+		a, b := rapid.StringMatching(`0x[0-9a-fA-F]{40}`).Draw(t,
+			"a"), rapid.StringMatching(`0x[0-9a-fA-F]{40}`).Draw(t, "b")
 		if identicon(a) != identicon(strings.ToUpper(a)) {
 			t.Fatal("capitals matter")
 		}
@@ -129,13 +134,17 @@ func TestTimesForPeople(t *testing.T) {
 func TestNumbersForPeople(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{
-		Count(0): "0", Count(1234567): "1\u202f234\u202f567", Count(-1000): "−1\u202f000", score(-3.14159): "−3.1", sign(2): "+2.0",
+		Count(0): "0", Count(1234567): "1\u202f234\u202f567", Count(-1000): "−1\u202f000", score(-3.14159): "−3.1",
+		sign(2):            "+2.0",
 		Plural(1, "party"): "1 party", Plural(2, "party"): "2 parties", Plural(0, "block"): "0 blocks",
 		Shorten("0x1234567890abcdef1234567890abcdef12345678"): "0x1234…5678", Shorten("short"): "short",
 		tokenOf("eip155:8453:0x8004:22"): "8453:22", tokenOf("8453:22"): "8453:22",
-		Wei("0"): "0 wei", Wei("1000"): "1\u202f000 wei", Wei("1500000000"): "1.5 gwei", Wei("1500000000000000000"): "1.5 coins",
-		Wei("9999999999999999"): "0.009999 coins", Wei("<b>"): "<b>", Wei("-1"): "-1", Wei("12345000000000000000000"): "12\u202f345 coins",
-		Millis(-1): "unknown", Millis(999): "999 ms", Millis(1500): "1.5 s", Millis(600_000): "10 min",
+		Wei("0"): "0 wei", Wei("1000"): "1\u202f000 wei", Wei("1500000000"): "1.5 gwei",
+		Wei("1500000000000000000"): "1.5 coins",
+		Wei("9999999999999999"):    "0.009999 coins", Wei("<b>"): "<b>", Wei("-1"): "-1",
+		Wei("12345000000000000000000"): "12\u202f345 coins",
+		Millis(-1):                     "unknown", Millis(999): "999 ms", Millis(1500): "1.5 s",
+		Millis(600_000): "10 min",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -148,7 +157,8 @@ func TestAmountsForPeople(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		digits := rapid.StringMatching(`(0|[1-9][0-9]{0,77})`).Draw(t, "wei")
-		if out := Wei(digits); len(out) > 100 || !strings.HasSuffix(out, "wei") && !strings.HasSuffix(out, "coins") || strings.HasPrefix(out, "0 ") && digits != "0" {
+		if out := Wei(digits); len(out) > 100 || !strings.HasSuffix(out, "wei") && !strings.HasSuffix(out, "coins") ||
+			strings.HasPrefix(out, "0 ") && digits != "0" {
 			t.Fatalf("%s is %q", digits, out)
 		}
 	})

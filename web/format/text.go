@@ -1,6 +1,6 @@
-// Package format writes numbers, times and foreign texts for people, in HTML and in words, and explains numbers and codes.
-// What it returns as HTML is made of numbers and constants alone; foreign texts are returned as text, which html/template
-// escapes.
+// Package format writes numbers, times and foreign texts for people, in HTML and in words, and explains numbers and
+// codes. What it returns as HTML is made of numbers and constants alone; foreign texts are returned as text, which
+// html/template escapes.
 package format
 
 import (
@@ -28,8 +28,9 @@ const (
 // Funcs returns the functions of templates. Times are relative to now.
 func Funcs(now func() time.Time) template.FuncMap {
 	return template.FuncMap{
-		"anchor": Anchor, "bar": bar, "count": Count, "dict": dict, "gauge": gauge, "host": hostOf, "identicon": identicon,
-		"icon": icon, "join": strings.Join, "long": func(t string) string { return Clean(t, longText) },
+		"anchor": Anchor, "bar": bar, "count": Count, "dict": dict, "gauge": gauge, "host": hostOf,
+		"identicon": identicon,
+		"icon":      icon, "join": strings.Join, "long": func(t string) string { return Clean(t, longText) },
 		"lower": strings.ToLower, "number": Number, "orElse": OrElse, "percent": percent, "pct": pct, "plural": Plural,
 		"score": score, "short": Short, "shorten": Shorten, "span": span,
 		"time":  func(t *time.Time) template.HTML { return when(now(), t) },
@@ -197,7 +198,8 @@ func when(now time.Time, t *time.Time) template.HTML {
 	}
 	u := t.UTC()
 	//nolint:gosec // made of numbers alone
-	return template.HTML(`<time datetime="` + u.Format(time.RFC3339) + `" title="` + u.Format("2006-01-02 15:04:05 UTC") + `">` +
+	return template.HTML(`<time datetime="` + u.Format(time.RFC3339) + `" title="` +
+		u.Format("2006-01-02 15:04:05 UTC") + `">` +
 		ago(now, u) + `</time>`)
 }
 

@@ -29,8 +29,8 @@ type Asked struct {
 // Documents are GraphQL documents by name, each with the fragments that it uses.
 type Documents map[string]string
 
-// Read reads the documents of the folder queries. A document ends with the fragments that it uses, each of which is a file
-// of the folder queries/fragments.
+// Read reads the documents of the folder queries. A document ends with the fragments that it uses, each of which is a
+// file of the folder queries/fragments.
 func Read(files fs.FS) (Documents, error) {
 	names, err := fs.Glob(files, "queries/*.graphql")
 	if err != nil {
@@ -93,8 +93,8 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
 
-// Ask runs a document by its name and decodes its data. A document MUST ask for what T has and nothing else. The error of
-// GraphQL is an *Error. Asked is empty where the document cannot be run at all.
+// Ask runs a document by its name and decodes its data. A document MUST ask for what T has and nothing else. The error
+// of GraphQL is an *Error. Asked is empty where the document cannot be run at all.
 func Ask[T any](ctx context.Context, r Runner, documents Documents, name string, variables map[string]any) (data T,
 	asked Asked, err error) {
 	document, known := documents[name]

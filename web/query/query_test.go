@@ -44,7 +44,8 @@ func TestAnswersAreDecodedStrictly(t *testing.T) {
 		`{`:                      {fails: true},
 		`{"errors":[{"message":"no","extensions":{"code":"INVALID"}}]}`: {fails: true, refused: true},
 	} {
-		got, asked, err := Ask[data](t.Context(), told(answer), Documents{"a": "{ a }"}, "a", map[string]any{"x": "\u202e"})
+		got, asked, err := Ask[data](t.Context(), told(answer), Documents{"a": "{ a }"}, "a",
+			map[string]any{"x": "\u202e"})
 		var refused *Error
 		if (err != nil) != want.fails || errors.As(err, &refused) != want.refused || err == nil && got.A != want.a {
 			t.Errorf("%s: %+v, %v", answer, got, err)

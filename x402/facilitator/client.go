@@ -146,7 +146,8 @@ func (c *Client) Settle(ctx context.Context, p x402.Payment, r x402.Requirements
 			s.Network = x402.Network(id)
 		}
 		if !s.Success && asked > 0 {
-			return s, fmt.Errorf("%w: one facilitator gave no answer, another refused: %s", x402.ErrUnknownEnd, s.ErrorReason)
+			return s, fmt.Errorf("%w: one facilitator gave no answer, another refused: %s", x402.ErrUnknownEnd,
+				s.ErrorReason)
 		}
 		return s, nil
 	}

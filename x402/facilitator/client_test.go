@@ -47,21 +47,23 @@ func answering(t *testing.T, status int, body string) string {
 // neither makes a payment valid nor settles one, and another one is asked.
 func TestBadFacilitators(t *testing.T) {
 	t.Parallel()
-	good := answering(t, http.StatusOK, `{"isValid":true,"success":true,"transaction":"`+hash+`","network":"eip155:84532"}`)
+	good := answering(t, http.StatusOK, `{"isValid":true,"success":true,"transaction":"`+hash+
+		`","network":"eip155:84532"}`)
 	settled := `"success":true,"transaction":"` + hash + `",`
 	for name, x := range map[string]struct {
 		status int
 		body   string
 	}{
-		"hangs":             {0, ""},
-		"HTML":              {200, "<html>ok</html>"},
-		"nothing":           {200, ""},
-		"a list":            {200, "[]"},
-		"an error":          {500, `{"isValid":true,"success":true}`},
-		"a redirect":        {302, ""},
-		"a huge answer":     {200, `{"isValid":true,` + settled + `"network":"` + strings.Repeat("a", 300<<10) + `"}`},
-		"another payer":     {200, `{"isValid":true,"payer":"0x09",` + settled + `"network":"eip155:84532"}`},
-		"yes and no":        {200, `{"isValid":true,"invalidReason":"x","errorReason":"x",` + settled + `"network":"eip155:84532"}`},
+		"hangs":         {0, ""},
+		"HTML":          {200, "<html>ok</html>"},
+		"nothing":       {200, ""},
+		"a list":        {200, "[]"},
+		"an error":      {500, `{"isValid":true,"success":true}`},
+		"a redirect":    {302, ""},
+		"a huge answer": {200, `{"isValid":true,` + settled + `"network":"` + strings.Repeat("a", 300<<10) + `"}`},
+		"another payer": {200, `{"isValid":true,"payer":"0x09",` + settled + `"network":"eip155:84532"}`},
+		"yes and no": {200, `{"isValid":true,"invalidReason":"x","errorReason":"x",` + settled +
+			`"network":"eip155:84532"}`},
 		"no without reason": {200, `{"isValid":false,"success":false}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +122,8 @@ func TestSettlementsThatCannotBe(t *testing.T) {
 func TestRefusalAfterSilence(t *testing.T) {
 	t.Parallel()
 	p, r := demanded()
-	refusing := answering(t, 200, `{"success":false,"errorReason":"invalid_transaction_state","network":"eip155:84532"}`)
+	refusing := answering(t, 200,
+		`{"success":false,"errorReason":"invalid_transaction_state","network":"eip155:84532"}`)
 	c, err := facilitator.NewClient(nil, 200*time.Millisecond, answering(t, 0, ""), refusing)
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,8 @@ func NewHandler(f x402.Facilitator) http.Handler {
 		}
 		v, err := f.Verify(r.Context(), p, req)
 		if err != nil {
-			unavailable(w, x402.Verification{InvalidReason: x402.ReasonVerify, InvalidText: x402.ErrUnavailable.Error()})
+			unavailable(w, x402.Verification{InvalidReason: x402.ReasonVerify,
+				InvalidText: x402.ErrUnavailable.Error()})
 			return
 		}
 		answer(w, http.StatusOK, v)
@@ -56,7 +57,8 @@ func NewHandler(f x402.Facilitator) http.Handler {
 			}
 		}
 		if err != nil {
-			unavailable(w, x402.Settlement{ErrorReason: x402.ReasonSettle, ErrorText: x402.ErrUnknownEnd.Error(), Network: req.Network})
+			unavailable(w, x402.Settlement{ErrorReason: x402.ReasonSettle, ErrorText: x402.ErrUnknownEnd.Error(),
+				Network: req.Network})
 			return
 		}
 		answer(w, http.StatusOK, s)
@@ -79,7 +81,8 @@ func readRequest(w http.ResponseWriter, r *http.Request) (p x402.Payment, req x4
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		return p, req, x402.Refuse(x402.ReasonInvalidPayload, "the body cannot be read, or has more than %d bytes", maxBody)
+		return p, req, x402.Refuse(x402.ReasonInvalidPayload, "the body cannot be read, or has more than %d bytes",
+			maxBody)
 	}
 	var body facilitatorRequest
 	if err := x402.UnmarshalObject(raw, &body); err != nil {
@@ -89,7 +92,8 @@ func readRequest(w http.ResponseWriter, r *http.Request) (p x402.Payment, req x4
 		return p, req, err
 	}
 	if body.X402Version != p.Version && body.X402Version != 0 {
-		return p, req, x402.Refuse(x402.ReasonInvalidVersion, "x402Version is %d, of the payment %d", body.X402Version, p.Version)
+		return p, req, x402.Refuse(x402.ReasonInvalidVersion, "x402Version is %d, of the payment %d", body.X402Version,
+			p.Version)
 	}
 	req, err = x402.UnmarshalRequirements(body.Requirements, p.Version)
 	return p, req, err

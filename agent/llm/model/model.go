@@ -49,7 +49,8 @@ func New(ctx context.Context, e modelfile.Entry, getenv func(string) string) (ll
 	case modelfile.Google:
 		m, err = newGoogle(ctx, e, key, hc)
 	default:
-		return nil, repute.Invalid("provider", fmt.Sprintf("%.40q has no client", e.Provider), "anthropic, openai, google")
+		return nil, repute.Invalid("provider", fmt.Sprintf("%.40q has no client", e.Provider),
+			"anthropic, openai, google")
 	}
 	return m, err
 }
@@ -120,7 +121,8 @@ func tooMuch(r *llm.Reply) error {
 		size += len(c.Input) + len(c.Name) + len(c.ID) + len(c.Signature)
 	}
 	if size > maxReply {
-		return fmt.Errorf("the model's answer has %d bytes, at most %d are taken: %w", size, maxReply, repute.ErrInvalid)
+		return fmt.Errorf("the model's answer has %d bytes, at most %d are taken: %w", size, maxReply,
+			repute.ErrInvalid)
 	}
 	return nil
 }
@@ -133,7 +135,8 @@ func whole(r *llm.Request, got *llm.Reply) (llm.Reply, error) {
 
 // broken returns the reply of a turn that failed, which has only its usage, and the error of failed. A request that a
 // status refused before any answer, or that reached no server, used nothing.
-func broken(ctx context.Context, r *llm.Request, got *llm.Reply, status int, text string, err error) (llm.Reply, error) {
+func broken(ctx context.Context, r *llm.Request, got *llm.Reply, status int, text string,
+	err error) (llm.Reply, error) {
 	var dial *net.OpError
 	unasked := status != 0 && status/100 != 2 || errors.As(err, &dial) && dial.Op == "dial"
 	if unasked && written(got) == 0 && got.Usage == (llm.Usage{}) {

@@ -106,7 +106,8 @@ func conversation() llm.Request {
 		Messages: []llm.Message{
 			{Role: llm.RoleUser, Text: "What is the sum? é\u2028"},
 			{Role: llm.RoleAssistant, Text: "I ask.", Calls: []llm.ToolCall{
-				{ID: "c1", Name: "add", Input: `{"a":7}`, Signature: "c2lnbmVk"}, {ID: "c2", Name: "now", Input: `{}`}}},
+				{ID: "c1", Name: "add", Input: `{"a":7}`, Signature: "c2lnbmVk"},
+				{ID: "c2", Name: "now", Input: `{}`}}},
 			{Role: llm.RoleTool, Results: []llm.ToolResult{
 				{ID: "c1", Name: "add", Text: "seven"}, {ID: "c2", Name: "now", Text: "no clock", Failed: true}}},
 			{Role: llm.RoleAssistant, Calls: []llm.ToolCall{{ID: "c3", Name: "now", Input: `{}`}}},
@@ -128,10 +129,12 @@ func TestRequests(t *testing.T) {
 			key   string
 			req   llm.Request
 		}{
-			"own":               {modelfile.Entry{}, "secret", conversation()},
-			"server":            {modelfile.Entry{BaseURL: "http://models.example/api/v1", MaxTokens: 90}, "secret", conversation()},
-			"server, no key":    {modelfile.Entry{BaseURL: "http://models.example:81/"}, "", plain},
-			"untempered":        {modelfile.Entry{MaxTokens: 7}, "secret", llm.Request{Model: "m", Messages: plain.Messages}},
+			"own": {modelfile.Entry{}, "secret", conversation()},
+			"server": {modelfile.Entry{BaseURL: "http://models.example/api/v1", MaxTokens: 90}, "secret",
+				conversation()},
+			"server, no key": {modelfile.Entry{BaseURL: "http://models.example:81/"}, "", plain},
+			"untempered": {modelfile.Entry{MaxTokens: 7}, "secret",
+				llm.Request{Model: "m", Messages: plain.Messages}},
 			"only instructions": {modelfile.Entry{}, "secret", llm.Request{Model: "m", MaxTokens: 5, System: "x"}},
 		} {
 			seen := &recorder{}
@@ -175,9 +178,11 @@ func TestRetries(t *testing.T) {
 					w.Header().Set(c.header[0], c.header[1])
 				}
 				w.WriteHeader(c.status)
-				_, _ = fmt.Fprintf(w, `{"type":"error","error":{"code":%d,"type":"refused","message":"too \"much\""}}`, c.status)
+				_, _ = fmt.Fprintf(w, `{"type":"error","error":{"code":%d,"type":"refused","message":"too \"much\""}}`,
+					c.status)
 			}))
-			m, err := New(t.Context(), modelfile.Entry{Provider: provider, BaseURL: srv.URL}, func(string) string { return "" })
+			m, err := New(t.Context(), modelfile.Entry{Provider: provider, BaseURL: srv.URL},
+				func(string) string { return "" })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,8 +217,9 @@ type canned struct{ body string }
 
 // RoundTrip implements http.RoundTripper.
 func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {"text/event-stream"}},
-		Body: io.NopCloser(strings.NewReader(c.body))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Request: r,
+		Header: http.Header{"Content-Type": {"text/event-stream"}},
+		Body:   io.NopCloser(strings.NewReader(c.body))}, nil
 }
 
 // What servers send is read as far as it makes sense, and refused otherwise.
@@ -260,7 +266,8 @@ func TestBoundedAnswer(t *testing.T) {
 				n++
 			}
 		}))
-		m, err := New(t.Context(), modelfile.Entry{Provider: provider, BaseURL: endless.URL}, func(string) string { return "" })
+		m, err := New(t.Context(), modelfile.Entry{Provider: provider, BaseURL: endless.URL},
+			func(string) string { return "" })
 		if err != nil {
 			t.Fatal(err)
 		}

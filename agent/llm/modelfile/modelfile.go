@@ -102,7 +102,8 @@ func (e *Entry) check(field string) error {
 	}
 	u, err := url.Parse(e.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
-		return repute.Invalid(field+".base_url", "is no address of an API", "https://host/path without a password or a query")
+		return repute.Invalid(field+".base_url", "is no address of an API",
+			"https://host/path without a password or a query")
 	}
 	return nil
 }
@@ -122,7 +123,8 @@ func (t *Table) Find(provider, name string) (Entry, error) {
 		}
 	}
 	if name == "" {
-		return Entry{}, fmt.Errorf("the agent names no model and the table of models has no default: %w", repute.ErrNotFound)
+		return Entry{}, fmt.Errorf("the agent names no model and the table of models has no default: %w",
+			repute.ErrNotFound)
 	}
 	of := ""
 	if provider != "" {

@@ -49,7 +49,8 @@ func TestFind(t *testing.T) {
 		}
 	}
 	_, err = table.Find("openai", "sonnet")
-	if err == nil || !strings.Contains(err.Error(), `no "sonnet" of provider "openai": one of local (openai), sonnet (anthropic)`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`no "sonnet" of provider "openai": one of local (openai), sonnet (anthropic)`) {
 		t.Errorf("another provider's model: %v", err)
 	}
 	e := table.Table["sonnet"]

@@ -93,7 +93,8 @@ func (a *Agent) note(format string, args ...any) {
 
 // required reports whether the agent declares a server as required.
 func (a *Agent) required(s *oaf.Server) bool {
-	return slices.ContainsFunc(a.def.MCPServers, func(r oaf.ServerRef) bool { return r.Required && a.def.Server(r) == s })
+	return slices.ContainsFunc(a.def.MCPServers,
+		func(r oaf.ServerRef) bool { return r.Required && a.def.Server(r) == s })
 }
 
 // noteUnknown notes what the agent declares and this runtime does not have.
@@ -233,7 +234,8 @@ func (r *run) tools(ctx context.Context) (out []llm.Tool, err error) {
 			continue
 		}
 		if names[t.Name] {
-			r.o.Log.WarnContext(ctx, "a tool is left out, because another one has its name", "agent", r.def.ID(), "tool", t.Name)
+			r.o.Log.WarnContext(ctx, "a tool is left out, because another one has its name", "agent", r.def.ID(),
+				"tool", t.Name)
 			continue
 		}
 		names[t.Name] = true

@@ -37,7 +37,8 @@ func (c *Capability) Run(ctx context.Context, call capability.Call) (json.RawMes
 	answer, err := c.Agent.Run(ctx, Session{ID: session, Scope: scope, Ledger: meter}, string(call.Input))
 	used, cost := meter.Used()
 	c.Agent.o.Log.InfoContext(ctx, "agent answered", "agent", c.Agent.def.ID(), "capability", call.Capability,
-		"requestId", call.RequestID, "turns", answer.Turns, "toolCalls", answer.ToolCalls, "refusedCalls", answer.Refused,
+		"requestId", call.RequestID, "turns", answer.Turns, "toolCalls", answer.ToolCalls, "refusedCalls",
+		answer.Refused,
 		"tokens", used.Total(), "costUsd", cost.String(), "error", err)
 	if err != nil {
 		return nil, failure(ctx, err)

@@ -78,10 +78,12 @@ func TestRead(t *testing.T) {
 
 // A capability answers with the model's text: as it is where it is JSON, else in an object.
 func TestCapability(t *testing.T) {
-	for text, want := range map[string]string{"It is fine.": `{"text":"It is fine."}`, ` {"grade": 1} `: `{"grade": 1}`} {
+	for text, want := range map[string]string{"It is fine.": `{"text":"It is fine."}`,
+		` {"grade": 1} `: `{"grade": 1}`} {
 		a, err := prepare(t, modeltest.New(modeltest.Turn{Text: text}), &oaf.Agent{Slug: "a/b", Body: "x"}, nil)
 		ok(t, err)
-		got, err := (&oafagent.Capability{Agent: a}).Run(t.Context(), capability.Call{Input: json.RawMessage(`{"code":"x"}`)})
+		got, err := (&oafagent.Capability{Agent: a}).Run(t.Context(),
+			capability.Call{Input: json.RawMessage(`{"code":"x"}`)})
 		if ok(t, err); string(got) != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -136,7 +138,8 @@ func TestCapabilityMemory(t *testing.T) {
 			continue
 		}
 		seen := s.Seen()
-		if got, own := strings.Contains(last(seen[len(seen)-1]), "Ann's secret"), client == (common.Address{1}); got != own {
+		if got, own := strings.Contains(last(seen[len(seen)-1]),
+			"Ann's secret"), client == (common.Address{1}); got != own {
 			t.Errorf("client %s finds %q", client, last(seen[len(seen)-1]))
 		}
 	}

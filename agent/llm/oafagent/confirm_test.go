@@ -14,8 +14,8 @@ import (
 	"repute/manifest/oaf"
 )
 
-// confirmed has a conversation that calls files__write_file once, and returns what a person was asked and what the model
-// was told.
+// confirmed has a conversation that calls files__write_file once, and returns what a person was asked and what the
+// model was told.
 func confirmed(t *testing.T, input string) (names, texts []string, told string) {
 	t.Helper()
 	def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{served(t, oaf.TransportHTTP, "")},
@@ -50,9 +50,10 @@ func TestConfirmedInput(t *testing.T) {
 // What a person could not see whole, or could read in two ways, is refused, and nobody is asked about it.
 func TestUnseenInput(t *testing.T) {
 	for input, want := range map[string]string{
-		fmt.Sprintf(`{"path":"/%s"}`, strings.Repeat("c", 2000)): "has 2012 bytes, and a person who confirms the call is shown at most 2000",
-		`{"path":"/a","path":"/b"}`:                              "twice",
-		`{"path":"/a","more":{"x":1,"\u0078":2}}`:                "twice",
+		fmt.Sprintf(`{"path":"/%s"}`, strings.Repeat("c",
+			2000)): "has 2012 bytes, and a person who confirms the call is shown at most 2000",
+		`{"path":"/a","path":"/b"}`:               "twice",
+		`{"path":"/a","more":{"x":1,"\u0078":2}}`: "twice",
 	} {
 		if names, _, told := confirmed(t, input); len(names) != 0 || !strings.Contains(told, want) {
 			t.Errorf("asked about %q, told %.200q, want %q", names, told, want)

@@ -32,7 +32,8 @@ func listOnce() {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},`+
 				`"serverInfo":{"name":"deaf","version":"1"}}}`+"\n", r.ID)
 		case "tools/list":
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"put","inputSchema":{"type":"object"}}]}}`+"\n", r.ID)
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"put","inputSchema":{"type":"object"}}]}}`+
+				"\n", r.ID)
 			return
 		default:
 			if len(r.ID) > 0 {
@@ -48,7 +49,8 @@ func TestDeafServer(t *testing.T) {
 	ok(t, err)
 	file := t.TempDir() + "/pid"
 	def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{{Name: "bad", Connection: oaf.Connection{
-		Type: oaf.TransportStdio, Command: self, Env: map[string]string{"BAD_SERVER": "deaf", "PID_FILE": file}, Timeout: 1}}}}
+		Type: oaf.TransportStdio, Command: self, Env: map[string]string{"BAD_SERVER": "deaf", "PID_FILE": file},
+		Timeout: 1}}}}
 	large := fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 250_000)) // far more than a pipe holds
 	s := modeltest.New(call("bad__put", large), modeltest.Turn{Text: "end"})
 	a, err := prepare(t, s, def, func(o *oafagent.Options) { o.Programs = true })

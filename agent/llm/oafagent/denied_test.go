@@ -48,7 +48,8 @@ func TestDeniedNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := servedAs(t, c.server, c.tool)
 			srv.Vendor = c.vendor
-			def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{srv}, Config: oaf.Config{Denied: []string{c.denied}}}
+			def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{srv},
+				Config: oaf.Config{Denied: []string{c.denied}}}
 			s := modeltest.New(modeltest.Turn{Text: "end"})
 			_, err := ask(t, s, def, nil)
 			ok(t, err)

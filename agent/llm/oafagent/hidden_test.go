@@ -6,7 +6,8 @@ import (
 	"repute/manifest/oaf"
 )
 
-// What is no secret stays as it is in what a server returns, so that a model can use it: the directory of a file server.
+// What is no secret stays as it is in what a server returns, so that a model can use it: the directory of a file
+// server.
 func TestHiddenVariables(t *testing.T) {
 	const long = "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6"
 	o := &Options{Programs: true, Env: []string{"V", "DB_PASSWORD"}}

@@ -13,11 +13,12 @@ import (
 	"repute/manifest/oaf/problem"
 )
 
-// Servers are asked for their tools with the rights of an agent that runs: no program without permission, and no variable
-// that is not allowed.
+// Servers are asked for their tools with the rights of an agent that runs: no program without permission, and no
+// variable that is not allowed.
 func TestLister(t *testing.T) {
 	secret := map[string]string{"TOKEN": "abc"}
-	o := oafagent.Options{Getenv: func(name string) string { return secret[name] }, Env: []string{"TOKEN"}, Client: http.DefaultClient}
+	o := oafagent.Options{Getenv: func(name string) string { return secret[name] }, Env: []string{"TOKEN"},
+		Client: http.DefaultClient}
 	for _, kind := range []string{oaf.TransportHTTP, oaf.TransportSSE} {
 		srv := served(t, kind, "Bearer abc")
 		srv.Auth = oaf.Auth{Type: "bearer", Token: "${TOKEN}"}
@@ -28,7 +29,8 @@ func TestLister(t *testing.T) {
 		}
 		srv.Selection = oaf.Selection{Present: true, Tools: []oaf.SelectedTool{{Name: "read_*", Enabled: true},
 			{Name: "move_file", Enabled: true, Required: true}}}
-		found := oaf.CheckTools(t.Context(), &oaf.Agent{Servers: []oaf.Server{srv}}, oafagent.Lister{Options: o}, problem.Lenient)
+		found := oaf.CheckTools(t.Context(), &oaf.Agent{Servers: []oaf.Server{srv}}, oafagent.Lister{Options: o},
+			problem.Lenient)
 		if len(found) != 1 || found[0].Code != problem.CodeToolRequired {
 			t.Errorf("%s: %+v", kind, found)
 		}
@@ -47,16 +49,17 @@ func TestLister(t *testing.T) {
 	}
 }
 
-// Programs that are bad servers end with a reason in bounded time, and one that lists tools without end is read as far as
-// the bound.
+// Programs that are bad servers end with a reason in bounded time, and one that lists tools without end is read as far
+// as the bound.
 func TestListerOfBadPrograms(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	ok(t, err)
 	o := oafagent.Options{Getenv: os.Getenv, Programs: true}
 	program := func(kind string) oaf.Server {
-		return oaf.Server{Name: kind, Dir: "mcp-configs/" + kind, Connection: oaf.Connection{Type: oaf.TransportStdio, Command: self,
-			Env: map[string]string{"BAD_SERVER": kind}}}
+		return oaf.Server{Name: kind, Dir: "mcp-configs/" + kind,
+			Connection: oaf.Connection{Type: oaf.TransportStdio, Command: self,
+				Env: map[string]string{"BAD_SERVER": kind}}}
 	}
 	for _, kind := range []string{"silent", "noisy"} {
 		t.Run(kind, func(t *testing.T) {

@@ -97,11 +97,13 @@ func (r *run) confirm(t llm.Tool) llm.Tool {
 	}
 	t.Before = func(ctx context.Context, input json.RawMessage) error {
 		if r.s.Confirm == nil {
-			return fmt.Errorf("the agent's file requires a confirmation, and nobody can be asked here: %w", repute.ErrInvalid)
+			return fmt.Errorf("the agent's file requires a confirmation, and nobody can be asked here: %w",
+				repute.ErrInvalid)
 		}
 		if len(input) > maxShown {
-			return repute.Invalid("input", fmt.Sprintf("has %d bytes, and a person who confirms the call is shown at most %d",
-				len(input), maxShown), "a shorter input, or several calls")
+			return repute.Invalid("input",
+				fmt.Sprintf("has %d bytes, and a person who confirms the call is shown at most %d",
+					len(input), maxShown), "a shorter input, or several calls")
 		}
 		r.acted++
 		sum := sha256.Sum256(input)

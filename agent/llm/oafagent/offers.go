@@ -62,10 +62,12 @@ func (r *run) serverTools(ctx context.Context) (out []tool, err error) {
 			continue
 		}
 		if list.Cut {
-			r.o.Log.WarnContext(ctx, "an MCP server has more tools than are taken", "server", s.def.Name, "most", maxTools)
+			r.o.Log.WarnContext(ctx, "an MCP server has more tools than are taken", "server", s.def.Name, "most",
+				maxTools)
 		}
 		for _, t := range list.Refused {
-			r.o.Log.WarnContext(ctx, "a tool of an MCP server is left out", "server", s.def.Name, "tool", t.Tool, "why", t.Why)
+			r.o.Log.WarnContext(ctx, "a tool of an MCP server is left out", "server", s.def.Name, "tool", t.Tool, "why",
+				t.Why)
 		}
 		for _, t := range list.Tools {
 			if s.allows(t, r.reads(s, t.Tool)) { // the agent's file can have changed since the list was journaled

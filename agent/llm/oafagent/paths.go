@@ -25,7 +25,8 @@ func namesPath(member string) bool {
 
 // hasText reports whether a member of an input has the content of files or a part of it, by the custom of file servers.
 func hasText(member string) bool {
-	return slices.Contains([]string{"content", "text", "newtext", "oldtext", "newstr", "oldstr", "newstring", "oldstring",
+	return slices.Contains([]string{"content", "text", "newtext", "oldtext", "newstr", "oldstr", "newstring",
+		"oldstring",
 		"filetext", "inserttext", "body", "code", "regex", "query"}, plainName(member))
 }
 

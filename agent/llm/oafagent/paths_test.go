@@ -19,7 +19,8 @@ func TestBracesInLimits(t *testing.T) {
 		"allow_paths": {AllowPaths: []string{"/data/{a,b}"}}, "": {DenyPaths: []string{"*.pem"}}} {
 		_, err := newServer(&oaf.Server{Name: "s", Connection: oaf.Connection{Type: oaf.TransportHTTP, URL: "http://a"},
 			Permissions: p}, &Options{})
-		if want := "permissions." + member + ": "; (err == nil) != (member == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+		if want := "permissions." + member + ": "; (err == nil) != (member == "") ||
+			err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", member, err)
 		}
 	}
@@ -168,8 +169,10 @@ func TestLinkedPaths(t *testing.T) {
 		}
 	}
 	for from, to := range map[string]string{"open/out": "/etc", "open/in": "closed", "alias": "open",
-		"open/new": "../outside", "open/chain": "next", "open/next": "new", "open/loop": "loop", "open/deep": "/nowhere/a/../b"} {
-		if err := os.Symlink(strings.Replace(to, "closed", filepath.Join(dir, "closed"), 1), filepath.Join(dir, from)); err != nil {
+		"open/new": "../outside", "open/chain": "next", "open/next": "new", "open/loop": "loop",
+		"open/deep": "/nowhere/a/../b"} {
+		if err := os.Symlink(strings.Replace(to, "closed", filepath.Join(dir, "closed"), 1),
+			filepath.Join(dir, from)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,9 +190,10 @@ func TestLinkedPaths(t *testing.T) {
 		"link to itself":       {oaf.Permissions{AllowPaths: []string{dir + "/open"}}, "open/loop/x", false},
 		"link out":             {oaf.Permissions{AllowPaths: []string{dir + "/open"}}, "open/out/passwd", true},
 		"link to what is open": {oaf.Permissions{AllowPaths: []string{dir}}, "open/in/x", false},
-		"link to what is not":  {oaf.Permissions{AllowPaths: []string{dir}, DenyPaths: []string{dir + "/closed"}}, "open/in/x", true},
-		"limit is a link":      {oaf.Permissions{AllowPaths: []string{dir + "/alias"}}, "alias/x", false},
-		"denied by a link":     {oaf.Permissions{DenyPaths: []string{dir + "/alias"}}, "open/x", true},
+		"link to what is not": {oaf.Permissions{AllowPaths: []string{dir}, DenyPaths: []string{dir + "/closed"}},
+			"open/in/x", true},
+		"limit is a link":  {oaf.Permissions{AllowPaths: []string{dir + "/alias"}}, "alias/x", false},
+		"denied by a link": {oaf.Permissions{DenyPaths: []string{dir + "/alias"}}, "open/x", true},
 	} {
 		s := &server{def: &oaf.Server{Permissions: c.permissions}, program: &handler.MCPProgram{}}
 		input, err := json.Marshal(map[string]string{"path": filepath.Join(dir, c.path)})
@@ -207,11 +211,14 @@ func TestLinkedPaths(t *testing.T) {
 func TestDeniedPathProperty(t *testing.T) {
 	s := &server{def: &oaf.Server{Permissions: oaf.Permissions{DenyPaths: []string{"/data/secret/**"}}}}
 	rapid.Check(t, func(t *rapid.T) {
-		part := rapid.SampledFrom([]string{"data", "secret", "x", ".", "..", "DATA", "secre?", "s*", "**", "%73ecret", "%zz", "{secret,x}", "a b"})
+		part := rapid.SampledFrom([]string{"data", "secret", "x", ".", "..", "DATA", "secre?", "s*", "**", "%73ecret",
+			"%zz", "{secret,x}", "a b"})
 		parts := rapid.SliceOfN(part, 1, 6).Draw(t, "parts")
 		separator := rapid.SampledFrom([]string{"/", "//", `\`, "/./"}).Draw(t, "separator")
-		prefix := rapid.SampledFrom([]string{"/", "", "file:///", "file://localhost/", "file://x/", "x://"}).Draw(t, "prefix")
-		input, err := json.Marshal(map[string]string{rapid.SampledFrom([]string{"path", "other"}).Draw(t, "member"): prefix + strings.Join(parts, separator)})
+		prefix := rapid.SampledFrom([]string{"/", "", "file:///", "file://localhost/", "file://x/", "x://"}).Draw(t,
+			"prefix")
+		input, err := json.Marshal(map[string]string{rapid.SampledFrom([]string{"path", "other"}).Draw(t,
+			"member"): prefix + strings.Join(parts, separator)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,8 @@ func TestResumedServers(t *testing.T) {
 	talk := func(servers []oaf.Server, denied ...string) (tools []string, told string) {
 		t.Helper()
 		s := modeltest.New(call("files__read_file", `{"path":"/a"}`), modeltest.Turn{Text: "end"})
-		a, err := prepare(t, s, &oaf.Agent{Slug: "acme/a", Body: "x", Servers: servers, Config: oaf.Config{Denied: denied}}, nil)
+		a, err := prepare(t, s, &oaf.Agent{Slug: "acme/a", Body: "x", Servers: servers,
+			Config: oaf.Config{Denied: denied}}, nil)
 		ok(t, err)
 		_, err = a.Run(t.Context(), oafagent.Session{ID: "s", Ledger: ledger}, "go")
 		ok(t, err)

@@ -33,10 +33,11 @@ import (
 func echo(t *testing.T, tool *sdk.Tool) oaf.Server {
 	t.Helper()
 	srv := sdk.NewServer(&sdk.Implementation{Name: "echo", Version: "1"}, nil)
-	sdk.AddTool(srv, tool, func(_ context.Context, r *sdk.CallToolRequest, q map[string]any) (*sdk.CallToolResult, any, error) {
-		text := fmt.Sprintf("called with %v and %s", q, r.Extra.Header.Get("X-Api-Key"))
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, nil
-	})
+	sdk.AddTool(srv, tool,
+		func(_ context.Context, r *sdk.CallToolRequest, q map[string]any) (*sdk.CallToolResult, any, error) {
+			text := fmt.Sprintf("called with %v and %s", q, r.Extra.Header.Get("X-Api-Key"))
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, nil
+		})
 	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return srv }, nil))
 	t.Cleanup(web.CloseClientConnections)
 	return oaf.Server{Name: "echo", Connection: oaf.Connection{Type: oaf.TransportHTTP, URL: web.URL}}
@@ -74,25 +75,33 @@ func TestLiteralSecrets(t *testing.T) {
 		connection oaf.Connection
 		field      string // empty: it is accepted
 	}{
-		"header by its name":   {web("https://a.example", map[string]string{"X-Api-Key": "hunter22"}), "connection.headers.X-Api-Key"},
-		"header by its value":  {web("https://a.example", map[string]string{"X-Tenant": key}), "connection.headers.X-Tenant"},
-		"header of scheme":     {web("https://a.example", map[string]string{"Authorization": "Bearer hunter22"}), "connection.headers.Authorization"},
-		"header of variable":   {web("https://a.example", map[string]string{"Authorization": "Bearer ${TOKEN}"}), ""},
-		"plain header":         {web("https://a.example", map[string]string{"X-Client": "repute"}), ""},
-		"query":                {web("https://a.example/?api_key=hunter22", nil), "connection.url"},
-		"query of variable":    {web("https://a.example/?api_key=${TOKEN}", nil), ""},
-		"path":                 {web("https://a.example/"+long+"/sse", nil), "connection.url"},
-		"user":                 {web("https://ann:hunter22@a.example/", nil), "connection.url"},
-		"plain url":            {web("https://mcp-of-a-long-name-version-2-of-things.example/sse", nil), ""},
-		"whole url":            {web("${URL}", nil), ""},
-		"environment":          {program(func(c *oaf.Connection) { c.Env = map[string]string{"DB_PASSWORD": "hunter22"} }), "connection.env.DB_PASSWORD"},
-		"environment by form":  {program(func(c *oaf.Connection) { c.Env = map[string]string{"X": long} }), "connection.env.X"},
-		"plain environment":    {program(func(c *oaf.Connection) { c.Env = map[string]string{"MAX_TOKENS": "100", "LEVEL": "debug"} }), ""},
-		"argument":             {program(func(c *oaf.Connection) { c.Args = []string{"--token=hunter22"} }), "connection.args.0"},
-		"next argument":        {program(func(c *oaf.Connection) { c.Args = []string{"--api-key", "hunter22"} }), "connection.args.1"},
-		"argument by form":     {program(func(c *oaf.Connection) { c.Args = []string{"-c", "X=" + key + " run"} }), "connection.args.1"},
-		"argument of variable": {program(func(c *oaf.Connection) { c.Args = []string{"${TOKEN}"} }), "connection.args.0"},
-		"digest of an image":   {program(func(c *oaf.Connection) { c.Args = []string{"run", "mcp/x@sha256:" + strings.Repeat("0a1b", 16)} }), ""},
+		"header by its name": {web("https://a.example", map[string]string{"X-Api-Key": "hunter22"}),
+			"connection.headers.X-Api-Key"},
+		"header by its value": {web("https://a.example", map[string]string{"X-Tenant": key}),
+			"connection.headers.X-Tenant"},
+		"header of scheme": {web("https://a.example", map[string]string{"Authorization": "Bearer hunter22"}),
+			"connection.headers.Authorization"},
+		"header of variable": {web("https://a.example", map[string]string{"Authorization": "Bearer ${TOKEN}"}), ""},
+		"plain header":       {web("https://a.example", map[string]string{"X-Client": "repute"}), ""},
+		"query":              {web("https://a.example/?api_key=hunter22", nil), "connection.url"},
+		"query of variable":  {web("https://a.example/?api_key=${TOKEN}", nil), ""},
+		"path":               {web("https://a.example/"+long+"/sse", nil), "connection.url"},
+		"user":               {web("https://ann:hunter22@a.example/", nil), "connection.url"},
+		"plain url":          {web("https://mcp-of-a-long-name-version-2-of-things.example/sse", nil), ""},
+		"whole url":          {web("${URL}", nil), ""},
+		"environment":        {program(func(c *oaf.Connection) { c.Env = map[string]string{"DB_PASSWORD": "hunter22"} }), "connection.env.DB_PASSWORD"},
+		"environment by form": {program(func(c *oaf.Connection) { c.Env = map[string]string{"X": long} }),
+			"connection.env.X"},
+		"plain environment": {program(func(c *oaf.Connection) { c.Env = map[string]string{"MAX_TOKENS": "100", "LEVEL": "debug"} }), ""},
+		"argument": {program(func(c *oaf.Connection) { c.Args = []string{"--token=hunter22"} }),
+			"connection.args.0"},
+		"next argument": {program(func(c *oaf.Connection) { c.Args = []string{"--api-key", "hunter22"} }),
+			"connection.args.1"},
+		"argument by form": {program(func(c *oaf.Connection) { c.Args = []string{"-c", "X=" + key + " run"} }),
+			"connection.args.1"},
+		"argument of variable": {program(func(c *oaf.Connection) { c.Args = []string{"${TOKEN}"} }),
+			"connection.args.0"},
+		"digest of an image": {program(func(c *oaf.Connection) { c.Args = []string{"run", "mcp/x@sha256:" + strings.Repeat("0a1b", 16)} }), ""},
 		"commit": {program(func(c *oaf.Connection) {
 			c.Args = []string{"--from", "git+https://a.example/x@" + strings.Repeat("0a1b", 10), "x"}
 		}), ""},
@@ -102,25 +111,31 @@ func TestLiteralSecrets(t *testing.T) {
 		"digest of odd length":  {web("https://a.example/"+strings.Repeat("0a1b", 9), nil), "connection.url"},
 		"digest as an argument": {program(func(c *oaf.Connection) { c.Args = []string{"X=" + strings.Repeat("0a1b", 8)} }), "connection.args.0"},
 		"names of several meanings": {program(func(c *oaf.Connection) {
-			c.Env = map[string]string{"PARTITION_KEY": "tenant", "SECRETS_MANAGER_REGION": "us-east-1", "MAX_TOKENS": "1000000"}
+			c.Env = map[string]string{"PARTITION_KEY": "tenant", "SECRETS_MANAGER_REGION": "us-east-1",
+				"MAX_TOKENS": "1000000"}
 		}), ""},
-		"key of a service": {program(func(c *oaf.Connection) { c.Env = map[string]string{"SHOP_KEY": "hunter22"} }), "connection.env.SHOP_KEY"},
-		"tokens":           {program(func(c *oaf.Connection) { c.Env = map[string]string{"TOKENS": "hunter22"} }), "connection.env.TOKENS"},
-		"secrets":          {program(func(c *oaf.Connection) { c.Env = map[string]string{"SECRETS": "hunter22"} }), "connection.env.SECRETS"},
-		"plain arguments":  {program(func(c *oaf.Connection) { c.Args = []string{"-y", "@scope/server-filesystem", "/data"} }), ""},
+		"key of a service": {program(func(c *oaf.Connection) { c.Env = map[string]string{"SHOP_KEY": "hunter22"} }),
+			"connection.env.SHOP_KEY"},
+		"tokens": {program(func(c *oaf.Connection) { c.Env = map[string]string{"TOKENS": "hunter22"} }),
+			"connection.env.TOKENS"},
+		"secrets": {program(func(c *oaf.Connection) { c.Env = map[string]string{"SECRETS": "hunter22"} }),
+			"connection.env.SECRETS"},
+		"plain arguments": {program(func(c *oaf.Connection) { c.Args = []string{"-y", "@scope/server-filesystem", "/data"} }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			def := &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{{Name: "s", Connection: c.connection}},
 				MCPServers: []oaf.ServerRef{{Server: "s", Required: true}}}
 			set := map[string]string{"TOKEN": "t0p-secret", "URL": "https://b.example", "PATH": os.Getenv("PATH")}
 			_, err := prepare(t, modeltest.New(modeltest.Turn{}), def, func(o *oafagent.Options) {
-				o.Programs, o.Env, o.Getenv = true, []string{"TOKEN", "URL"}, func(name string) string { return set[name] }
+				o.Programs, o.Env, o.Getenv = true, []string{"TOKEN",
+					"URL"}, func(name string) string { return set[name] }
 			})
 			if c.field == "" {
 				ok(t, err)
 				return
 			}
-			if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.field+":") && !strings.Contains(err.Error(), c.field+" ") {
+			if !errors.Is(err, repute.ErrInvalid) ||
+				!strings.Contains(err.Error(), c.field+":") && !strings.Contains(err.Error(), c.field+" ") {
 				t.Fatalf("%v, want %s", err, c.field)
 			}
 			for _, secret := range []string{"hunter22", key, long, "t0p-secret"} {
@@ -137,7 +152,8 @@ func TestHiddenValues(t *testing.T) {
 	const value = "v4lue/with space"
 	srv := echo(t, &sdk.Tool{Name: "say", Description: "knows " + value})
 	srv.Connection.Headers = map[string]string{"X-Api-Key": "${KEY}"}
-	gone := oaf.Server{Name: "gone", Connection: oaf.Connection{Type: oaf.TransportHTTP, URL: "http://127.0.0.1:1/${KEY}"}}
+	gone := oaf.Server{Name: "gone", Connection: oaf.Connection{Type: oaf.TransportHTTP,
+		URL: "http://127.0.0.1:1/${KEY}"}}
 	with := func(o *oafagent.Options) {
 		o.Env, o.Getenv = []string{"KEY"}, func(string) string { return value }
 	}
@@ -147,7 +163,8 @@ func TestHiddenValues(t *testing.T) {
 	if told := last(s.Seen()[1]); told != "called with map[] and ${KEY}" {
 		t.Errorf("told %q", told)
 	}
-	if tools := string(s.Seen()[0].Body["tools"]); strings.Contains(tools, "v4lue") || !strings.Contains(tools, "knows ${KEY}") {
+	if tools := string(s.Seen()[0].Body["tools"]); strings.Contains(tools, "v4lue") ||
+		!strings.Contains(tools, "knows ${KEY}") {
 		t.Errorf("tools %s", tools)
 	}
 	_, err = ask(t, s, &oaf.Agent{Slug: "acme/a", Body: "x", Servers: []oaf.Server{gone},
@@ -235,13 +252,20 @@ func TestAllowedTools(t *testing.T) {
 		config  oaf.Config
 		offered []string
 	}{
-		"no lists":         {nil, oaf.Config{}, []string{"files__delete_file", "files__read_file", "files__write_file", "memory_edit", "memory_search", "skill", "skill_file", "skill_script"}},
-		"nothing":          {nil, oaf.Config{Allowed: []string{}}, nil},
-		"a server":         {nil, oaf.Config{Allowed: []string{"files"}}, []string{"files__delete_file", "files__read_file", "files__write_file"}},
-		"tools":            {nil, oaf.Config{Allowed: []string{"mcp__files__read_file", "Skill", "memory_*"}}, []string{"files__read_file", "memory_edit", "memory_search", "skill"}},
-		"denied as well":   {nil, oaf.Config{Allowed: []string{"files"}, Denied: []string{"mcp__files__delete_file"}}, []string{"files__read_file", "files__write_file"}},
-		"no Bash":          {nil, oaf.Config{Denied: []string{"Bash", "files", "memory*"}}, []string{"skill", "skill_file"}},
-		"a part of Bash":   {nil, oaf.Config{Denied: []string{"Bash(rm:*)", "files", "memory*"}}, []string{"skill", "skill_file"}},
+		"no lists": {nil, oaf.Config{},
+			[]string{"files__delete_file", "files__read_file", "files__write_file", "memory_edit", "memory_search",
+				"skill", "skill_file", "skill_script"}},
+		"nothing": {nil, oaf.Config{Allowed: []string{}}, nil},
+		"a server": {nil, oaf.Config{Allowed: []string{"files"}},
+			[]string{"files__delete_file", "files__read_file", "files__write_file"}},
+		"tools": {nil, oaf.Config{Allowed: []string{"mcp__files__read_file", "Skill", "memory_*"}},
+			[]string{"files__read_file", "memory_edit", "memory_search", "skill"}},
+		"denied as well": {nil, oaf.Config{Allowed: []string{"files"}, Denied: []string{"mcp__files__delete_file"}},
+			[]string{"files__read_file", "files__write_file"}},
+		"no Bash": {nil, oaf.Config{Denied: []string{"Bash", "files", "memory*"}},
+			[]string{"skill", "skill_file"}},
+		"a part of Bash": {nil, oaf.Config{Denied: []string{"Bash(rm:*)", "files", "memory*"}},
+			[]string{"skill", "skill_file"}},
 		"part is not all":  {nil, oaf.Config{Allowed: []string{"Bash(git:*)"}}, nil},
 		"Bash among tools": {[]string{"Read", "Bash"}, oaf.Config{Allowed: []string{"Bash"}}, []string{"skill_script"}},
 		"no Bash in tools": {[]string{"Read"}, oaf.Config{Allowed: []string{"Bash", "Read"}}, []string{"skill_file"}},
@@ -283,7 +307,8 @@ func TestWallOfServers(t *testing.T) {
 		Servers: []oaf.Server{{Name: "bad", Connection: oaf.Connection{Type: oaf.TransportStdio, Command: self,
 			Env: map[string]string{"BAD_SERVER": "silent"}}}}}
 	s := modeltest.New(modeltest.Turn{Text: "end"})
-	_, err = ask(t, s, def, func(o *oafagent.Options) { o.Programs, o.Bounds = true, llm.Bounds{Wall: 300 * time.Millisecond} })
+	_, err = ask(t, s, def,
+		func(o *oafagent.Options) { o.Programs, o.Bounds = true, llm.Bounds{Wall: 300 * time.Millisecond} })
 	if !errors.Is(err, repute.ErrLimited) || len(s.Seen()) != 0 {
 		t.Errorf("%v after %d requests", err, len(s.Seen()))
 	}
@@ -312,9 +337,12 @@ func TestSharedRate(t *testing.T) {
 
 // Unknown and malformed members of the section are refused, with their names.
 func TestSettings(t *testing.T) {
-	for section, field := range map[string]string{`{"maxTurn": 3}`: "harnessConfig.repute/maxTurn", `{"maxTurns": "3"}`: "harnessConfig.repute/maxTurns",
-		`{"maxTurns": -1}`: "harnessConfig.repute", `{"chain": 1}`: "harnessConfig.repute.agentId", `{"agentId": "x"}`: "harnessConfig.repute.agentId",
-		`{"agentId": 7, "registry": "0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"}`: "harnessConfig.repute.chain", `true`: "harnessConfig.repute",
+	for section, field := range map[string]string{`{"maxTurn": 3}`: "harnessConfig.repute/maxTurn",
+		`{"maxTurns": "3"}`: "harnessConfig.repute/maxTurns",
+		`{"maxTurns": -1}`:  "harnessConfig.repute", `{"chain": 1}`: "harnessConfig.repute.agentId",
+		`{"agentId": "x"}`: "harnessConfig.repute.agentId",
+		`{"agentId": 7, "registry": "0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"}`: "harnessConfig.repute.chain",
+		`true`: "harnessConfig.repute",
 		`{"agentId": 7, "chain": 1, "maxCostUsd": 0.1, "readOnlyTools": ["a"], "idempotentTools": []}`: ""} {
 		_, err := oafagent.SettingsOf(&oaf.Agent{Harness: map[string]json.RawMessage{"repute": json.RawMessage(section)}})
 		if field == "" {
@@ -342,7 +370,8 @@ func TestKnownSettings(t *testing.T) {
 
 // An answer that was cut is no answer of a capability.
 func TestCutAnswer(t *testing.T) {
-	a, err := prepare(t, modeltest.New(modeltest.Turn{Text: `{"grade":1`, Length: true}), &oaf.Agent{Slug: "a/b", Body: "x"}, nil)
+	a, err := prepare(t, modeltest.New(modeltest.Turn{Text: `{"grade":1`, Length: true}),
+		&oaf.Agent{Slug: "a/b", Body: "x"}, nil)
 	ok(t, err)
 	got, err := (&oafagent.Capability{Agent: a}).Run(t.Context(), capability.Call{Input: json.RawMessage(`{}`)})
 	if !errors.Is(err, handler.ErrFailed) || !strings.Contains(err.Error(), "not complete") {
@@ -353,10 +382,13 @@ func TestCutAnswer(t *testing.T) {
 // An agent that is run has the sub-agents that the check of agents finds, also in its vendor's directory.
 func TestSubAgentsOfRun(t *testing.T) {
 	text := func(key, vendor, agents string) string {
-		return strings.NewReplacer(`agentKey: "reviewer"`, fmt.Sprintf("agentKey: %q", key), `vendorKey: "acme"`, fmt.Sprintf("vendorKey: %q", vendor),
-			"acme/reviewer", vendor+"/"+key, "  - {vendor: acme, agent: helper, version: \"1.0.0\"}", agents).Replace(reviewer)
+		return strings.NewReplacer(`agentKey: "reviewer"`, fmt.Sprintf("agentKey: %q", key), `vendorKey: "acme"`,
+			fmt.Sprintf("vendorKey: %q", vendor),
+			"acme/reviewer", vendor+"/"+key, "  - {vendor: acme, agent: helper, version: \"1.0.0\"}",
+			agents).Replace(reviewer)
 	}
-	dir := write(t, map[string]string{"acme/reviewer/AGENTS.md": text("reviewer", "acme", "  - {vendor: other, agent: far, version: \"1.0.0\"}"),
+	dir := write(t, map[string]string{"acme/reviewer/AGENTS.md": text("reviewer", "acme",
+		"  - {vendor: other, agent: far, version: \"1.0.0\"}"),
 		"other/far/AGENTS.md": text("far", "other", "  []")})
 	a, err := oafagent.Read(filepath.Join(dir, "acme", "reviewer"))
 	ok(t, err)

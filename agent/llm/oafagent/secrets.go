@@ -24,7 +24,8 @@ func (v *variables) expand(field, text string, isSecret func(name, value string)
 		name := ref[2 : len(ref)-1]
 		value := v.o.Getenv(name)
 		if !slices.Contains(v.o.Env, name) || value == "" {
-			wrong = repute.Invalid(field, fmt.Sprintf("names the variable %.80s, which is not allowed or is empty", name),
+			wrong = repute.Invalid(field, fmt.Sprintf("names the variable %.80s, which is not allowed or is empty",
+				name),
 				"allow the agent the variable (env) and set it")
 			return ""
 		}

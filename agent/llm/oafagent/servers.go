@@ -149,7 +149,8 @@ func (s *server) notes() (out []string) {
 		out = append(out, fmt.Sprintf("MCP server %.80s: the largest size of a file is left to the server", s.def.Name))
 	}
 	if p.ReadOnly {
-		out = append(out, fmt.Sprintf("MCP server %.80s: which of its tools only read is the server's own word", s.def.Name))
+		out = append(out, fmt.Sprintf("MCP server %.80s: which of its tools only read is the server's own word",
+			s.def.Name))
 	}
 	if s.limitsPaths() && s.program == nil {
 		out = append(out, fmt.Sprintf("MCP server %.80s: symbolic links below allowed paths are left to the server",

@@ -41,7 +41,8 @@ func SettingsOf(def *oaf.Agent) (s Settings, err error) {
 		return s, err
 	}
 	if s.MaxTokens < 0 {
-		return s, repute.Invalid("harnessConfig.repute.maxTokens", "is negative", "a positive number, or 0 for no limit")
+		return s, repute.Invalid("harnessConfig.repute.maxTokens", "is negative",
+			"a positive number, or 0 for no limit")
 	}
 	if s.MaxTurns < 0 {
 		return s, repute.Invalid("harnessConfig.repute.maxTurns", "is negative", "a positive number, or 0 for no limit")
@@ -79,7 +80,8 @@ func IdentityOf(ref oaf.AgentRef) (string, error) {
 	var chain uint64
 	var registry string
 	if raw := ref.Extra["chain"]; raw != nil && json.Unmarshal([]byte(strings.Trim(string(raw), `"`)), &chain) != nil {
-		return "", repute.Invalid(field+".chain", fmt.Sprintf("%.40s is no id of a chain", raw), "a number, such as 8453")
+		return "", repute.Invalid(field+".chain", fmt.Sprintf("%.40s is no id of a chain", raw),
+			"a number, such as 8453")
 	}
 	if raw := ref.Extra["registry"]; raw != nil && json.Unmarshal(raw, &registry) != nil {
 		return "", repute.Invalid(field+".registry", "is no text", "an address")

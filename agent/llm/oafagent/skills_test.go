@@ -23,9 +23,11 @@ func TestSkillsThatCannotBeUnpacked(t *testing.T) {
 		"a file outside":                  {{Path: "../outside.sh", Data: []byte("x")}, script},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := modeltest.New(call("skill_script", `{"name":"sums","path":"scripts/s.sh"}`), modeltest.Turn{Text: "end"})
-			def := &oaf.Agent{Slug: "acme/a", Body: "x", LocalSkills: []skill.Skill{{Dir: "sums", Name: "sums", Description: "adds",
-				Body: "Run it.", Files: files}}}
+			s := modeltest.New(call("skill_script", `{"name":"sums","path":"scripts/s.sh"}`),
+				modeltest.Turn{Text: "end"})
+			def := &oaf.Agent{Slug: "acme/a", Body: "x",
+				LocalSkills: []skill.Skill{{Dir: "sums", Name: "sums", Description: "adds",
+					Body: "Run it.", Files: files}}}
 			_, err := ask(t, s, def, func(o *oafagent.Options) { o.Programs = true })
 			ok(t, err)
 			if got := last(s.Seen()[1]); !strings.Contains(got, "cannot be written") || strings.Contains(got, "ran") {

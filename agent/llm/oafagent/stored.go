@@ -25,7 +25,8 @@ func Load(dir string, how problem.Profile) (*oaf.Agent, []problem.Problem, error
 		return nil, nil, repute.Invalid("directory", fmt.Sprintf("%.300s", err.Error()), hint)
 	}
 	if info, err := os.Stat(at); err == nil && !info.IsDir() {
-		return nil, nil, repute.Invalid("directory", dir+" is a file", "the directory that it is in: "+filepath.Dir(dir))
+		return nil, nil, repute.Invalid("directory", dir+" is a file",
+			"the directory that it is in: "+filepath.Dir(dir))
 	}
 	border := filepath.Dir(filepath.Dir(at))
 	below, err := filepath.Rel(border, at)
@@ -49,7 +50,8 @@ func Read(dir string) (*oaf.Agent, error) {
 		return nil, fmt.Errorf("oaf: %w", err)
 	}
 	if p, bad := repute.FirstError(problems); bad || a == nil {
-		return nil, repute.Invalid("oaf", fmt.Sprintf("%.200s cannot be used: %s:%d: %s", dir, p.File, p.Line, p.Message),
+		return nil, repute.Invalid("oaf", fmt.Sprintf("%.200s cannot be used: %s:%d: %s", dir, p.File, p.Line,
+			p.Message),
 			"repute oaf check shows all problems")
 	}
 	return a, nil

@@ -56,8 +56,9 @@ func Ask(ctx context.Context, fetch Fetch, agent *wire.Agent) (*Health, error) {
 			return nil, err
 		}
 	}
-	return nil, &repute.MissingError{What: "runtime of this agent", Why: "answers at none of the endpoints of its document" +
-		" that were asked: those at its first two addresses, A2A and MCP before others, the web and profiles last",
+	return nil, &repute.MissingError{What: "runtime of this agent",
+		Why: "answers at none of the endpoints of its document" +
+			" that were asked: those at its first two addresses, A2A and MCP before others, the web and profiles last",
 		Hint: "ask the agent's owner; a runtime of this program answers GET /health at its address"}
 }
 
@@ -119,7 +120,8 @@ func (f Fetch) health(ctx context.Context, origin, token string) (*Health, error
 	if json.Unmarshal(raw, &said) != nil || said.Status == "" || said.AgentID != token {
 		return nil, nil
 	}
-	return &Health{URL: origin, Status: brief(said.Status), Version: brief(said.Version), Accepting: said.AcceptingRequests,
+	return &Health{URL: origin, Status: brief(said.Status), Version: brief(said.Version),
+		Accepting:    said.AcceptingRequests,
 		Uptime:       wire.Long(max(said.Uptime, 0)),
 		Capabilities: wire.Each(said.Capabilities[:min(len(said.Capabilities), shownCapabilities)], brief)}, nil
 }
@@ -147,7 +149,8 @@ func (f Fetch) receipts(ctx context.Context, origin string, id wire.ID) (*[]Rece
 	out := []Receipt{}
 	for _, r := range said[:min(len(said), ShownPaid)] {
 		out = append(out, Receipt{ID: brief(r.ReceiptID), Settlement: brief(r.Settlement), Amount: brief(r.Amount),
-			Currency: brief(r.Currency), Capability: brief(r.Capability), At: *wire.EncodeTime(time.Unix(min(max(r.Timestamp, 1), 1<<37), 0))})
+			Currency: brief(r.Currency), Capability: brief(r.Capability),
+			At: *wire.EncodeTime(time.Unix(min(max(r.Timestamp, 1), 1<<37), 0))})
 	}
 	return &out, nil
 }

@@ -64,7 +64,8 @@ func Read(ctx context.Context, db *store.DB) ([]*Runtime, error) {
 // encodeWork writes the work for a capability.
 func encodeWork(w *agentdb.Work) Work {
 	return Work{Capability: w.Capability, Runs: wire.Long(w.Runs), Failed: wire.Long(w.Failed), Paid: wire.Long(w.Paid),
-		Last: *wire.EncodeTime(w.Last), Revenue: decimalOf(w.Revenue, w.Decimals), Price: decimalOf(w.Price, w.Decimals),
+		Last: *wire.EncodeTime(w.Last), Revenue: decimalOf(w.Revenue, w.Decimals),
+		Price:    decimalOf(w.Price, w.Decimals),
 		Currency: wire.OrNull(w.Currency)}
 }
 
@@ -89,9 +90,11 @@ type Paid struct {
 
 // Receipts returns the newest paid executions of an agent that works with a database.
 func Receipts(ctx context.Context, db *store.DB, agent string) ([]Paid, error) {
-	list, err := agentdb.Entries(ctx, db, agentdb.Query{Agent: agent, Kind: agentdb.Execution, Paid: true, Limit: ShownPaid})
+	list, err := agentdb.Entries(ctx, db, agentdb.Query{Agent: agent, Kind: agentdb.Execution, Paid: true,
+		Limit: ShownPaid})
 	return wire.Each(list, func(e agentdb.Entry) Paid {
-		return Paid{Capability: e.Capability, Outcome: e.Outcome, Settlement: string(e.Settlement), At: *wire.EncodeTime(e.At),
+		return Paid{Capability: e.Capability, Outcome: e.Outcome, Settlement: string(e.Settlement),
+			At:     *wire.EncodeTime(e.At),
 			Client: wire.AddressOf(e.Client), Amount: decimalOf(e.Amount.String(), e.Decimals), Currency: e.Currency,
 			TxHash: wire.Hash(e.TxHash.Hex())}
 	}), err

@@ -40,7 +40,8 @@ type ChangeEvent struct {
 // EncodeEvent writes a change for a subscription.
 func EncodeEvent(c *store.Change) *ChangeEvent {
 	w := EncodeChange(c)
-	return &ChangeEvent{w.Cursor, w.Kind, w.ChainID, w.Agent, w.Block, w.LogIndex, JSON(w.Data), w.Retracts, *wire.EncodeTime(w.At)}
+	return &ChangeEvent{w.Cursor, w.Kind, w.ChainID, w.Agent, w.Block, w.LogIndex, JSON(w.Data), w.Retracts,
+		*wire.EncodeTime(w.At)}
 }
 
 // ScoreEvent is a change of a score as subscriptions of GraphQL show it.
@@ -67,7 +68,8 @@ type ScoreStanding struct {
 
 // EncodeScoreEvent writes a change of a score, whose data is s.
 func EncodeScoreEvent(c *store.Change, s *changedata.Score) *ScoreEvent {
-	out := &ScoreEvent{Cursor: c.Cursor, Mode: s.Mode, Old: encodeStanding(s.Old), New: encodeStanding(s.New), Epoch: wire.Long(s.Epoch),
+	out := &ScoreEvent{Cursor: c.Cursor, Mode: s.Mode, Old: encodeStanding(s.Old), New: encodeStanding(s.New),
+		Epoch: wire.Long(s.Epoch),
 		Block: wire.Long(s.AsOf.Block), Hash: wire.Hash(s.AsOf.Hash), At: *wire.EncodeTime(c.At)}
 	if c.TokenID != nil {
 		out.Agent = wire.ID(repute.AgentID{ChainID: c.ChainID, TokenID: *c.TokenID}.Short())

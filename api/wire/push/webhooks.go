@@ -34,13 +34,15 @@ type WebhookFilter struct {
 
 // Decode returns the filter that is stored.
 func (f *WebhookFilter) Decode() webhookdb.Filter {
-	return webhookdb.Filter{Agent: f.Agent, Chain: uint64(f.Chain), Kinds: f.Kinds, Below: f.Below, Above: f.Above, Tier: f.Tier,
+	return webhookdb.Filter{Agent: f.Agent, Chain: uint64(f.Chain), Kinds: f.Kinds, Below: f.Below, Above: f.Above,
+		Tier:     f.Tier,
 		Finality: repute.Finality(f.Finality)}
 }
 
 // encodeFilter writes a stored filter.
 func encodeFilter(f *webhookdb.Filter) WebhookFilter {
-	return WebhookFilter{Agent: f.Agent, Chain: wire.Long(f.Chain), Kinds: f.Kinds, Below: f.Below, Above: f.Above, Tier: f.Tier,
+	return WebhookFilter{Agent: f.Agent, Chain: wire.Long(f.Chain), Kinds: f.Kinds, Below: f.Below, Above: f.Above,
+		Tier:     f.Tier,
 		Finality: string(f.Finality)}
 }
 
@@ -71,10 +73,12 @@ type WebhookFailure struct {
 // EncodeWebhook writes a webhook.
 func EncodeWebhook(w webhookdb.Webhook) Webhook {
 	out := Webhook{ID: w.ID, URL: w.URL, Filter: encodeFilter(&w.Filter), State: "active", Cursor: w.Cursor,
-		Delivered: wire.Long(w.Delivered), DeliveredAt: wire.EncodeTime(w.DeliveredAt), CreatedAt: *wire.EncodeTime(w.Created), By: w.By}
+		Delivered: wire.Long(w.Delivered), DeliveredAt: wire.EncodeTime(w.DeliveredAt),
+		CreatedAt: *wire.EncodeTime(w.Created), By: w.By}
 	if f := w.Failure; f.Attempts > 0 {
 		out.State = "failing"
-		out.Failure = &WebhookFailure{Attempts: wire.Long(f.Attempts), Since: *wire.EncodeTime(f.Since), NextAt: *wire.EncodeTime(f.Next),
+		out.Failure = &WebhookFailure{Attempts: wire.Long(f.Attempts), Since: *wire.EncodeTime(f.Since),
+			NextAt: *wire.EncodeTime(f.Next),
 			Status: wire.Long(f.Status), Reason: f.Reason}
 	}
 	if w.Disabled != "" {

@@ -38,6 +38,7 @@ func EncodeFacets(f searchdb.Facets) Facets {
 	return Facets{
 		Total: wire.EncodeTotal(f.Total), Services: list(f.Services), Skills: list(f.Skills), Domains: list(f.Domains),
 		SupportedTrust: list(f.Trust), Chains: list(f.Chains), Status: list(f.Status),
-		X402: list(f.X402), Active: list(f.Active), Match: wire.OrNull(string(f.Match)), AsOf: wire.Each(f.AsOf, wire.EncodeAsOf),
+		X402: list(f.X402), Active: list(f.Active), Match: wire.OrNull(string(f.Match)),
+		AsOf: wire.Each(f.AsOf, wire.EncodeAsOf),
 	}
 }

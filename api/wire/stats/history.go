@@ -43,7 +43,8 @@ func (b HistoryList) Steady() any { b.AsOf = wire.Each(b.AsOf, wire.SteadyAsOf);
 
 // EncodeChange writes a change of an agent.
 func EncodeChange(c historydb.Change) AgentChange {
-	w := AgentChange{Agent: wire.ID(c.Agent.String()), Kind: string(c.Kind), At: wire.EncodePoint(c.At), Cut: []wire.Cut{}}
+	w := AgentChange{Agent: wire.ID(c.Agent.String()), Kind: string(c.Kind), At: wire.EncodePoint(c.At),
+		Cut: []wire.Cut{}}
 	show := encodeText
 	switch c.Kind {
 	case historydb.KindMetadata:
@@ -65,7 +66,8 @@ func EncodeChange(c historydb.Change) AgentChange {
 	before := repute.At{Block: max(c.At.Block, 1) - 1}
 	wholeOld, wholeNew := wire.URIPath(c.Agent, before), wire.URIPath(c.Agent, repute.At{Block: c.At.Block})
 	if c.Kind == historydb.KindMetadata {
-		wholeOld, wholeNew = "", wire.TextPath(c.Agent, c.At, "metadataValue") // of old, the item that set it has the path
+		wholeOld, wholeNew = "", wire.TextPath(c.Agent, c.At,
+			"metadataValue") // of old, the item that set it has the path
 		w.Key = add("key", wire.TextPath(c.Agent, c.At, "metadataKey"), c.Key, encodeText)
 	}
 	w.Old = add("old", wholeOld, c.Old, show)

@@ -139,8 +139,9 @@ func encodeBlock(b repute.Block) *BlockTime {
 
 // encodeTrust writes what a rater weighs.
 func encodeTrust(t *explain.Rater) *RaterTrust {
-	w := &RaterTrust{Epoch: wire.Long(t.Run.Epoch), Weight: wire.DecimalOf(t.Weight), Granted: wire.DecimalOf(t.Granted),
-		Root: t.Root, Path: wire.Each(t.Path, wire.AddressOf), Sources: append([]string{}, t.Sources...),
+	w := &RaterTrust{Epoch: wire.Long(t.Run.Epoch), Weight: wire.DecimalOf(t.Weight),
+		Granted: wire.DecimalOf(t.Granted),
+		Root:    t.Root, Path: wire.Each(t.Path, wire.AddressOf), Sources: append([]string{}, t.Sources...),
 		Identity: wire.AddressOf(t.Identity), Members: wire.Each(t.Members, wire.AddressOf), Read: wire.Long(t.Read),
 		Counted: wire.Long(t.Counted), Excluded: []wire.ReasonCount{}}
 	w.CountedShare = share(int64(t.Counted), int64(t.Read))
@@ -166,7 +167,8 @@ func round6(f float64) float64 { return float64(int64(f*1e6+0.5)) / 1e6 }
 
 // EncodeValidator writes how a validator answers.
 func EncodeValidator(v statsdb.Validator) ValidatorChain {
-	w := ValidatorChain{ChainID: wire.Long(v.ChainID), Address: wire.AddressOf(v.Address), Requests: wire.Long(v.Requests),
+	w := ValidatorChain{ChainID: wire.Long(v.ChainID), Address: wire.AddressOf(v.Address),
+		Requests: wire.Long(v.Requests),
 		Answered: wire.Long(v.Answered), Agents: wire.Long(v.Agents), MedianBlocks: long(v.MedianBlocks),
 		MedianSeconds: long(v.MedianSeconds), First: encodeBlock(v.First), Last: encodeBlock(v.Last),
 		Tags: wire.Each(v.Tags, encodeTagCount)}

@@ -1,5 +1,5 @@
-// Package work has the shapes of tasks, runs and treasuries in GraphQL. The orchestrator fills them in, and package graph
-// shows them, so that neither knows the other.
+// Package work has the shapes of tasks, runs and treasuries in GraphQL. The orchestrator fills them in, and package
+// graph shows them, so that neither knows the other.
 package work
 
 import "repute/api/wire"

@@ -83,7 +83,8 @@ func TestRegister(t *testing.T) {
 	w.wantEvents(w.send(owner, w.identity, identityABI.PackRegister()),
 		append([]repute.Event{mint(a, n(0))}, tail(n(0), "")...)...)
 	w.wantEvents(w.send(owner, w.identity, identityABI.PackRegisterURI("ipfs://a")),
-		append([]repute.Event{mint(a, n(1)), repute.MetadataUpdate{TokenID: token(n(1))}}, tail(n(1), "ipfs://a")...)...)
+		append([]repute.Event{mint(a, n(1)), repute.MetadataUpdate{TokenID: token(n(1))}},
+			tail(n(1), "ipfs://a")...)...)
 	w.wantEvents(w.send(owner, w.identity, identityABI.PackRegisterURI("")),
 		append([]repute.Event{mint(a, n(2)), repute.MetadataUpdate{TokenID: token(n(2))}}, tail(n(2), "")...)...)
 	meta := []entry{{MetadataKey: "k", MetadataValue: []byte{1}}, {MetadataKey: "", MetadataValue: []byte{}}}
@@ -103,7 +104,8 @@ func TestRegister(t *testing.T) {
 
 func TestURIs(t *testing.T) {
 	w := newWorld(t)
-	for _, uri := range []string{"https://agent.example/a.json", "ipfs://bafy/a.json", "data:application/json;base64,e30=",
+	for _, uri := range []string{"https://agent.example/a.json", "ipfs://bafy/a.json",
+		"data:application/json;base64,e30=",
 		"not a uri", "\x00\xff", string(bytes.Repeat([]byte("x"), 8365))} {
 		id := w.register(owner, uri)
 		if got := w.uri(id); got != uri {
@@ -145,7 +147,8 @@ func TestAuthorized(t *testing.T) {
 	id := w.register(owner, "")
 	write := identityABI.PackSetMetadata(id, "k", []byte{1})
 	allowed := func(p party) bool {
-		return get(w, w.identity, identityABI.PackIsAuthorizedOrOwner(p.addr, id), identityABI.UnpackIsAuthorizedOrOwner)
+		return get(w, w.identity, identityABI.PackIsAuthorizedOrOwner(p.addr, id),
+			identityABI.UnpackIsAuthorizedOrOwner)
 	}
 	if !allowed(owner) || allowed(stranger) || allowed(client) {
 		t.Error("authorized before any approval")
@@ -164,7 +167,8 @@ func TestAuthorized(t *testing.T) {
 	}
 	w.send(owner, w.identity, identityABI.PackSetApprovalForAll(client.addr, false))
 	w.wantRevert("Not authorized", client, w.identity, write)
-	w.wantRevert("ERC721NonexistentToken(77)", owner, w.identity, identityABI.PackIsAuthorizedOrOwner(owner.addr, n(77)))
+	w.wantRevert("ERC721NonexistentToken(77)", owner, w.identity,
+		identityABI.PackIsAuthorizedOrOwner(owner.addr, n(77)))
 }
 
 func TestTransfer(t *testing.T) {

@@ -112,7 +112,8 @@ func (r replay) callbackCalls() map[string][]byte {
 func reputationCalls() map[string][]byte {
 	most := new(big.Int).Exp(n(10), n(38), nil)
 	give := func(value *big.Int, decimals uint8, tag1, tag2 string) []byte {
-		return reputationABI.PackGiveFeedback(n(2), value, decimals, tag1, tag2, "https://e.example/x", "ipfs://fb", one)
+		return reputationABI.PackGiveFeedback(n(2), value, decimals, tag1, tag2, "https://e.example/x",
+			"ipfs://fb", one)
 	}
 	return map[string][]byte{
 		"giveFeedback uptime 99.77":        give(n(9977), 2, "uptime", "week"),
@@ -120,15 +121,17 @@ func reputationCalls() map[string][]byte {
 		"giveFeedback max 1e38 empty tags": give(most, 0, "", ""),
 		"giveFeedback min -1e38 dec18":     give(new(big.Int).Neg(most), 18, "x", ""),
 		"revokeFeedback":                   reputationABI.PackRevokeFeedback(n(2), 1),
-		"appendResponse by third party on revoked": reputationABI.PackAppendResponse(n(2), client.addr, 1, "ipfs://resp",
+		"appendResponse by third party on revoked": reputationABI.PackAppendResponse(n(2), client.addr, 1,
+			"ipfs://resp",
 			[32]byte{}),
 	}
 }
 
 func validationCalls() map[string][]byte {
 	return map[string][]byte{
-		"validationRequest":       validationABI.PackValidationRequest(validator.addr, n(2), "ipfs://req", one),
-		"validationResponse soft": validationABI.PackValidationResponse(one, 60, "ipfs://r1", [32]byte{}, "soft_finality"),
+		"validationRequest": validationABI.PackValidationRequest(validator.addr, n(2), "ipfs://req", one),
+		"validationResponse soft": validationABI.PackValidationResponse(one, 60, "ipfs://r1", [32]byte{},
+			"soft_finality"),
 		"validationResponse hard": validationABI.PackValidationResponse(one, 0, "", [32]byte{}, "hard_finality"),
 	}
 }
@@ -237,12 +240,15 @@ func (r replay) refused() map[string]struct {
 		"setAgentURI nonexistent":      {owner, id, identityABI.PackSetAgentURI(n(999), "u")},
 		"tokenURI nonexistent":         {owner, id, identityABI.PackTokenURI(n(999))},
 		"totalSupply":                  {owner, id, common.FromHex("18160ddd")},
-		"validation duplicate":         {owner, val, validationABI.PackValidationRequest(validator.addr, n(2), "", one)},
-		"validation zero validator":    {owner, val, validationABI.PackValidationRequest(common.Address{}, n(2), "", two)},
-		"validation not owner":         {client, val, validationABI.PackValidationRequest(validator.addr, n(2), "", two)},
-		"validation unknown":           {validator, val, respond(two, 1, "")},
-		"validation not validator":     {client, val, respond(one, 1, "")},
-		"validation 101":               {validator, val, respond(one, 101, "")},
+		"validation duplicate": {owner, val,
+			validationABI.PackValidationRequest(validator.addr, n(2), "", one)},
+		"validation zero validator": {owner, val,
+			validationABI.PackValidationRequest(common.Address{}, n(2), "", two)},
+		"validation not owner": {client, val,
+			validationABI.PackValidationRequest(validator.addr, n(2), "", two)},
+		"validation unknown":       {validator, val, respond(two, 1, "")},
+		"validation not validator": {client, val, respond(one, 1, "")},
+		"validation 101":           {validator, val, respond(one, 101, "")},
 	}
 }
 
@@ -310,7 +316,8 @@ func (r replay) compareValidation(answers map[string]json.RawMessage) {
 	var want []string
 	r.check(json.Unmarshal(answers["valFinal"], &want))
 	s := r.status(one)
-	if s.ValidatorAddress.Hex() != want[0] || s.AgentId.String() != want[1] || n(int64(s.Response)).String() != want[2] ||
+	if s.ValidatorAddress.Hex() != want[0] || s.AgentId.String() != want[1] ||
+		n(int64(s.Response)).String() != want[2] ||
 		common.Hash(s.ResponseHash).Hex() != want[3] || s.Tag != want[4] {
 		r.t.Errorf("validation %+v, want %v", s, want)
 	}

@@ -91,7 +91,8 @@ func TestTreasuryCapsHold(t *testing.T) {
 		m.send(admin, m.vault.token, tokenABI.PackMint(m.at, n(10_000)))
 		m.send(owner, m.at, treasuryABI.PackSetRelayer(agentKey, validator.addr, true))
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			rapid.SampledFrom([]func(){m.move, m.move, m.move, m.move, m.wait, m.wait, m.change, m.resize, m.pause}).Draw(rt,
+			rapid.SampledFrom([]func(){m.move, m.move, m.move, m.move, m.wait, m.wait, m.change, m.resize,
+				m.pause}).Draw(rt,
 				"step")()
 		}
 	})
@@ -142,7 +143,8 @@ func (m *treasuryModel) move() {
 		a, balance = m.token, m.tokens
 		data = func(to common.Address, amount int64, _ []byte) []byte { return m.pay(to, amount) }
 		left = func() int64 {
-			return get(m.world, m.at, treasuryABI.PackErc20Left(agentKey, m.vault.token), treasuryABI.UnpackErc20Left).Int64()
+			return get(m.world, m.at, treasuryABI.PackErc20Left(agentKey, m.vault.token),
+				treasuryABI.UnpackErc20Left).Int64()
 		}
 	}
 	from := rapid.SampledFrom([]party{client, client, validator, stranger}).Draw(m.rt, "from")

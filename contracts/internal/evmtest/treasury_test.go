@@ -178,7 +178,8 @@ func TestTreasuryRefuses(t *testing.T) {
 		{"TokenCall(" + v.token.Hex() + ",?)", client, call(v.token, 0, nil)},
 		{"BadData(4)", client, call(v.payee, 1, make([]byte, 4))},
 		{"BadData(36)", client, call(v.payee, 1, make([]byte, 36))},
-		{"CallNotAllowed(?," + unlisted.Hex() + ",?)", client, call(unlisted, 0, tokenABI.PackApprove(client.addr, n(900)))},
+		{"CallNotAllowed(?," + unlisted.Hex() + ",?)", client,
+			call(unlisted, 0, tokenABI.PackApprove(client.addr, n(900)))},
 		{"CallNotAllowed(?," + unlisted.Hex() + ",?)", client, call(unlisted, 0, nil)},
 		{"CallNotAllowed(?," + v.payee.Hex() + ",?)", client, call(v.payee, 0, payeeABI.PackFail())},
 		{"CallNotAllowed(?," + wallet.addr.Hex() + ",?)", client, call(wallet.addr, 1, nil)},
@@ -215,7 +216,8 @@ func TestTreasuryPairs(t *testing.T) {
 	data := treasuryABI.PackExecuteCall(otherKey, v.payee, n(1), pay, runID, taskID, "")
 	v.wantRevert("CallNotAllowed(?,"+v.payee.Hex()+",?)", wallet, v.at, data) // the pair is another agent's
 	for _, target := range []common.Address{{}, v.at} {
-		v.wantRevert("BadTarget("+target.Hex()+")", owner, v.at, treasuryABI.PackSetCall(agentKey, target, [4]byte{1}, true))
+		v.wantRevert("BadTarget("+target.Hex()+")", owner, v.at,
+			treasuryABI.PackSetCall(agentKey, target, [4]byte{1}, true))
 	}
 }
 
@@ -277,7 +279,8 @@ func TestTreasuryRelayerEnds(t *testing.T) {
 		v.policy(agentKey, operator.addr, 100, 250)
 		v.wantRevert("NotOperator(?,"+stranger.addr.Hex()+")", stranger, v.at, call(v.payee, 5, nil))
 		v.wantRevert("NotOperator(?,"+stranger.addr.Hex()+")", stranger, v.at, v.pay(stranger.addr, 5))
-		if get(v.world, v.at, treasuryABI.PackApprovedRelayers(agentKey, stranger.addr), treasuryABI.UnpackApprovedRelayers) {
+		if get(v.world, v.at, treasuryABI.PackApprovedRelayers(agentKey, stranger.addr),
+			treasuryABI.UnpackApprovedRelayers) {
 			t.Error("a relayer of an operator before is approved")
 		}
 		v.send(operator, v.at, call(v.payee, 5, nil))

@@ -125,7 +125,8 @@ func TestUpgradeKeepsState(t *testing.T) {
 		w.validation: bindings.ValidationRegistryMetaData.Bin,
 	} {
 		fresh := w.deploy(bin, nil)
-		w.wantEvents(w.send(admin, at, identityABI.PackUpgradeToAndCall(fresh, nil)), repute.Upgraded{Implementation: fresh})
+		w.wantEvents(w.send(admin, at, identityABI.PackUpgradeToAndCall(fresh, nil)),
+			repute.Upgraded{Implementation: fresh})
 	}
 	if w.uri(id) != "ipfs://kept" || len(w.metadata(id, "k")) != 1 || w.agentWallet(id) != owner.addr {
 		t.Error("identity lost state")

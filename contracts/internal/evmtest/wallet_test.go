@@ -75,12 +75,14 @@ func TestSetAgentWalletReverts(t *testing.T) {
 		want string
 		data []byte
 	}{
-		"zero wallet":                    {"bad wallet", consent(wallet, common.Address{}, owner, good)},
-		"expired":                        {"expired", consent(wallet, wallet.addr, owner, new(big.Int).Sub(w.now(), n(10)))},
-		"too far":                        {"deadline too far", consent(wallet, wallet.addr, owner, w.in(1000))},
-		"signed by another":              {"invalid wallet sig", consent(stranger, wallet.addr, owner, good)},
-		"for another owner":              {"invalid wallet sig", consent(wallet, wallet.addr, stranger, good)},
-		"no signature":                   {"invalid wallet sig", identityABI.PackSetAgentWallet(id, wallet.addr, good, nil)},
+		"zero wallet": {"bad wallet", consent(wallet, common.Address{}, owner, good)},
+		"expired": {"expired",
+			consent(wallet, wallet.addr, owner, new(big.Int).Sub(w.now(), n(10)))},
+		"too far":           {"deadline too far", consent(wallet, wallet.addr, owner, w.in(1000))},
+		"signed by another": {"invalid wallet sig", consent(stranger, wallet.addr, owner, good)},
+		"for another owner": {"invalid wallet sig", consent(wallet, wallet.addr, stranger, good)},
+		"no signature": {"invalid wallet sig",
+			identityABI.PackSetAgentWallet(id, wallet.addr, good, nil)},
 		"wallet is no ERC-1271 contract": {"invalid wallet sig", consent(wallet, w.reputation, owner, good)},
 	} {
 		t.Run(name, func(t *testing.T) {

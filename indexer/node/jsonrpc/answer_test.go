@@ -39,9 +39,12 @@ func readLogs(raw []byte) ([]types.Log, error) {
 func FuzzLogs(f *testing.F) {
 	for _, seed := range []string{`[]`, `null`, `[null]`, `{}`, `"0x"`, `[` + plainLog + `]`,
 		`[` + plainLog + `,` + plainLog + `]`,
-		`[` + strings.Replace(plainLog, `"0x64"`, `null`, 1) + `]`, `[` + strings.Replace(plainLog, `0x00ff`, ``, 1) + `]`,
-		`[` + strings.Replace(plainLog, `0x00ff`, `0X00fF`, 1) + `]`, `[` + strings.Replace(plainLog, `0x7`, `0x07`, 1) + `]`,
-		`[` + strings.Replace(plainLog, `false`, `null`, 1) + `]`, `[` + strings.Replace(plainLog, `"data"`, `"dat\u0061"`,
+		`[` + strings.Replace(plainLog, `"0x64"`, `null`, 1) + `]`,
+		`[` + strings.Replace(plainLog, `0x00ff`, ``, 1) + `]`,
+		`[` + strings.Replace(plainLog, `0x00ff`, `0X00fF`, 1) + `]`,
+		`[` + strings.Replace(plainLog, `0x7`, `0x07`, 1) + `]`,
+		`[` + strings.Replace(plainLog, `false`, `null`, 1) + `]`,
+		`[` + strings.Replace(plainLog, `"data"`, `"dat\u0061"`,
 			1) + `]`,
 		`[` + strings.Replace(plainLog, `"data"`, `"data":"0x","data"`, 1) + `]`,
 		`[` + strings.Replace(plainLog, `"0x00ff"`, `7`, 1) + `]`,
@@ -180,7 +183,8 @@ func TestReadAnswers(t *testing.T) {
 			calls: [3]string{1: "slow down"}},
 		{name: "code as text", body: "[" + one + `,{"id":2,"error":{"code":"-1","message":"slow down"}},` + three + "]",
 			calls: [3]string{1: "slow down"}},
-		{name: "neither", body: "[" + one + `,{"id":2},` + three + "]", calls: [3]string{1: "neither result nor error"}},
+		{name: "neither", body: "[" + one + `,{"id":2},` + three + "]",
+			calls: [3]string{1: "neither result nor error"}},
 		{name: "bad log", body: "[" + strings.Replace(one, `"0x64"`, `[{"a":"b"}]`, 1) + "," + two + "," + three + "]",
 			calls: [3]string{"string"}},
 		{name: "bad log, id last", body: `[{"result":[{}],"id":1},` + two + "," + three + "]",
@@ -235,7 +239,8 @@ func TestReadAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, want := range tt.calls {
-					if got := fmt.Sprint(batch[i].Error); want == "" != (batch[i].Error == nil) || !strings.Contains(got, want) {
+					if got := fmt.Sprint(batch[i].Error); want == "" != (batch[i].Error == nil) ||
+						!strings.Contains(got, want) {
 						t.Errorf("call %d: %s, want %q", i+1, got, want)
 					}
 				}

@@ -39,7 +39,8 @@ func TestHeadersOfEveryFork(t *testing.T) {
 		t.Errorf("with a field nobody knows that is no part of the hash: %+v", s)
 	}
 	if s := readHeader(t,
-		headerJSON(t, &h, map[string]any{"hash": common.Hash{1}, "nextForkField": "0x1"})); recomputed(s) || !s.Unknown {
+		headerJSON(t, &h, map[string]any{"hash": common.Hash{1}, "nextForkField": "0x1"})); recomputed(s) ||
+		!s.Unknown {
 		t.Errorf("with a field nobody knows: %+v", s)
 	}
 	for _, field := range []string{"timestamp", "gasLimit", "number", "excessBlobGas", "slotNumber"} {

@@ -25,7 +25,8 @@ func LacksState(err error) bool {
 	s := strings.ToLower(err.Error())
 	for _, words := range []string{"missing trie node", "header not found", "state is pruned", "pruned",
 		"state not available",
-		"state is not available", "historical state", "state histories", "no state available", "proof window", "archive",
+		"state is not available", "historical state", "state histories", "no state available", "proof window",
+		"archive",
 		"block is out of range", "old data not available", "state recreation", "unknown block", "block not found"} {
 		if strings.Contains(s, words) {
 			return true

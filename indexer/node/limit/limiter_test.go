@@ -125,7 +125,8 @@ func TestGateFindsRate(t *testing.T) {
 			t.Errorf("%.1f requests per second of 20 possible", perSecond)
 		}
 		if refused.Load()*20 > served.Load() {
-			t.Errorf("%d of %d requests were refused, want less than 5 %%", refused.Load(), served.Load()+refused.Load())
+			t.Errorf("%d of %d requests were refused, want less than 5 %%", refused.Load(),
+				served.Load()+refused.Load())
 		}
 		t.Logf("%d served, %d refused", served.Load(), refused.Load())
 		time.Sleep(time.Hour)

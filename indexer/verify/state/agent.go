@@ -57,8 +57,9 @@ func (c *comparison) identity(a *verifydb.AgentThen) {
 	c.transfers(a)
 	want(c, "ownerOf", identity, c.views.OwnerOf(id), func(owner common.Address, gone bool) {
 		if gone || owner != a.Owner {
-			c.differs(missing.OfAgent(repute.KindTransfer, id, since, fmt.Sprintf("ownerOf is %s, stored %s", orNone(owner),
-				a.Owner)))
+			c.differs(missing.OfAgent(repute.KindTransfer, id, since,
+				fmt.Sprintf("ownerOf is %s, stored %s", orNone(owner),
+					a.Owner)))
 		}
 	})
 	want(c, "tokenURI", identity, c.views.TokenURI(id), func(uri string, gone bool) {
@@ -131,7 +132,8 @@ func (c *comparison) validations(a *verifydb.AgentThen) {
 						q.Hash == hash
 				})
 				if !gone && !known {
-					h := missing.OfAgent(repute.KindValidationRequest, a.ID, repute.BlockRange{From: a.Registered, To: c.at.Number},
+					h := missing.OfAgent(repute.KindValidationRequest, a.ID,
+						repute.BlockRange{From: a.Registered, To: c.at.Number},
 						fmt.Sprintf("getAgentValidations names request %x, which is not stored", hash))
 					h.Subject += fmt.Sprintf("/%x", hash)
 					c.differs(h)
@@ -157,7 +159,8 @@ func (c *comparison) request(a *verifydb.AgentThen, q verifydb.RequestThen) {
 			(q.Updated.IsZero() || v.Updated == uint64(q.Updated.Unix()))
 		if !same {
 			h := missing.OfAgent(repute.KindValidationResponse, a.ID, repute.BlockRange{From: q.Block, To: c.at.Number},
-				fmt.Sprintf("getValidationStatus of %s is %d %q, stored %d %q", q.Hash, v.Response, v.Tag, q.Response, q.Tag))
+				fmt.Sprintf("getValidationStatus of %s is %d %q, stored %d %q", q.Hash, v.Response, v.Tag, q.Response,
+					q.Tag))
 			h.Subject += fmt.Sprintf("/%x", q.Hash)
 			c.differs(h)
 		}

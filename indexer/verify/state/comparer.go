@@ -101,7 +101,8 @@ func (x *Comparer) Shows(ctx context.Context, n *node.Node, at repute.Block, h c
 		err := c.count(ctx)
 		return c.shows(h), err
 	}
-	agents, err := verifydb.AgentsThen(ctx, c.db, c.chain.ID, at.Number, []repute.TokenID{*h.Agent}, repute.TokenID{}, 1)
+	agents, err := verifydb.AgentsThen(ctx, c.db, c.chain.ID, at.Number, []repute.TokenID{*h.Agent},
+		repute.TokenID{}, 1)
 	if err != nil {
 		return false, err
 	}

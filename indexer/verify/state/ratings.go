@@ -60,13 +60,14 @@ func (c *comparison) someRatings(a *verifydb.AgentThen, clients []verifydb.Clien
 	size := uint64(0)
 	for i := range clients {
 		client := clients[i]
-		want(c, "getLastIndex", c.chain.Reputation, c.views.LastIndex(a.ID, client.Client), func(last uint64, gone bool) {
-			if !gone && last != client.Last {
-				c.differs(missing.OfClient(repute.KindNewFeedback, a.ID, client.Client,
-					repute.BlockRange{From: max(client.At, a.Registered), To: c.at.Number},
-					fmt.Sprintf("getLastIndex is %d, stored %d", last, client.Last)))
-			}
-		})
+		want(c, "getLastIndex", c.chain.Reputation, c.views.LastIndex(a.ID, client.Client),
+			func(last uint64, gone bool) {
+				if !gone && last != client.Last {
+					c.differs(missing.OfClient(repute.KindNewFeedback, a.ID, client.Client,
+						repute.BlockRange{From: max(client.At, a.Registered), To: c.at.Number},
+						fmt.Sprintf("getLastIndex is %d, stored %d", last, client.Last)))
+				}
+			})
 		c.responses(a, client)
 		if size+client.Last > summable && size > 0 {
 			c.summary(a, portion)
@@ -86,13 +87,14 @@ func (c *comparison) responses(a *verifydb.AgentThen, client verifydb.ClientThen
 	if client.Last > summable {
 		return
 	}
-	want(c, "getResponseCount", c.chain.Reputation, c.views.Responses(a.ID, client.Client, 0), func(n uint64, gone bool) {
-		if !gone && n != client.Responses {
-			c.differs(missing.OfClient(repute.KindResponseAppended, a.ID, client.Client,
-				repute.BlockRange{From: a.Registered, To: c.at.Number},
-				fmt.Sprintf("getResponseCount is %d, stored %d", n, client.Responses)))
-		}
-	})
+	want(c, "getResponseCount", c.chain.Reputation, c.views.Responses(a.ID, client.Client, 0),
+		func(n uint64, gone bool) {
+			if !gone && n != client.Responses {
+				c.differs(missing.OfClient(repute.KindResponseAppended, a.ID, client.Client,
+					repute.BlockRange{From: a.Registered, To: c.at.Number},
+					fmt.Sprintf("getResponseCount is %d, stored %d", n, client.Responses)))
+			}
+		})
 }
 
 // summary compares what the ratings of some clients add up to. Where that differs,
@@ -146,7 +148,8 @@ func (c *comparison) rating(d detail, r *verifydb.RatingThen) {
 				return // getLastIndex shows it
 			}
 			if f.Value.Cmp(r.Value) != 0 || f.Decimals != r.Decimals || f.Tag1 != r.Tag1 || f.Tag2 != r.Tag2 {
-				h := missing.OfClient(repute.KindNewFeedback, d.id, d.client, repute.BlockRange{From: r.Block, To: r.Block},
+				h := missing.OfClient(repute.KindNewFeedback, d.id, d.client,
+					repute.BlockRange{From: r.Block, To: r.Block},
 					fmt.Sprintf("readFeedback of index %d is another rating than stored", r.Index))
 				h.Subject += fmt.Sprintf("/%d", r.Index)
 				c.differs(h)
@@ -161,14 +164,15 @@ func (c *comparison) rating(d detail, r *verifydb.RatingThen) {
 	if d.last <= summable {
 		return
 	}
-	want(c, "getResponseCount", c.chain.Reputation, c.views.Responses(d.id, d.client, r.Index), func(n uint64, gone bool) {
-		if !gone && n != r.Responses {
-			h := missing.OfClient(repute.KindResponseAppended, d.id, d.client, since,
-				fmt.Sprintf("getResponseCount of index %d is %d, stored %d", r.Index, n, r.Responses))
-			h.Subject += fmt.Sprintf("/%d", r.Index)
-			c.differs(h)
-		}
-	})
+	want(c, "getResponseCount", c.chain.Reputation, c.views.Responses(d.id, d.client, r.Index),
+		func(n uint64, gone bool) {
+			if !gone && n != r.Responses {
+				h := missing.OfClient(repute.KindResponseAppended, d.id, d.client, since,
+					fmt.Sprintf("getResponseCount of index %d is %d, stored %d", r.Index, n, r.Responses))
+				h.Subject += fmt.Sprintf("/%d", r.Index)
+				c.differs(h)
+			}
+		})
 }
 
 // askRatings compares a client's ratings one by one.

@@ -41,7 +41,8 @@ func (c *comparison) count(ctx context.Context) error {
 		return nil
 	}
 	if stored > count.Uint64() {
-		c.differs(missing.New(repute.KindTransfer, "count", repute.BlockRange{From: c.chain.StartBlock, To: c.at.Number},
+		c.differs(missing.New(repute.KindTransfer, "count",
+			repute.BlockRange{From: c.chain.StartBlock, To: c.at.Number},
 			fmt.Sprintf("%d agents are stored, the registry counts %s", stored, count)))
 	}
 	for i, n := range ids {

@@ -233,6 +233,7 @@ func (x *run) judge(before int, began time.Time) {
 	k.Calls, k.Seconds, k.Settled = x.Paid, time.Since(began).Seconds(), x.ledger.moved()-before
 	k.Lost += max(0, k.Calls-k.Settled) // answered without a settlement
 	k.Doubled += max(0, k.Settled-k.Calls)
-	x.Say("%d paid calls with %d kills in %.0f s: %d settled, %d interrupted, %d lost, %d doubled", k.Calls, k.Kills, k.Seconds,
+	x.Say("%d paid calls with %d kills in %.0f s: %d settled, %d interrupted, %d lost, %d doubled", k.Calls, k.Kills,
+		k.Seconds,
 		k.Settled, k.Interrupted, k.Lost, k.Doubled)
 }

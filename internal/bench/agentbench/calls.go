@@ -135,7 +135,8 @@ func took(all []answer) (out []time.Duration) {
 // atOnce measures all clients at once: bare, free with health beside it, and paid.
 func (x *run) atOnce(ctx context.Context) error {
 	m := &x.m.AtOnce
-	bare, err := x.crowd(ctx, func(ctx context.Context) (answer, error) { return x.good(ctx, http.MethodPost, "/bare", "") })
+	bare, err := x.crowd(ctx,
+		func(ctx context.Context) (answer, error) { return x.good(ctx, http.MethodPost, "/bare", "") })
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,8 @@ func (x *run) atOnce(ctx context.Context) error {
 	if m.Schema, err = beforeHandler(free); err != nil {
 		return err
 	}
-	x.Say("%d at once, p99: bare %.1f ms, free %.1f ms, paid %.1f ms, before the handler %.1f ms, health %.1f ms", x.AtOnce,
+	x.Say("%d at once, p99: bare %.1f ms, free %.1f ms, paid %.1f ms, before the handler %.1f ms, health %.1f ms",
+		x.AtOnce,
 		m.Bare.P99, m.Free.P99, m.Paid.P99, m.Before.P99, m.Health.P99)
 	return nil
 }

@@ -59,7 +59,8 @@ func (echo) Run(_ context.Context, c capability.Call) (json.RawMessage, error) {
 func requirements() (x402.Requirements, error) {
 	extra, err := x402.Extra{Name: tokenName, Version: tokenVersion}.JSON()
 	return x402.Requirements{Scheme: x402.SchemeExact, Network: x402.Network(chainID), Amount: x402.NewAmount(units),
-		Asset: common.HexToAddress("0x5dc"), PayTo: common.HexToAddress("0xfee"), MaxTimeoutSeconds: 3600, Extra: extra}, err
+		Asset: common.HexToAddress("0x5dc"), PayTo: common.HexToAddress("0xfee"), MaxTimeoutSeconds: 3600,
+		Extra: extra}, err
 }
 
 // definition is a capability of the benchmark.
@@ -83,7 +84,8 @@ func Work(ctx context.Context, o WorkerOptions) error {
 	if err != nil {
 		return err
 	}
-	h, err := serve.New(serve.Options{Router: router, Profile: serve.Profile{Name: "echo"}, Log: slog.New(slog.DiscardHandler),
+	h, err := serve.New(serve.Options{Router: router, Profile: serve.Profile{Name: "echo"},
+		Log:  slog.New(slog.DiscardHandler),
 		Rate: 1e6, Burst: 1e6})
 	if err != nil {
 		return err
@@ -124,11 +126,14 @@ func newRouter(db *store.DB, url string) (*agent.Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	price := &agent.Price{Amount: "0.00001", Currency: "USDC", Decimals: 6, Ways: []agent.Way{{Requirements: r, Symbol: "USDC", Decimals: 6}}}
-	return agent.NewRouter(db, agent.Options{ID: repute.AgentID{ChainID: chainID}, Version: "1.0.0", Signer: keys.Local{Key: key},
+	price := &agent.Price{Amount: "0.00001", Currency: "USDC", Decimals: 6,
+		Ways: []agent.Way{{Requirements: r, Symbol: "USDC", Decimals: 6}}}
+	return agent.NewRouter(db, agent.Options{ID: repute.AgentID{ChainID: chainID}, Version: "1.0.0",
+		Signer:   keys.Local{Key: key},
 		Patience: time.Minute, Lease: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Payments: agent.Payments{Facilitator: f, Address: r.PayTo},
-		Services: []*agent.Service{{Capability: free, Handler: echo{}}, {Capability: paid, Handler: echo{}, Price: price}}})
+		Services: []*agent.Service{{Capability: free, Handler: echo{}},
+			{Capability: paid, Handler: echo{}, Price: price}}})
 }
 
 // bare is the handler without a runtime.

@@ -80,7 +80,8 @@ type Measurements struct {
 	Beside      Times     `json:"beside_index"` // of the requests beside indexing
 }
 
-// Times summarizes answers, in milliseconds. A request that was refused counts as the longest time that the benchmark waits.
+// Times summarizes answers, in milliseconds. A request that was refused counts as the longest time that the benchmark
+// waits.
 type Times struct {
 	Count   int     `json:"count"`
 	Median  float64 `json:"median_ms"`
@@ -92,7 +93,8 @@ type Times struct {
 
 // timesOf summarizes answers.
 func timesOf(a answers) Times {
-	return Times{len(a.times), quantile(a.times, 0.5), quantile(a.times, 0.99), quantile(a.times, 1), a.refused, a.refusal}
+	return Times{len(a.times), quantile(a.times, 0.5), quantile(a.times, 0.99), quantile(a.times, 1), a.refused,
+		a.refusal}
 }
 
 // bench is a running benchmark.
@@ -146,7 +148,8 @@ func (b *bench) run(ctx context.Context, server *harness.Server, measure func(co
 	}
 	defer func() { err = errors.Join(err, b.sink.close()) }()
 	path, err := harness.WriteConfig(fmt.Sprintf(
-		"database: %q\nroles: [api]\nlisten: %q\nrate: -1\ntrusted_proxies: [127.0.0.0/8]\nallow_hosts: [%q]\n%s", b.d.URL, b.address,
+		"database: %q\nroles: [api]\nlisten: %q\nrate: -1\ntrusted_proxies: [127.0.0.0/8]\nallow_hosts: [%q]\n%s",
+		b.d.URL, b.address,
 		b.sink.address, b.config))
 	if err != nil {
 		return err
@@ -176,7 +179,8 @@ func (b *bench) measure(ctx context.Context) error {
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
-	}{{"hot reputations", b.hot}, {"cold reputations", b.cold}, {"the agent with most ratings", b.heavy}, {"lists", b.lists},
+	}{{"hot reputations", b.hot}, {"cold reputations", b.cold}, {"the agent with most ratings", b.heavy},
+		{"lists", b.lists},
 		{"batches", b.batches}, {"GraphQL", b.graph}, {"subgraph", b.subgraph}, {"streams", b.streams},
 		{"webhooks", b.webhooks}, {"indexing", b.indexing}} {
 		b.Say("%s", step.name)
@@ -256,8 +260,10 @@ func (b *bench) heavy(ctx context.Context) error {
 func (b *bench) lists(ctx context.Context) error {
 	all, err := each(ctx, b.address, 200, 0, func(c *conn, n int) error {
 		filter := []string{
-			fmt.Sprintf("minScore=%d&tier=%d&sort=score", n%150-75, n%5), fmt.Sprintf("host=h%d.example&minFeedback=1", n%1000),
-			fmt.Sprintf("minFeedback=2&sort=feedback&limit=%d", 20+n%50), fmt.Sprintf("q=%s&minScore=%d", wordOf(n), n%80-90),
+			fmt.Sprintf("minScore=%d&tier=%d&sort=score", n%150-75, n%5),
+			fmt.Sprintf("host=h%d.example&minFeedback=1", n%1000),
+			fmt.Sprintf("minFeedback=2&sort=feedback&limit=%d", 20+n%50),
+			fmt.Sprintf("q=%s&minScore=%d", wordOf(n), n%80-90),
 			fmt.Sprintf("updatedSince=%d&chainId=%d&sort=updated", 1+n*10, chainID)}[n%5]
 		_, err := c.get("/agents?" + filter)
 		return err
@@ -288,7 +294,8 @@ func (b *bench) batches(ctx context.Context) error {
 // graph measures pages of a hundred agents with reputation and ten ratings each.
 func (b *bench) graph(ctx context.Context) error {
 	all, err := each(ctx, b.address, 20, 0, func(c *conn, n int) error {
-		body, err := json.Marshal(map[string]string{"query": fmt.Sprintf(pageQuery, 1+n%2, []string{"asc", "desc"}[n/2%2])})
+		body, err := json.Marshal(map[string]string{"query": fmt.Sprintf(pageQuery, 1+n%2,
+			[]string{"asc", "desc"}[n/2%2])})
 		if err != nil {
 			return err
 		}
@@ -370,13 +377,17 @@ func (b *bench) indexing(ctx context.Context) error {
 func (b *bench) targets() []harness.Target {
 	m, ms := b.m, func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	return append([]harness.Target{
-		harness.AtLeast("hot reputations / answers of a bare handler", harness.Median(m.Hot)/harness.Median(m.Bare), leastHot, ""),
-		harness.AtMost(fmt.Sprintf("cold reputation, p99 at %d requests a second", b.o.Rate), m.Cold.P99, ms(mostCold), "ms"),
-		harness.AtMost(fmt.Sprintf("agent with %d ratings, median at latest", b.o.Heavy), m.Heavy.Median, ms(mostHeavy), "ms"),
+		harness.AtLeast("hot reputations / answers of a bare handler", harness.Median(m.Hot)/harness.Median(m.Bare),
+			leastHot, ""),
+		harness.AtMost(fmt.Sprintf("cold reputation, p99 at %d requests a second", b.o.Rate), m.Cold.P99, ms(mostCold),
+			"ms"),
+		harness.AtMost(fmt.Sprintf("agent with %d ratings, median at latest", b.o.Heavy), m.Heavy.Median, ms(mostHeavy),
+			"ms"),
 		harness.AtMost("the same at a block of the past", m.HeavyPast.Median, ms(mostHeavyPast), "ms"),
 		harness.AtMost("list with a filter and a total, p99", m.Lists.P99, ms(mostList), "ms"),
 		harness.AtMost(fmt.Sprintf("batch of %d, median", batchSize), m.Batches.Median, ms(mostBatch), "ms"),
-		harness.AtMost("GraphQL page of 100 agents with reputation and 10 ratings, median", m.Graph.Median, ms(mostGraph), "ms"),
+		harness.AtMost("GraphQL page of 100 agents with reputation and 10 ratings, median", m.Graph.Median,
+			ms(mostGraph), "ms"),
 		harness.AtMost(fmt.Sprintf("memory of %d waiting streams", b.o.Streams), m.StreamsMB, mostStreamsMB, "MB"),
 		harness.AtMost("change in a stream after its commit, p99", m.Changes.P99, ms(mostChange), "ms"),
 		harness.AtLeast("webhook messages per second to one receiver", m.Webhooks, leastWebhooks, ""),

@@ -86,7 +86,8 @@ func TestLoads(t *testing.T) {
 	if n := len(a.times); err != nil || n != int(asked.Load()) || n < 50 || n > 100 {
 		t.Errorf("%d times of %d requests, %v", n, asked.Load(), err)
 	}
-	if _, err := throughput(t.Context(), address, "/fails", 2, time.Minute); err == nil || !strings.Contains(err.Error(), "418") {
+	if _, err := throughput(t.Context(), address, "/fails", 2, time.Minute); err == nil ||
+		!strings.Contains(err.Error(), "418") {
 		t.Errorf("throughput: %v", err)
 	}
 }
@@ -116,7 +117,8 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	s.Close()
-	if _, err := each(t.Context(), address, 3, 0, func(c *conn, _ int) error { _, err := c.get("/"); return err }); err == nil {
+	if _, err := each(t.Context(), address, 3, 0,
+		func(c *conn, _ int) error { _, err := c.get("/"); return err }); err == nil {
 		t.Error("a server that is away is no error")
 	}
 }

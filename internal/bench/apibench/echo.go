@@ -12,8 +12,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// ServeConstant serves a constant body of a size until ctx ends, by the router that the product uses and nothing else. It
-// prints its address as the first line.
+// ServeConstant serves a constant body of a size until ctx ends, by the router that the product uses and nothing else.
+// It prints its address as the first line.
 func ServeConstant(ctx context.Context, out io.Writer, bytesOfBody int) error {
 	body := bytes.Repeat([]byte("x"), bytesOfBody)
 	e := echo.New()

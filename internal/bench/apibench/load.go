@@ -95,7 +95,8 @@ func (c *conn) exchange(method, path, body string, answer io.Writer) (size int64
 	if res.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(res.Body, 300))
 		_, err := io.Copy(io.Discard, res.Body) // the next request follows on the connection
-		return 0, errors.Join(err, &refusal{fmt.Sprintf("%s %.100s: status %d: %s", method, path, res.StatusCode, said)})
+		return 0, errors.Join(err, &refusal{fmt.Sprintf("%s %.100s: status %d: %s", method, path, res.StatusCode,
+			said)})
 	}
 	size, err = io.Copy(answer, res.Body)
 	return size, err
@@ -103,7 +104,8 @@ func (c *conn) exchange(method, path, body string, answer io.Writer) (size int64
 
 // throughput sends the same request over several connections for a time, each as soon as the one before is answered,
 // and returns the answers per second.
-func throughput(ctx context.Context, address, path string, conns int, span time.Duration) (perSecond float64, err error) {
+func throughput(ctx context.Context, address, path string, conns int,
+	span time.Duration) (perSecond float64, err error) {
 	var done atomic.Int64
 	var all sync.WaitGroup
 	failures := make(chan error, conns)

@@ -65,8 +65,9 @@ func RunPages(ctx context.Context, o PagesOptions) (harness.Report, error) {
 			size size
 			to   *[]Page
 		}{{smallSize(), &m.Small}, {size{o.Agents, o.Ratings, o.Heavy}, &m.Full}} {
-			b := &bench{Progress: say, o: Options{Program: o.Program, Agents: one.size.agents, Ratings: one.size.ratings,
-				Heavy: one.size.heavy}, config: "orchestrator: {tokens: {bench: " + pageToken + "}}\n"}
+			b := &bench{Progress: say, o: Options{Program: o.Program, Agents: one.size.agents,
+				Ratings: one.size.ratings,
+				Heavy:   one.size.heavy}, config: "orchestrator: {tokens: {bench: " + pageToken + "}}\n"}
 			err := b.run(ctx, server, func(ctx context.Context) (err error) {
 				*one.to, err = b.pages(ctx, o.Views)
 				return err
@@ -115,14 +116,17 @@ func (b *bench) views() []view {
 		of("/ui/reviewer/{address}", func(n int) string { return "/ui/reviewer/" + b.clientAt(n) }),
 		of("/ui/reviewer/{address}/graph", func(n int) string { return "/ui/reviewer/" + b.clientAt(n) + "/graph" }),
 		of("/ui/validator/{address}", func(n int) string { return "/ui/validator/" + b.clientAt(n) }),
-		of("/ui/domain/{host}", func(n int) string { return fmt.Sprintf("/ui/domain/h%d.example", 1+n%min(b.o.Agents, 999)) }),
+		of("/ui/domain/{host}",
+			func(n int) string { return fmt.Sprintf("/ui/domain/h%d.example", 1+n%min(b.o.Agents, 999)) }),
 		of("/ui/compare", func(n int) string {
 			return "/ui/compare?id=" + b.agentAt(n) + "+" + b.agentAt(n+1) + "+" + b.agentAt(n+2)
 		}),
 		of("/ui/offers", func(n int) string { return "/ui/offers?" + []string{"", "maxPrice=0.5", "q=work"}[n%3] }),
-		of("/ui/leaders", func(n int) string { return "/ui/leaders?by=" + []string{"score", "reviewers", "growth"}[n%3] }),
+		of("/ui/leaders",
+			func(n int) string { return "/ui/leaders?by=" + []string{"score", "reviewers", "growth"}[n%3] }),
 		fixed(fmt.Sprintf("/ui/chain/%d", chainID)), fixed("/ui/validators"), fixed("/ui/tags"), fixed("/ui/trust"),
-		fixed("/ui/trust/roots"), fixed("/ui/trust/parameters"), fixed("/ui/trust/attacks"), fixed("/ui/tasks"), fixed("/ui/runs"),
+		fixed("/ui/trust/roots"), fixed("/ui/trust/parameters"), fixed("/ui/trust/attacks"), fixed("/ui/tasks"),
+		fixed("/ui/runs"),
 		fixed("/ui/treasury"), fixed("/ui/check"), fixed("/ui/operations"), fixed("/ui/runtime"),
 	}
 }
@@ -130,7 +134,8 @@ func (b *bench) views() []view {
 // exploreQuery returns the nth search: no filter, every kind of filter, words.
 func exploreQuery(n int) string {
 	return []string{"", "q=" + wordOf(n), fmt.Sprintf("tier=%d&sort=score", n%5), "service=mcp&sort=updated",
-		fmt.Sprintf("maxPrice=0.%02d", 1+n%50), fmt.Sprintf("host=h%d.example", n%1000), fmt.Sprintf("minScore=%d&sort=score", n%100),
+		fmt.Sprintf("maxPrice=0.%02d", 1+n%50), fmt.Sprintf("host=h%d.example", n%1000),
+		fmt.Sprintf("minScore=%d&sort=score", n%100),
 		"status=ok&active=true", fmt.Sprintf("q=%s&minPrice=0.%02d", wordOf(n), n%90)}[n%9]
 }
 
@@ -229,7 +234,8 @@ func (m PagesMeasurements) targets() []harness.Target {
 	return []harness.Target{
 		harness.AtMost("slowest page of an index like the demo's, p99", worst(m.Small, slow), ms(mostSmall), "ms"),
 		harness.AtMost("slowest page of the full index, p99", worst(m.Full, slow), ms(mostFull), "ms"),
-		harness.AtMost("most statements of a page", worst(both, func(p Page) float64 { return float64(p.Statements) }), mostStatements, ""),
+		harness.AtMost("most statements of a page", worst(both, func(p Page) float64 { return float64(p.Statements) }),
+			mostStatements, ""),
 		harness.AtMost("largest page without a graph, compressed", size(false), mostPlainKB, "kB"),
 		harness.AtMost("largest page with a graph, compressed", size(true), mostGraphKB, "kB"),
 	}

@@ -11,8 +11,8 @@ import (
 	"repute/store"
 )
 
-// TestViewsAreAnswered: every page of the benchmark is answered over what fill writes, with no more statements than a page
-// may have.
+// TestViewsAreAnswered: every page of the benchmark is answered over what fill writes, with no more statements than a
+// page may have.
 func TestViewsAreAnswered(t *testing.T) {
 	t.Parallel()
 	url, ctx := pgtest.New(t), t.Context()
@@ -57,10 +57,13 @@ func TestPageTargets(t *testing.T) {
 	graph := "/ui/reviewer/{address}/graph"
 	m := PagesMeasurements{
 		Small: []Page{{Page: "/", Times: Times{P99: 150}, Statements: 3, KB: 50}},
-		Full:  []Page{{Page: "/", Times: Times{P99: 600}, Statements: 13, KB: 40}, {Page: graph, Times: Times{P99: 10}, KB: 140}},
+		Full: []Page{{Page: "/", Times: Times{P99: 600}, Statements: 13, KB: 40},
+			{Page: graph, Times: Times{P99: 10}, KB: 140}},
 	}
-	want := map[string]float64{"slowest page of an index like the demo's, p99": 150, "slowest page of the full index, p99": 600,
-		"most statements of a page": 13, "largest page without a graph, compressed": 50, "largest page with a graph, compressed": 140}
+	want := map[string]float64{"slowest page of an index like the demo's, p99": 150,
+		"slowest page of the full index, p99": 600,
+		"most statements of a page":           13, "largest page without a graph, compressed": 50,
+		"largest page with a graph, compressed": 140}
 	for _, target := range m.targets() {
 		if target.Value != want[target.Name] || target.OK != (target.Value != 600 && target.Value != 13) {
 			t.Errorf("%s", target)

@@ -63,7 +63,8 @@ func countingServer(ctx context.Context, dbURL string) (c *counter, err error) {
 	if c.db, err = store.Open(ctx, dbURL, store.Options{Tracer: &c.seen}); err != nil {
 		return nil, err
 	}
-	server, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1}, Logger: slog.New(slog.DiscardHandler),
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1},
+		Logger: slog.New(slog.DiscardHandler),
 		Tokens: map[string]string{"bench": pageToken}})
 	if err != nil {
 		return nil, errors.Join(err, c.close())

@@ -33,14 +33,16 @@ func openStreams(ctx context.Context, address string, n int) (s *streams, err er
 			return nil, errors.Join(fmt.Errorf("stream %d: %w", i, err), s.close())
 		}
 		s.all = append(s.all, c)
-		_, err = fmt.Fprintf(c, "GET /changes HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nX-Forwarded-For: 10.%d.%d.%d\r\n\r\n",
+		_, err = fmt.Fprintf(c,
+			"GET /changes HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nX-Forwarded-For: 10.%d.%d.%d\r\n\r\n",
 			address, 1+i>>16, i>>8&255, i&255)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("stream %d: %w", i, err), s.close())
 		}
 	}
 	for i, c := range s.all { // the server answers them side by side
-		res, err := http.ReadResponse(bufio.NewReaderSize(c, 4096), nil) //nolint:bodyclose // closing the connection ends it
+		res, err := http.ReadResponse(bufio.NewReaderSize(c, 4096),
+			nil) //nolint:bodyclose // closing the connection ends it
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("stream %d: %w", i, err), s.close())
 		}

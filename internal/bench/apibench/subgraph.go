@@ -38,8 +38,10 @@ func (s Subgraph) targets() []harness.Target {
 		return harness.AtMost("subgraph: "+what, t.Longest, float64(mostSkip.Milliseconds()), "ms")
 	}
 	return []harness.Target{
-		harness.AtMost("subgraph: slowest of the first ten pages of 1,000 agents", s.Pages.Longest, float64(mostPage.Milliseconds()), "ms"),
-		skip("slowest page behind any skip", s.Skips), skip("the same by createdAt", s.Created), skip("the same by id", s.IDs),
+		harness.AtMost("subgraph: slowest of the first ten pages of 1,000 agents", s.Pages.Longest,
+			float64(mostPage.Milliseconds()), "ms"),
+		skip("slowest page behind any skip", s.Skips), skip("the same by createdAt", s.Created),
+		skip("the same by id", s.IDs),
 		skip("slowest of the first ten pages by lastActivity", s.Active),
 		skip("slowest page of ratings by createdAt behind any skip", s.Ratings),
 		skip("slowest series of the chain by hour or day", s.Series),
@@ -74,8 +76,9 @@ type listing struct {
 
 // page reads a page of a list and returns how many rows there are and the id of the last one.
 func (c *conn) page(l listing, skip int) (n int, last string, err error) {
-	body, err := json.Marshal(map[string]any{"query": l.query, "variables": map[string]any{"where": l.where, "first": subgraphPage,
-		"skip": skip, "orderBy": l.by, "orderDirection": l.order}})
+	body, err := json.Marshal(map[string]any{"query": l.query,
+		"variables": map[string]any{"where": l.where, "first": subgraphPage,
+			"skip": skip, "orderBy": l.by, "orderDirection": l.order}})
 	if err != nil {
 		return 0, "", err
 	}
@@ -111,7 +114,8 @@ func (b *bench) subgraph(ctx context.Context) (err error) {
 		list  listing
 		skip  func(n int) int
 	}{
-		{&s.Pages, newest("updatedAt"), first}, {&s.Skips, newest("updatedAt"), deep}, {&s.Created, newest("createdAt"), deep},
+		{&s.Pages, newest("updatedAt"), first}, {&s.Skips, newest("updatedAt"), deep},
+		{&s.Created, newest("createdAt"), deep},
 		{&s.IDs, listing{agentsQuery, nil, "id", "asc"}, deep}, {&s.Active, newest("lastActivity"), first},
 		{&s.Ratings, listing{ratingsQuery, map[string]any{"isRevoked": false}, "createdAt", "desc"}, deep},
 	} {
@@ -144,7 +148,8 @@ func (b *bench) series(ctx context.Context) error {
 		list := []string{"protocolFeedbackStats_collection", "protocolAgentStats_collection"}[n%2]
 		sum := []string{"feedbackCreated valueSum valueDeltaSum", "agentRegistrations"}[n%2]
 		_, err := c.send("POST", fmt.Sprintf("/subgraphs/%d", chainID), fmt.Sprintf(
-			`{"query":"{ %s(interval: %s, first: 1000, current: include) { timestamp %s } }"}`, list, []string{"hour", "day"}[n/2%2], sum))
+			`{"query":"{ %s(interval: %s, first: 1000, current: include) { timestamp %s } }"}`, list,
+			[]string{"hour", "day"}[n/2%2], sum))
 		return err
 	})
 	b.m.Subgraph.Series = timesOf(all)
@@ -152,7 +157,8 @@ func (b *bench) series(ctx context.Context) error {
 }
 
 // walk reads all pages, each with the number of agents before it and the id of the last one, and returns the seconds.
-func (b *bench) walk(ctx context.Context, next func(c *conn, read int, last string) (int, string, error)) (float64, error) {
+func (b *bench) walk(ctx context.Context, next func(c *conn, read int,
+	last string) (int, string, error)) (float64, error) {
 	c, err := dial(ctx, b.address)
 	if err != nil {
 		return 0, err

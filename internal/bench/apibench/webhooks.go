@@ -87,7 +87,8 @@ func (b *bench) webhooks(ctx context.Context) error {
 			return err
 		}
 	}
-	hook, err := webhookdb.Add(ctx, b.db, webhookdb.Webhook{URL: "http://" + b.sink.address + "/", Cursor: newest, By: "bench"})
+	hook, err := webhookdb.Add(ctx, b.db, webhookdb.Webhook{URL: "http://" + b.sink.address + "/", Cursor: newest,
+		By: "bench"})
 	if err != nil {
 		return err
 	}

@@ -40,9 +40,11 @@ func (w *writer) write(ctx context.Context, n int) error {
 		for i := range perBlock {
 			w.index++
 			batch.Records = append(batch.Records, repute.Record{Time: b.Time,
-				Log: types.Log{Address: chain().Reputation, Topics: []common.Hash{{1}}, BlockNumber: b.Number, BlockHash: b.Hash,
-					Index: uint(i), TxHash: common.BytesToHash(fmt.Appendf(nil, "transaction %d", w.index))},
-				Event: repute.NewFeedback{TokenID: w.agent(), Client: w.client(), Index: 1, Value: big.NewInt(50), Tag1: "tag1",
+				Log: types.Log{Address: chain().Reputation, Topics: []common.Hash{{1}}, BlockNumber: b.Number,
+					BlockHash: b.Hash,
+					Index:     uint(i), TxHash: common.BytesToHash(fmt.Appendf(nil, "transaction %d", w.index))},
+				Event: repute.NewFeedback{TokenID: w.agent(), Client: w.client(), Index: 1, Value: big.NewInt(50),
+					Tag1: "tag1",
 					Tag2: "tag2", Endpoint: "https://bench.example"}})
 		}
 		w.tip, batch.To = b, b

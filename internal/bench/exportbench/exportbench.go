@@ -150,7 +150,8 @@ func copyOut(ctx context.Context, d *harness.Database, sql string) (int64, error
 
 // serve serves the exports of a database on a port of the loopback address.
 func serve(db *store.DB) (base string, stop func(), err error) {
-	server, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1}, Logger: slog.New(slog.DiscardHandler)})
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1},
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return "", nil, err
 	}
@@ -170,7 +171,8 @@ func serve(db *store.DB) (base string, stop func(), err error) {
 
 // fetch downloads the whole set and drops it.
 func fetch(ctx context.Context, base, format string) (size int64, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/export/feedback?chainId=%d&format=%s", base, chain, format), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("%s/export/feedback?chainId=%d&format=%s", base, chain, format), nil)
 	if err != nil {
 		return 0, err
 	}

@@ -63,8 +63,9 @@ func Run(ctx context.Context, o Options) (harness.Report, error) {
 	return harness.OnServer(ctx, say, r, false, func(server *harness.Server) (any, []harness.Target, error) {
 		c, err := crawl(ctx, server, o.Hosts, o.Timeout)
 		m.Crawl = &c
-		return m, append(r.Targets, harness.AtLeast(fmt.Sprintf("crawl of %d hosts, half of them dead: ideal time / time", o.Hosts),
-			c.share(), leastShare, "")), err
+		return m, append(r.Targets,
+			harness.AtLeast(fmt.Sprintf("crawl of %d hosts, half of them dead: ideal time / time", o.Hosts),
+				c.share(), leastShare, "")), err
 	})
 }
 
@@ -90,7 +91,8 @@ func onOneCore(ctx context.Context, o Options) (harness.Report, Measurements, er
 		Targets: []harness.Target{
 			harness.AtLeast("manifests parsed and judged", m.ParsedPerSecond, leastParsed, "1/s"),
 			harness.AtMost("verify a manifest of tier 3+", m.VerifyMS, mostVerify.Seconds()*1e3, "ms"),
-			harness.AtMost(fmt.Sprintf("match a query over %d intents", o.Intents), m.MatchMS, mostMatch.Seconds()*1e3, "ms"),
+			harness.AtMost(fmt.Sprintf("match a query over %d intents", o.Intents), m.MatchMS, mostMatch.Seconds()*1e3,
+				"ms"),
 		}}, m, nil
 }
 
@@ -101,7 +103,8 @@ func signed() (doc, did []byte, err error) {
 	if did, err = identity.NewDIDDocument(host, public); err != nil {
 		return nil, nil, err
 	}
-	doc, err = agentjson.SignCommitments(fmt.Appendf(nil, typical, identity.WebDID(host), identity.EncodeKey(public)), key)
+	doc, err = agentjson.SignCommitments(fmt.Appendf(nil, typical, identity.WebDID(host),
+		identity.EncodeKey(public)), key)
 	return doc, did, err
 }
 

@@ -19,7 +19,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v, %+v", m, r.Targets)
 	}
 	for _, target := range r.Targets {
-		if target.OK != (target.Bound == "min" && target.Value >= target.Limit || target.Bound == "max" && target.Value <= target.Limit) {
+		if target.OK != (target.Bound == "min" && target.Value >= target.Limit ||
+			target.Bound == "max" && target.Value <= target.Limit) {
 			t.Errorf("%+v", target)
 		}
 	}
@@ -27,12 +28,14 @@ func TestRun(t *testing.T) {
 
 // A small crawl asks every host once, reads those that answer, and gives up the dead ones.
 func TestCrawl(t *testing.T) {
-	r, err := Run(t.Context(), Options{Manifests: 10, Intents: 20, Queries: 1, Texts: 5, Hosts: 8, Timeout: 15 * time.Second})
+	r, err := Run(t.Context(), Options{Manifests: 10, Intents: 20, Queries: 1, Texts: 5, Hosts: 8,
+		Timeout: 15 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := r.Measurements.(Measurements).Crawl
-	if c == nil || c.Hosts != 8 || c.Dead != 4 || c.Read != 4 || c.Ideal <= 0 || c.Seconds < c.Ideal || len(r.Targets) != 4 {
+	if c == nil || c.Hosts != 8 || c.Dead != 4 || c.Read != 4 || c.Ideal <= 0 || c.Seconds < c.Ideal ||
+		len(r.Targets) != 4 {
 		t.Errorf("%+v, %+v", c, r.Targets)
 	}
 }
@@ -43,7 +46,8 @@ func TestTypical(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, problems := agentjson.Parse(doc, agentjson.Options{Host: host, Profile: agentjson.Strict}); len(problems) != 0 {
+	if _, problems := agentjson.Parse(doc, agentjson.Options{Host: host,
+		Profile: agentjson.Strict}); len(problems) != 0 {
 		t.Errorf("%+v", problems)
 	}
 }

@@ -8,10 +8,13 @@ import (
 
 // offers are a few hundred intents that mean something: each verb with each thing.
 func offers() (out []intent.Item) {
-	verbs := []string{"search", "book", "cancel", "translate", "summarize", "review", "compare", "track", "order", "rate",
+	verbs := []string{"search", "book", "cancel", "translate", "summarize", "review", "compare", "track", "order",
+		"rate",
 		"predict", "verify", "convert", "share", "rent"}
-	things := []string{"flight", "hotel", "contract", "invoice", "weather report", "source code", "photo", "recipe", "parcel",
-		"song", "medical record", "bank transfer", "news article", "concert ticket", "used car", "house", "language course",
+	things := []string{"flight", "hotel", "contract", "invoice", "weather report", "source code", "photo", "recipe",
+		"parcel",
+		"song", "medical record", "bank transfer", "news article", "concert ticket", "used car", "house",
+		"language course",
 		"tax return", "football match", "garden plant"}
 	for _, verb := range verbs {
 		for i, thing := range things {

@@ -68,8 +68,10 @@ func startWeb(ctx context.Context) (w *web, err error) {
 	if w.dns, err = lc.ListenPacket(ctx, "udp4", liveAddress+":0"); err != nil {
 		return w, errors.Join(err, live.Close())
 	}
-	w.site = &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	secure := tls.NewListener(live, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13})
+	w.site = &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: time.Minute,
+		ErrorLog: log.New(io.Discard, "", 0)}
+	secure := tls.NewListener(live, &tls.Config{Certificates: []tls.Certificate{certificate},
+		MinVersion: tls.VersionTLS13})
 	w.end.Go(func() { _ = w.site.Serve(secure) }) // until close
 	w.end.Go(w.hold)
 	w.end.Go(w.resolve)
@@ -85,7 +87,8 @@ func answer(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	host, _, _ := strings.Cut(r.Host, ":")
-	fmt.Fprintf(w, `{"version":"1.4","origin":%q,"payout_address":"0x1111111111111111111111111111111111111111","intents":[
+	fmt.Fprintf(w,
+		`{"version":"1.4","origin":%q,"payout_address":"0x1111111111111111111111111111111111111111","intents":[
 		{"name":"book_flight","description":"Books a flight between two airports.","endpoint":"/book","method":"POST"}]}`, host)
 }
 
@@ -125,7 +128,8 @@ func addressOf(question []byte) ([]byte, error) {
 		return nil, errors.Join(err, errors.New("no question"))
 	}
 	q := m.Questions[0]
-	out := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, Authoritative: true}, Questions: m.Questions}
+	out := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, Authoritative: true},
+		Questions: m.Questions}
 	if q.Type == dnsmessage.TypeA {
 		at := liveAddress
 		switch name := q.Name.String(); {
@@ -134,7 +138,8 @@ func addressOf(question []byte) ([]byte, error) {
 		case strings.Contains(name, "-closed."):
 			at = closedAddress
 		}
-		out.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 60},
+		out.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type,
+			Class: q.Class, TTL: 60},
 			Body: &dnsmessage.AResource{A: [4]byte(net.ParseIP(at).To4())}}}
 	}
 	return out.Pack()

@@ -209,7 +209,8 @@ func largeEvent(w *flow.Weights, p *rating.Params) (fastest float64) {
 	at := repute.Block{Number: 1 << 40, Time: time.Unix(1_800_000_000, 0)}
 	e := trust.Evidence{Block: at, Owner: attack.Address(1), Weights: w}
 	rate := func(i int) rating.Row {
-		r := attack.RowOf(i, attack.Rating{From: 2 + i, To: 1, Value: 0.9, Time: at.Time.Unix() - int64(LargeRatings-i)})
+		r := attack.RowOf(i, attack.Rating{From: 2 + i, To: 1, Value: 0.9,
+			Time: at.Time.Unix() - int64(LargeRatings-i)})
 		r.Block = uint64(1 + i)
 		return r
 	}

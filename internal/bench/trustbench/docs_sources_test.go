@@ -45,14 +45,18 @@ func (m told) sources() (rows []string) {
 			praise("S1 praise by credentials of class A", 100), praise("S1 praise by credentials of class B", 100),
 			praise("S1 praise by credentials of class C", 100), praise("S1 praise by credentials of every", 100)),
 		fmt.Sprintf("of every source | tier ≤ 2, no gate opens | %s |", praise("S2 compromised roots", 1, 2)),
-		fmt.Sprintf("S2 the same with bribed raters of full weight | tier ≤ 2, no gate opens | %s |", praise("S2 bribed", 1, 2)),
-		fmt.Sprintf("told as one person; not told apart | | %s; %s |", praise(kyc+"told", 3), praise(kyc+"not told", 3)),
+		fmt.Sprintf("S2 the same with bribed raters of full weight | tier ≤ 2, no gate opens | %s |",
+			praise("S2 bribed", 1, 2)),
+		fmt.Sprintf("told as one person; not told apart | | %s; %s |", praise(kyc+"told", 3),
+			praise(kyc+"not told", 3)),
 		fmt.Sprintf("each by | together ≤ 60 units | %s |", praise("S4", 20, 200, 2000)),
-		fmt.Sprintf("worst drop | ≤ 26, nobody rejected | %s, %s, %s, %s |", drop("S5 slander by credentials of class A"),
+		fmt.Sprintf("worst drop | ≤ 26, nobody rejected | %s, %s, %s, %s |",
+			drop("S5 slander by credentials of class A"),
 			drop("S5 slander by credentials of class B"), drop("S5 slander by credentials of class C"),
 			drop("S5 slander by credentials of every source")),
 		fmt.Sprintf("beside one rater of full weight | | %s |", drop("S5 the same with raters of full weight")),
-		fmt.Sprintf("most that blame took | never; ≤ 26 | %s in %d; %s |", m.broken(), m.m.Worlds[0].Sources.Bounds.Trials,
+		fmt.Sprintf("most that blame took | never; ≤ 26 | %s in %d; %s |", m.broken(),
+			m.m.Worlds[0].Sources.Bounds.Trials,
 			over(func(w *TrustWorld) float64 { return w.Sources.Bounds.Drop })),
 		fmt.Sprintf("up, down; gone | ≤ 37.5, ≤ 26; ≤ 37.5 | %s, %s; %s |",
 			over(func(w *TrustWorld) float64 { return w.Sources.Sway.Up }),
@@ -103,7 +107,8 @@ func (m told) coverage() (rows []string) {
 			if r.Writers {
 				by = "and writers"
 			}
-			rows = append(rows, fmt.Sprintf("| %s | %s %% | %s | %s (%s) | %s (%s) | %s, %s | %s, %s |", c.Name, percent(r.Share), by,
+			rows = append(rows, fmt.Sprintf("| %s | %s %% | %s | %s (%s) | %s (%s) | %s, %s | %s, %s |", c.Name,
+				percent(r.Share), by,
 				percent(r.Rated), percent(r.Several), percent(r.Thin), percent(r.Heard), percent(r.PersonsRated),
 				percent(r.PersonsThin), percent(r.Raters), percent(r.Records)))
 		}

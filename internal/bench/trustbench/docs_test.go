@@ -87,7 +87,8 @@ func (m told) attacks() (rows []string) {
 	}{
 		{"T17 one compromised root, 50 wallets and up to 100 raters of weight ≤ 0.003 | ≤ 30", "T17 a compromised root",
 			[]int{0, 5, 20, 100}},
-		{"T17 the same with a compromised rater of full weight | ≤ 32", "T17 a compromised rater", []int{0, 5, 20, 100}},
+		{"T17 the same with a compromised rater of full weight | ≤ 32", "T17 a compromised rater",
+			[]int{0, 5, 20, 100}},
 		{"T17 slander of the twenty best by the same, worst drop | ≤ 10", "T17 slander", []int{0, 5, 20, 100}},
 		{"T18 six to twelve shells, each praised once by an honest rater, who praise each other and one agent or a hundred | ≤ 30",
 			"T18", []int{6, 12}},
@@ -95,8 +96,9 @@ func (m told) attacks() (rows []string) {
 	} {
 		rows = append(rows, "| "+a.row+" | "+m.worst(a.attack, a.sizes...)+" |")
 	}
-	return append(rows, fmt.Sprintf("| T5 five raters of a fifth of full weight; the same in three channels, each with a payment of $100 | < 50 | %s; %s |",
-		strings.Split(m.worst("T5 raters", 5), " | ")[0], strings.Split(m.worst("T5 the same", 5), " | ")[0]))
+	return append(rows,
+		fmt.Sprintf("| T5 five raters of a fifth of full weight; the same in three channels, each with a payment of $100 | < 50 | %s; %s |",
+			strings.Split(m.worst("T5 raters", 5), " | ")[0], strings.Split(m.worst("T5 the same", 5), " | ")[0]))
 }
 
 // worst is what an attack of these sizes reached at most, by each formula.
@@ -149,10 +151,12 @@ func (m told) guard() (rows []string) {
 		of := func(value func(*attack.GuardCase) float64) string {
 			return m.span(func(w *TrustWorld) float64 { return value(&w.Whitewash.Cases[i]) })
 		}
-		rows = append(rows, fmt.Sprintf("| T10 other agent of the %s; the bad one. Agent of the %s; without the bad one | no better; loss ≤ 2 | %s, %s; %s, %s |",
-			c.Accountable, c.Bystander, of(func(c *attack.GuardCase) float64 { return c.Score }),
-			of(func(c *attack.GuardCase) float64 { return c.Bad }),
-			of(func(c *attack.GuardCase) float64 { return c.Unlimited }), of(func(c *attack.GuardCase) float64 { return c.Free })))
+		rows = append(rows,
+			fmt.Sprintf("| T10 other agent of the %s; the bad one. Agent of the %s; without the bad one | no better; loss ≤ 2 | %s, %s; %s, %s |",
+				c.Accountable, c.Bystander, of(func(c *attack.GuardCase) float64 { return c.Score }),
+				of(func(c *attack.GuardCase) float64 { return c.Bad }),
+				of(func(c *attack.GuardCase) float64 { return c.Unlimited }),
+				of(func(c *attack.GuardCase) float64 { return c.Free })))
 	}
 	return rows
 }
@@ -167,13 +171,15 @@ func (m told) others() []string {
 		fmt.Sprintf("| %s, as the bad one, tier %.0f |", m.span(func(w *TrustWorld) float64 { return w.Whitewash.Old }),
 			m.over(func(w *TrustWorld) float64 { return float64(w.Whitewash.BestTier) }, math.Max)),
 		fmt.Sprintf("| as the bad one; loss ≤ 2 of 1,000 | %s |", m.shared()),
-		fmt.Sprintf("| as without it | %s, as without |", m.span(func(w *TrustWorld) float64 { return w.Whitewash.Gifted })),
+		fmt.Sprintf("| as without it | %s, as without |",
+			m.span(func(w *TrustWorld) float64 { return w.Whitewash.Gifted })),
 		fmt.Sprintf("| 0, no full service | %.0f, none; %s |",
 			m.over(func(w *TrustWorld) float64 { return w.Whitewash.Unlinked }, math.Max),
 			m.span(func(w *TrustWorld) float64 { return w.Whitewash.Praised })),
 		fmt.Sprintf("| no effect | %s and %s |", m.span(func(w *TrustWorld) float64 { return w.Price.Strangers }),
 			m.span(func(w *TrustWorld) float64 { return w.Price.Unpaid })),
-		fmt.Sprintf("to full service | | %s, %s, %s |", m.span(func(w *TrustWorld) float64 { return float64(w.Price.To50) }),
+		fmt.Sprintf("to full service | | %s, %s, %s |",
+			m.span(func(w *TrustWorld) float64 { return float64(w.Price.To50) }),
 			m.span(func(w *TrustWorld) float64 { return float64(w.Price.To80) }),
 			m.span(func(w *TrustWorld) float64 { return float64(w.Price.Low50) })),
 		fmt.Sprintf("| ≥ .90, ≥ .82 | %s, %s |", part(d.AUC), part(d.First3)),
@@ -181,7 +187,8 @@ func (m told) others() []string {
 		fmt.Sprintf("| ≤ .265, ≥ .41 | %s, %s; %s, %s |", part(d.Error), part(d.Pearson), part(d.MeanError),
 			part(d.MeanPearson)),
 		fmt.Sprintf("AUC by the shipped parameters; first three | | %s; %s |", part(d.Shipped), part(d.ShippedFirst3)),
-		fmt.Sprintf("on the score that users see | ≥ .905, ≥ .84, both missed | %s; %s |", part(d.Seen), part(d.SeenFirst3)),
+		fmt.Sprintf("on the score that users see | ≥ .905, ≥ .84, both missed | %s; %s |", part(d.Seen),
+			part(d.SeenFirst3)),
 		fmt.Sprintf("fresh; four half-lives old | ; ≤ 0.1 | %.3g; %.3g |", m.m.VouchAge[0], m.m.VouchAge[4]),
 		fmt.Sprintf("points lost; if all were on the tag's own | ≤ 2 | %.1f; %.1f |",
 			m.over(func(w *TrustWorld) float64 { return w.Scales.Inferred }, math.Max),

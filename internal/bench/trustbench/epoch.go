@@ -28,7 +28,8 @@ func (b *trustBench) epoch(ctx context.Context) (err error) {
 	b.judge(harness.AtMost("T16 epoch"+name, later, costSeconds*max(part, 0.1), "s"),
 		harness.AtMost("T16 memory of an epoch, with loading,"+name, m.PeakMB, costMB, "MB"),
 		harness.AtMost("T16 event of a usual agent, from its commit to its score,"+name, event, costEventMS, "ms"),
-		harness.AtMost(fmt.Sprintf("T16 the same of an agent of %d ratings, the first event after an epoch", m.Large), large,
+		harness.AtMost(fmt.Sprintf("T16 the same of an agent of %d ratings, the first event after an epoch", m.Large),
+			large,
 			costLargeMS, "ms"))
 	return nil
 }

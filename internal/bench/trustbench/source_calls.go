@@ -27,8 +27,8 @@ type SourceCalls struct {
 	Calls  int64  `json:"calls"` // eth_call, each of many calls at once
 }
 
-// sourceCalls reads the source of names and the other source that have most steps about so many raters, all of whom hold
-// the credential, and returns the one that makes more calls.
+// sourceCalls reads the source of names and the other source that have most steps about so many raters, all of whom
+// hold the credential, and returns the one that makes more calls.
 func sourceCalls(ctx context.Context, p *source.Policy, raters int) (out SourceCalls, err error) {
 	list := make([]common.Address, raters)
 	for i := range list {
@@ -54,7 +54,8 @@ func sourceCalls(ctx context.Context, p *source.Policy, raters int) (out SourceC
 }
 
 // callsOf returns how many calls one reading of a source makes.
-func callsOf(ctx context.Context, p *source.Policy, s *source.Source, raters []common.Address) (calls int64, err error) {
+func callsOf(ctx context.Context, p *source.Policy, s *source.Source,
+	raters []common.Address) (calls int64, err error) {
 	home := &s.Homes[0]
 	e := newYesChain(home.Chain)
 	if namesOf(s) {

@@ -38,9 +38,11 @@ func (e *yesChain) register(home *source.Home, raters []common.Address) {
 		e.answers[string(append(crypto.Keccak256([]byte(function))[:4], argument[:]...))] = data
 	}
 	owned := func(a common.Address, token common.Hash) {
-		e.logs = append(e.logs, types.Log{Address: home.Contracts["registrar"].Address, BlockNumber: e.header.Number.Uint64(),
-			BlockHash: e.header.Hash(), Index: uint(len(e.logs)), Topics: []common.Hash{
-				crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")), {}, common.BytesToHash(a[:]), token}})
+		e.logs = append(e.logs, types.Log{Address: home.Contracts["registrar"].Address,
+			BlockNumber: e.header.Number.Uint64(),
+			BlockHash:   e.header.Hash(), Index: uint(len(e.logs)), Topics: []common.Hash{
+				crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")), {}, common.BytesToHash(a[:]),
+				token}})
 	}
 	owned(common.Address{}, common.Hash{}) // else 10,000 logs would look as if a node had cut them off
 	for i, a := range raters {

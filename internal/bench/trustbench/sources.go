@@ -86,7 +86,8 @@ func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 		x.Outcomes = append(x.Outcomes, o)
 		most = max(most, o.Units*float64(agents))
 	}
-	b.judge(harness.AtMost(in(w, "S4 units that six holders give 20, 200 or 2,000 agents together"), most, 6*20*0.5, ""))
+	b.judge(harness.AtMost(in(w, "S4 units that six holders give 20, 200 or 2,000 agents together"), most,
+		6*20*0.5, ""))
 	x.Bounds, x.Sway = a.SourceBounds(s, b.o.Trials/4), a.Sway(s)
 	never := func(what string, times int) {
 		b.judge(harness.AtMost(in(w, "S6 times that "+what), float64(times), 0, ""))
@@ -106,7 +107,8 @@ func (b *trustBench) batches(a *attack.Bench, out *TrustWorld) {
 	out.Batch = a.Batch()
 	x := out.Batch
 	b.judge(harness.AtLeast(in(a.World, "T22 twelve roots in one block: paths"), float64(x.Paths), 12, ""),
-		harness.AtMost(in(a.World, "T22 twelve roots in one block: loss against blocks of their own"), x.Apart-x.Mean, 0,
+		harness.AtMost(in(a.World, "T22 twelve roots in one block: loss against blocks of their own"),
+			x.Apart-x.Mean, 0,
 			"points"),
 		harness.AtMost(in(a.World, "T22 change by 600 copies without weight"), max(x.Copied-x.Mean, x.Mean-x.Copied), 0,
 			"points"))
@@ -153,7 +155,8 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 			out.Digests = append(out.Digests, digest)
 		}
 	}
-	b.judge(harness.AtMost("G8 different results of four orders of ratings and credentials", float64(len(out.Digests)), 1,
+	b.judge(harness.AtMost("G8 different results of four orders of ratings and credentials",
+		float64(len(out.Digests)), 1,
 		""))
 	var err error
 	if out.Calls, err = sourceCalls(ctx, b.policy, 10_000); err != nil {

@@ -266,7 +266,8 @@ func (b *trustBench) mixing(a *attack.Bench, out *TrustWorld) {
 		out.Outcomes = append(out.Outcomes, outcomes...)
 		b.judge(harness.AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most,
 			"points"),
-			harness.AtMost(in(a.World, fmt.Sprintf("%s, %d: tier", best.Attack, best.Size)), float64(best.Tier), float64(tier),
+			harness.AtMost(in(a.World, fmt.Sprintf("%s, %d: tier", best.Attack, best.Size)), float64(best.Tier),
+				float64(tier),
 				""))
 	}
 	var byRoot, byRater []attack.Outcome
@@ -297,7 +298,8 @@ func (b *trustBench) always(a *attack.Bench, out *TrustWorld) {
 		out.Bounds.Strangers,
 		1, ""),
 		harness.AtMost(in(a.World, "T14 times that praise lowered a score"), float64(out.Bounds.Lowered), 0, ""),
-		harness.AtMost(in(a.World, "T14 times that revoking did not restore it exactly"), float64(out.Bounds.Unrestored), 0,
+		harness.AtMost(in(a.World, "T14 times that revoking did not restore it exactly"),
+			float64(out.Bounds.Unrestored), 0,
 			""))
 }
 
@@ -314,7 +316,8 @@ func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 		harness.AtMost(in(w, "T21 the same of one in a thousand: loss"), x.Praised-x.Shared[4].Score, 2, "points"),
 		harness.AtMost(in(w, "T10 new agent without a link: score"), x.Unlinked, 0, "points"),
 		harness.Holds(in(w, "T10 new agent without a link is not served in full"), !x.Service),
-		harness.AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0,
+		harness.AtMost(in(w, "T11 strangers with payments above strangers without"),
+			out.Price.Strangers-out.Price.Unpaid, 0,
 			"points"))
 	for _, c := range x.Cases {
 		b.judge(harness.AtMost(in(w, "T10 "+c.Accountable+": other agent's score above the bad one's"), c.Score-c.Bad,
@@ -364,7 +367,8 @@ func (b *trustBench) rules(w *attack.World) {
 		a, o := attack.NewBench(w, &p, harness.Seed), attack.MeasureOnOff(&p)
 		b.m.Negatives = append(b.m.Negatives,
 			NegativeRule{Rule: rule.name, Chosen: slices.Equal(rule.factors, b.p.Negative.Factors),
-				One: a.SlanderByRaters(1).Worst, Three: a.SlanderByRaters(3).Worst, Below50: o.Below50, Below10: o.Below10,
+				One: a.SlanderByRaters(1).Worst, Three: a.SlanderByRaters(3).Worst, Below50: o.Below50,
+				Below10:  o.Below10,
 				Recovery: o.Recovery})
 	}
 }
@@ -424,7 +428,9 @@ func (b *trustBench) cost(ctx context.Context) error {
 	b.judge(harness.AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
 		harness.AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"),
 		harness.AtMost("T16 one event", c.Event, costEventMS, "ms"),
-		harness.AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", LargeRatings), c.Large, costLargeMS, "ms"),
-		harness.AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS, "ms"))
+		harness.AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", LargeRatings), c.Large, costLargeMS,
+			"ms"),
+		harness.AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS,
+			"ms"))
 	return nil
 }

@@ -203,7 +203,8 @@ func NewDIDDocument(host string, key ed25519.PublicKey) ([]byte, error) {
 		Assertion []string         `json:"assertionMethod"`
 	}{
 		[]string{"https://www.w3.org/ns/did/v1", "https://w3id.org/security/multikey/v1"}, did,
-		[]map[string]any{{"id": method, "type": "Multikey", "controller": did, "publicKeyMultibase": EncodeMultikey(key)}},
+		[]map[string]any{{"id": method, "type": "Multikey", "controller": did,
+			"publicKeyMultibase": EncodeMultikey(key)}},
 		[]string{method},
 	}, "", "  ")
 }

@@ -245,7 +245,8 @@ func TestURL(t *testing.T) {
 func TestIsWebDID(t *testing.T) {
 	t.Parallel()
 	for did, want := range map[string]bool{
-		"did:web:a.example": true, "did:web:A.Example": true, "did:web:a.example:alice": false, "did:web:b.a.example": false,
+		"did:web:a.example": true, "did:web:A.Example": true, "did:web:a.example:alice": false,
+		"did:web:b.a.example":     false,
 		"did:web:a.example%3A443": false, "did:web:": false, "did:key:a.example": false, "did:web:xample": false,
 	} {
 		if got := IsWebDID(did, "a.example"); got != want {
@@ -267,17 +268,20 @@ func TestParseDID(t *testing.T) {
 		found bool
 		err   string
 	}{
-		"plain":               {`{"id":"did:web:a",` + method(multikey) + `}`, true, ""},
-		"embedded":            {`{"id":"did:web:a","assertionMethod":["#k",{"id":"#k",` + multikey + `}]}`, true, ""},
-		"own controller":      {`{"id":"did:web:a",` + method(`"controller":"did:web:a",`+multikey) + `}`, true, ""},
-		"other controller":    {`{"id":"did:web:a",` + method(`"controller":"did:web:b",`+multikey) + `}`, false, ""},
-		"revoked":             {`{"id":"did:web:a",` + method(`"revoked":"2026-01-01T00:00:00Z",`+multikey) + `}`, false, ""},
-		"expires later":       {`{"id":"did:web:a",` + method(`"expires":"2027-01-01T00:00:00Z",`+multikey) + `}`, true, ""},
+		"plain":            {`{"id":"did:web:a",` + method(multikey) + `}`, true, ""},
+		"embedded":         {`{"id":"did:web:a","assertionMethod":["#k",{"id":"#k",` + multikey + `}]}`, true, ""},
+		"own controller":   {`{"id":"did:web:a",` + method(`"controller":"did:web:a",`+multikey) + `}`, true, ""},
+		"other controller": {`{"id":"did:web:a",` + method(`"controller":"did:web:b",`+multikey) + `}`, false, ""},
+		"revoked": {`{"id":"did:web:a",` + method(`"revoked":"2026-01-01T00:00:00Z",`+multikey) + `}`,
+			false, ""},
+		"expires later": {`{"id":"did:web:a",` + method(`"expires":"2027-01-01T00:00:00Z",`+multikey) + `}`,
+			true, ""},
 		"expires at no time":  {`{"id":"did:web:a",` + method(`"expires":"soon",`+multikey) + `}`, false, ""},
 		"key agreement alone": {`{"id":"did:web:a","keyAgreement":[{"id":"#k",` + multikey + `}]}`, false, ""},
 		"references in a loop": {`{"id":"did:web:a","alsoKnownAs":["did:web:a"],"controller":"did:web:b",` +
 			`"verificationMethod":["#b"],"authentication":["#a"],"assertionMethod":["#b","did:web:b#a"]}`, false, ""},
-		"other curve":  {`{"id":"did:web:a",` + method(`"publicKeyJwk":{"kty":"OKP","crv":"X25519","x":"`+EncodeKey(key)+`"}`) + `}`, false, ""},
+		"other curve": {`{"id":"did:web:a",` +
+			method(`"publicKeyJwk":{"kty":"OKP","crv":"X25519","x":"`+EncodeKey(key)+`"}`) + `}`, false, ""},
 		"wrong types":  {`{"id":"did:web:a","verificationMethod":[1,null,[],{"publicKeyMultibase":7}]}`, false, ""},
 		"repeated":     {`{"id":"did:web:a","id":"did:web:b"}`, false, "repeats the member"},
 		"no id":        {`{"verificationMethod":[]}`, false, "no id"},

@@ -352,7 +352,8 @@ func safeStatus(status string) string {
 // isAt reports whether an issuer's website is https and of exactly this host.
 func (e issuer) isAt(origin string) bool {
 	u, err := url.Parse(e.Website)
-	return err == nil && u.Scheme == "https" && origin != "" && u.Port() == "" && strings.EqualFold(u.Hostname(), origin)
+	return err == nil && u.Scheme == "https" && origin != "" && u.Port() == "" &&
+		strings.EqualFold(u.Hostname(), origin)
 }
 
 // matches reports whether a text names the key: as its id, in base64url, or as its fingerprint, which is the SHA-256
@@ -378,7 +379,8 @@ func trustedKey(b []byte, issuerID string) string {
 		Issuer      string `json:"issuer_id"`
 		Fingerprint string `json:"public_key_fingerprint"`
 	}
-	if len(b) == 0 || plainJSON(b, MaxDIDDocument) != nil || jsonv2.Unmarshal(b, &wire) != nil || wire.Issuer != issuerID {
+	if len(b) == 0 || plainJSON(b, MaxDIDDocument) != nil || jsonv2.Unmarshal(b, &wire) != nil ||
+		wire.Issuer != issuerID {
 		return ""
 	}
 	return wire.Fingerprint

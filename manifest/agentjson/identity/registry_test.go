@@ -22,7 +22,8 @@ func registryOf(t *testing.T, root ed25519.PrivateKey, entries, revoked string) 
 	rootKeys := fmt.Sprintf(`{"keys":[{"kid":"root","algorithm":"Ed25519","public_key":%q,"status":"active",`+
 		`"not_before":"2026-01-01T00:00:00Z","not_after":null}]}`, EncodeKey(public(root)))
 	return RegistryFiles{
-		Manifest:    signFile(t, root, `"registry_id":"test","expires_at":"2026-05-01T00:00:00Z","entries":[`+entries+`]`),
+		Manifest: signFile(t, root, `"registry_id":"test","expires_at":"2026-05-01T00:00:00Z","entries":[`+
+			entries+`]`),
 		Revocations: signFile(t, root, `"expires_at":"2026-05-01T06:00:00Z",`+revoked),
 		RootKeys:    []byte(rootKeys),
 	}
@@ -35,7 +36,8 @@ func signFile(t *testing.T, root ed25519.PrivateKey, members string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Appendf(nil, "{\n  %s,\n  \"signature\": {\"algorithm\":\"Ed25519\",\"kid\":\"root\",\"value\":%q}\n}", members,
+	return fmt.Appendf(nil, "{\n  %s,\n  \"signature\": {\"algorithm\":\"Ed25519\",\"kid\":\"root\",\"value\":%q}\n}",
+		members,
 		signature)
 }
 
@@ -44,7 +46,8 @@ const noRevocations = `"revoked_keys":[],"revoked_issuers":[]`
 // entryOf is an issuer with one key.
 func entryOf(key ed25519.PublicKey, id, website, status, keyStatus string) string {
 	return fmt.Sprintf(`{"issuer_id":%q,"website":%q,"status":%q,"public_keys":[{"kid":"k1","algorithm":"Ed25519",`+
-		`"public_key":%q,"status":%q,"expires_at":"2027-01-01T00:00:00Z"}]}`, id, website, status, EncodeKey(key), keyStatus)
+		`"public_key":%q,"status":%q,"expires_at":"2027-01-01T00:00:00Z"}]}`, id, website, status, EncodeKey(key),
+		keyStatus)
 }
 
 func TestRegistryCheck(t *testing.T) {
@@ -58,7 +61,8 @@ func TestRegistryCheck(t *testing.T) {
 		entryOf(key, "gone", "https://good.example", "active", "active"),
 		entryOf(key, "lost-key", "https://good.example", "active", "active"),
 		entryOf(key, "plain", "http://good.example", "active", "active"),
-	}, ","), `"revoked_keys":[{"issuer_id":"lost-key","kid":"k1"}],"revoked_issuers":[{"issuer_id":"gone"},{"issuer_id":"x"}]`)
+	}, ","),
+		`"revoked_keys":[{"issuer_id":"lost-key","kid":"k1"}],"revoked_issuers":[{"issuer_id":"gone"},{"issuer_id":"x"}]`)
 	message := []byte("oatr-proof-v1:good")
 	files.Proofs = map[string][]byte{"good": fmt.Appendf(nil,
 		"-----BEGIN OATR KEY OWNERSHIP PROOF-----\r\n\r\nCanonical-Message: %s\r\nSignature: %s\r\n-----END OATR KEY OWNERSHIP PROOF-----\r\n",
@@ -73,23 +77,25 @@ func TestRegistryCheck(t *testing.T) {
 		reason                 string // "" for verified
 		at                     time.Time
 	}{
-		"key":                    {id: "good", key: EncodeKey(key)},
-		"key id":                 {id: "good", key: "k1"},
-		"fingerprint":            {id: "good", key: base64.RawURLEncoding.EncodeToString(sum[:])},
-		"short":                  {id: "good", key: hex.EncodeToString(sum[:16])},
-		"agent-trust":            {id: "good", trust: `{"issuer_id":"good","public_key_fingerprint":"` + hex.EncodeToString(sum[:16]) + `"}`},
-		"agent-trust of another": {id: "good", trust: `{"issuer_id":"b","public_key_fingerprint":"k1"}`, reason: "neither"},
-		"no key":                 {id: "good", reason: "neither"},
-		"another key":            {id: "good", key: EncodeKey(public(root)), reason: "none of the issuer's"},
-		"another origin":         {id: "good", origin: "evil.example", key: "k1", reason: "website"},
-		"a subdomain":            {id: "good", origin: "a.good.example", key: "k1", reason: "website"},
-		"plain http":             {id: "plain", key: "k1", reason: "website"},
-		"unknown":                {id: "nobody", key: "k1", reason: "does not know"},
-		"suspended":              {id: "suspended", key: "k1", reason: "is suspended"},
-		"deprecated key":         {id: "old-key", key: "k1", reason: "revoked or deprecated"},
-		"revoked issuer":         {id: "gone", key: "k1", reason: "is revoked"},
-		"revoked key":            {id: "lost-key", key: "k1", reason: "revoked or deprecated"},
-		"files too old":          {id: "good", key: "k1", at: now().Add(24 * time.Hour), reason: "have expired"},
+		"key":         {id: "good", key: EncodeKey(key)},
+		"key id":      {id: "good", key: "k1"},
+		"fingerprint": {id: "good", key: base64.RawURLEncoding.EncodeToString(sum[:])},
+		"short":       {id: "good", key: hex.EncodeToString(sum[:16])},
+		"agent-trust": {id: "good",
+			trust: `{"issuer_id":"good","public_key_fingerprint":"` + hex.EncodeToString(sum[:16]) + `"}`},
+		"agent-trust of another": {id: "good", trust: `{"issuer_id":"b","public_key_fingerprint":"k1"}`,
+			reason: "neither"},
+		"no key":         {id: "good", reason: "neither"},
+		"another key":    {id: "good", key: EncodeKey(public(root)), reason: "none of the issuer's"},
+		"another origin": {id: "good", origin: "evil.example", key: "k1", reason: "website"},
+		"a subdomain":    {id: "good", origin: "a.good.example", key: "k1", reason: "website"},
+		"plain http":     {id: "plain", key: "k1", reason: "website"},
+		"unknown":        {id: "nobody", key: "k1", reason: "does not know"},
+		"suspended":      {id: "suspended", key: "k1", reason: "is suspended"},
+		"deprecated key": {id: "old-key", key: "k1", reason: "revoked or deprecated"},
+		"revoked issuer": {id: "gone", key: "k1", reason: "is revoked"},
+		"revoked key":    {id: "lost-key", key: "k1", reason: "revoked or deprecated"},
+		"files too old":  {id: "good", key: "k1", at: now().Add(24 * time.Hour), reason: "have expired"},
 	} {
 		origin, at := c.origin, c.at
 		if origin == "" {
@@ -137,7 +143,8 @@ func TestOpenRegistryRefuses(t *testing.T) {
 		"repeated member": {files: change(func(f *RegistryFiles) {
 			f.Manifest = replace(f.Manifest, `"registry_id"`, `"entries":[],"registry_id"`)
 		}), want: "repeats"},
-		"wrong type":   {files: change(func(f *RegistryFiles) { f.RootKeys = []byte(`{"keys":7}`) }), want: "wrong type"},
+		"wrong type": {files: change(func(f *RegistryFiles) { f.RootKeys = []byte(`{"keys":7}`) }),
+			want: "wrong type"},
 		"issuer twice": {files: registryOf(t, root, entry+","+entry, noRevocations), want: "given twice"},
 		"expired":      {files: change(func(*RegistryFiles) {}), at: now().Add(8 * time.Hour), want: "expired"},
 	} {
@@ -146,7 +153,8 @@ func TestOpenRegistryRefuses(t *testing.T) {
 			at = now()
 		}
 		_, err := OpenRegistry(c.files, at)
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" &&
+			(!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -157,7 +165,8 @@ func TestProofs(t *testing.T) {
 	t.Parallel()
 	key := keyOf(t, 30)
 	proof := func(message, said string) []byte {
-		return fmt.Appendf(nil, "-----BEGIN OATR KEY OWNERSHIP PROOF-----\nCanonical-Message: %s\nSignature: %s\n-----END OATR KEY OWNERSHIP PROOF-----\n",
+		return fmt.Appendf(nil,
+			"-----BEGIN OATR KEY OWNERSHIP PROOF-----\nCanonical-Message: %s\nSignature: %s\n-----END OATR KEY OWNERSHIP PROOF-----\n",
 			said, base64.RawURLEncoding.EncodeToString(ed25519.Sign(key, []byte(message))))
 	}
 	var e, other issuer
@@ -179,7 +188,8 @@ func TestProofs(t *testing.T) {
 
 // Files of a registry are foreign bytes as well.
 func FuzzRegistry(f *testing.F) {
-	f.Add([]byte(`{"expires_at":"2027-01-01T00:00:00Z","entries":[],"signature":{"kid":"a","value":"b"}}`), []byte(`{"keys":[{"kid":"a"}]}`), []byte("-----BEGIN"))
+	f.Add([]byte(`{"expires_at":"2027-01-01T00:00:00Z","entries":[],"signature":{"kid":"a","value":"b"}}`),
+		[]byte(`{"keys":[{"kid":"a"}]}`), []byte("-----BEGIN"))
 	f.Fuzz(func(t *testing.T, list, keys, proof []byte) {
 		if _, err := OpenRegistry(RegistryFiles{Manifest: list, Revocations: list, RootKeys: keys}, now()); err == nil {
 			t.Fatal("files that nobody signed are valid")
@@ -195,10 +205,12 @@ func FuzzRegistry(f *testing.F) {
 func TestReadRegistry(t *testing.T) {
 	t.Parallel()
 	root, key := keyOf(t, 20), keyOf(t, 21)
-	files := registryOf(t, root, entryOf(public(key), "good", "https://good.example", "active", "active"), noRevocations)
+	files := registryOf(t, root, entryOf(public(key), "good", "https://good.example", "active", "active"),
+		noRevocations)
 	message := "oatr-proof-v1:good"
 	proof := fmt.Sprintf("-----BEGIN OATR KEY OWNERSHIP PROOF-----\nCanonical-Message: %s\nSignature: %s\n"+
-		"-----END OATR KEY OWNERSHIP PROOF-----\n", message, base64.RawURLEncoding.EncodeToString(ed25519.Sign(key, []byte(message))))
+		"-----END OATR KEY OWNERSHIP PROOF-----\n", message,
+		base64.RawURLEncoding.EncodeToString(ed25519.Sign(key, []byte(message))))
 	dir := fstest.MapFS{"manifest.json": {Data: files.Manifest}, "revocations.json": {Data: files.Revocations},
 		"root-keys.json": {Data: files.RootKeys}, "proofs/good.proof": {Data: []byte(proof)}, "README.md": {}}
 	now := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)

@@ -38,7 +38,8 @@ type signatureCase struct {
 	Valid     bool
 }
 
-// Every decided vector is decided so, canonical forms are the vectors' bytes, and signing gives the vectors' signatures.
+// Every decided vector is decided so, canonical forms are the vectors' bytes, and signing gives the vectors'
+// signatures.
 func TestSignatureVectors(t *testing.T) {
 	t.Parallel()
 	var file struct {
@@ -74,7 +75,8 @@ func TestSignatureVectors(t *testing.T) {
 			continue
 		}
 		canonical, err := Canonical(c.Entries)
-		if sum := sha256.Sum256(canonical); err != nil || string(canonical) != c.Canonical || hex.EncodeToString(sum[:]) != c.SHA256 {
+		if sum := sha256.Sum256(canonical); err != nil || string(canonical) != c.Canonical ||
+			hex.EncodeToString(sum[:]) != c.SHA256 {
 			t.Errorf("%s: %s, %v, want %s", c.Name, canonical, err, c.Canonical)
 		}
 		if got, err := SignJSON(c.Entries, private); err != nil || got != c.Signature {
@@ -121,7 +123,8 @@ func TestKeyVectors(t *testing.T) {
 // checkForm reads a DID document with one method and looks for a key.
 func checkForm(t *testing.T, member string, key ed25519.PublicKey, want Form) {
 	t.Helper()
-	doc, err := ParseDID([]byte(`{"id":"did:web:a.example","verificationMethod":[{"id":"did:web:a.example#k",` + member + `}]}`))
+	doc, err := ParseDID([]byte(`{"id":"did:web:a.example","verificationMethod":[{"id":"did:web:a.example#k",` +
+		member + `}]}`))
 	if err != nil {
 		t.Fatalf("%s: %v", member, err)
 	}

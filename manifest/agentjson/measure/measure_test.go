@@ -89,7 +89,8 @@ func TestUptimeBounds(t *testing.T) {
 		{"99.9% monthly uptime", day, 2 * day, Unknown},
 		{"99.9% monthly uptime", 30 * day, -time.Hour, Unknown},
 	} {
-		got := Observed{Window: c.window, Down: c.down}.Check(Promise{Type: "uptime_sla", Constraint: c.constraint, Verifiable: true})
+		got := Observed{Window: c.window, Down: c.down}.Check(Promise{Type: "uptime_sla", Constraint: c.constraint,
+			Verifiable: true})
 		if got.Outcome != c.want || got.Reason == "" {
 			t.Errorf("%q, down %s of %s: %+v, want %s", c.constraint, c.down, c.window, got, c.want)
 		}
@@ -104,7 +105,8 @@ func TestUptimeBounds(t *testing.T) {
 func TestQuantile(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		latencies := rapid.SliceOfN(rapid.Map(rapid.IntRange(1, 1000), func(n int) time.Duration { return time.Duration(n) }), 1, 300).Draw(t, "latencies")
+		latencies := rapid.SliceOfN(rapid.Map(rapid.IntRange(1, 1000),
+			func(n int) time.Duration { return time.Duration(n) }), 1, 300).Draw(t, "latencies")
 		quantile := rapid.SampledFrom([]float64{0.5, 0.9, 0.95, 0.99, 0.999, 1}).Draw(t, "quantile")
 		got := measure(latencies, quantile)
 		within := 0
@@ -122,8 +124,9 @@ func TestQuantile(t *testing.T) {
 func TestUnderstood(t *testing.T) {
 	t.Parallel()
 	for promise, want := range map[Promise]bool{
-		{"latency_bound", "p99 < 1s", true}: true, {"latency_bound", "fast", true}: false, {"latency_bound", "fast", false}: true,
-		{"data_residency", "EU", true}: true, {"uptime_sla", "five nines", true}: false,
+		{"latency_bound", "p99 < 1s", true}: true, {"latency_bound", "fast", true}: false,
+		{"latency_bound", "fast", false}: true,
+		{"data_residency", "EU", true}:   true, {"uptime_sla", "five nines", true}: false,
 	} {
 		if got := promise.Understood(); got != want {
 			t.Errorf("%+v: %v", promise, got)

@@ -16,9 +16,11 @@ import (
 // values returns JSON values: what YAML could take for something else is among the texts.
 func values(depth int) *rapid.Generator[any] {
 	scalars := []*rapid.Generator[any]{
-		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.IntRange(-1000, 1000).AsAny(), rapid.Float64Range(-1e9, 1e9).AsAny(),
+		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.IntRange(-1000, 1000).AsAny(),
+		rapid.Float64Range(-1e9, 1e9).AsAny(),
 		rapid.StringMatching(`[ -~]{0,20}`).AsAny(), rapid.StringOf(rapid.Rune()).AsAny(),
-		rapid.SampledFrom([]any{"null", "1.10", "yes", "~", "0x1F", "2026-01-15", "<<", "=", "*a", "&a", "!t", "{{x}}", "a\nb", "🙂"}),
+		rapid.SampledFrom([]any{"null", "1.10", "yes", "~", "0x1F", "2026-01-15", "<<", "=", "*a", "&a", "!t", "{{x}}",
+			"a\nb", "🙂"}),
 	}
 	if depth > 0 {
 		scalars = append(scalars, rapid.SliceOfN(values(depth-1), 0, 3).AsAny(),
@@ -133,7 +135,8 @@ func TestCleanIsComplete(t *testing.T) {
 			t.Fatalf("%q is cleaned to %q", b, text)
 		}
 		again := &problem.List{}
-		if twice, ok := Clean([]byte(text), "f", again); !strings.HasPrefix(text, "\ufeff") && (!ok || twice != text || again.Len() > 0) {
+		if twice, ok := Clean([]byte(text), "f", again); !strings.HasPrefix(text, "\ufeff") &&
+			(!ok || twice != text || again.Len() > 0) {
 			t.Fatalf("%q is cleaned to %q", text, twice)
 		}
 	})
@@ -143,7 +146,8 @@ func TestCleanIsComplete(t *testing.T) {
 func TestReplaceChangesOneLine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		value := rapid.OneOf(rapid.StringMatching(`[ -~]{0,20}`), rapid.SampledFrom([]string{"1.10", "é", "a\\b", `"`, "#"})).Draw(t, "value")
+		value := rapid.OneOf(rapid.StringMatching(`[ -~]{0,20}`),
+			rapid.SampledFrom([]string{"1.10", "é", "a\\b", `"`, "#"})).Draw(t, "value")
 		before := rapid.SampledFrom([]string{"name: x\n", "a:\n  version: 1\n", "# version: 1\n", ""}).Draw(t, "before")
 		end := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "end")
 		file := strings.ReplaceAll("---\n"+before+"version: 1.0.0 # now\nz: 1\n---\nversion: y\n", "\n", end)
@@ -173,13 +177,17 @@ func TestMapLeavesEmptyMembersOut(t *testing.T) {
 	t.Parallel()
 	zero, part := 0.0, 0.5
 	for want, m := range map[string]*Map{
-		"{}\n": NewMap().Text("a", "").Texts("b", nil).Bool("c", false).Number("d", 0).Float("e", nil).Map("f", NewMap()).
+		"{}\n": NewMap().Text("a", "").Texts("b", nil).Bool("c", false).Number("d", 0).Float("e", nil).Map("f",
+			NewMap()).
 			Maps("g", nil).TextMap("h", nil).JSON("i", nil).Members(nil),
-		"a: \"\"\nb: []\nc: true\nd: false\n": NewMap().Always("a", "").Texts("b", []string{}).Bool("c", true).Fixed("d", false),
-		"a: 0\nb: 0.5\nc: 12\n":               NewMap().Float("a", &zero).Float("b", &part).Number("c", 12),
-		"a:\n  - b: x\n  - c: z\n":            NewMap().Maps("a", []*Map{NewMap().Text("b", "x"), NewMap().Text("c", "z")}),
-		"a:\n  b: x\n  c: \"1\"\n":            NewMap().TextMap("a", map[string]string{"c": "1", "b": "x"}),
-		"a: no JSON\nb: 1.10\nc: {}\n": NewMap().JSON("a", json.RawMessage("no JSON")).JSON("b", json.RawMessage("1.10")).
+		"a: \"\"\nb: []\nc: true\nd: false\n": NewMap().Always("a", "").Texts("b", []string{}).Bool("c",
+			true).Fixed("d", false),
+		"a: 0\nb: 0.5\nc: 12\n": NewMap().Float("a", &zero).Float("b", &part).Number("c", 12),
+		"a:\n  - b: x\n  - c: z\n": NewMap().Maps("a",
+			[]*Map{NewMap().Text("b", "x"), NewMap().Text("c", "z")}),
+		"a:\n  b: x\n  c: \"1\"\n": NewMap().TextMap("a", map[string]string{"c": "1", "b": "x"}),
+		"a: no JSON\nb: 1.10\nc: {}\n": NewMap().JSON("a", json.RawMessage("no JSON")).JSON("b",
+			json.RawMessage("1.10")).
 			JSON("c", json.RawMessage("{}")),
 		"a: |-\n  one\n  two\n": NewMap().Text("a", "one\ntwo"),
 	} {
@@ -258,7 +266,8 @@ func TestReservedTextsAreMended(t *testing.T) {
 
 // Any bytes are an object or a problem; what is read can be written, and lines are within the file.
 func FuzzDocument(f *testing.F) {
-	for _, text := range []string{"a: 1", "{\"a\": [1, {\"b\": null}]}", "a: &x [*x]", "? [a]\n: b", "a: @b", "<<: {a: b}", "a: |\n  x\n", "\ta: b"} {
+	for _, text := range []string{"a: 1", "{\"a\": [1, {\"b\": null}]}", "a: &x [*x]", "? [a]\n: b", "a: @b",
+		"<<: {a: b}", "a: |\n  x\n", "\ta: b"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

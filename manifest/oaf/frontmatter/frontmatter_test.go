@@ -66,7 +66,8 @@ func TestWrongTypesCountAsAbsent(t *testing.T) {
 	l := &problem.List{}
 	o := ParseYAML("text: [a]\nlist: {a: b}\nbool: maybe\nnumber: x\nwhole: 1.5\nobject: a\nobjects: {a: b}\nnan: .nan\n", "f", 1, l)
 	for name, absent := range map[string]bool{
-		"text": o.Text("text") == "", "list": o.Texts("list") == nil, "bool": o.Bool("bool", true), "whole": o.Whole("whole") == 0,
+		"text": o.Text("text") == "", "list": o.Texts("list") == nil, "bool": o.Bool("bool", true),
+		"whole":  o.Whole("whole") == 0,
 		"object": o.Object("object") == nil, "objects": o.Objects("objects", "") == nil,
 	} {
 		if !absent {
@@ -93,7 +94,8 @@ func TestWrongTypesCountAsAbsent(t *testing.T) {
 func TestAbsentObject(t *testing.T) {
 	var o *Object
 	_, hasNumber := o.Number("x")
-	if o.Text("x") != "" || o.Texts("x") != nil || o.Object("x").Object("y") != nil || o.Has("x") || hasNumber || o.Rest() != nil ||
+	if o.Text("x") != "" || o.Texts("x") != nil || o.Object("x").Object("y") != nil || o.Has("x") || hasNumber ||
+		o.Rest() != nil ||
 		o.Members() != nil || o.Keys() != nil || !o.Bool("x", true) || o.JSON("x") != nil || o.Objects("x", "") != nil {
 		t.Error("an absent object has members")
 	}
@@ -101,7 +103,8 @@ func TestAbsentObject(t *testing.T) {
 
 func TestTextKeepsCharacters(t *testing.T) {
 	o := open(t, "a: 1.10\nb: 0x1F\nc: yes\nd: 2026-01-15\ne: ~\nf: 'x'\n")
-	for key, want := range map[string]string{"a": "1.10", "b": "0x1F", "c": "yes", "d": "2026-01-15", "e": "", "f": "x"} {
+	for key, want := range map[string]string{"a": "1.10", "b": "0x1F", "c": "yes", "d": "2026-01-15", "e": "",
+		"f": "x"} {
 		if got := o.Text(key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
@@ -163,7 +166,8 @@ func TestParseJSONHasLines(t *testing.T) {
 // Whatever texts are written must be read as the same texts.
 func TestWrittenTextsAreReadAgain(t *testing.T) {
 	texts := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~\n]{0,30}`),
-		rapid.SampledFrom([]string{"null", "1.10", "yes", "a: b", "- a", "#", "\n", " a", "a ", "a\n", "a\n\n", "\ta", "|", "---", "..."}))
+		rapid.SampledFrom([]string{"null", "1.10", "yes", "a: b", "- a", "#", "\n", " a", "a ", "a\n", "a\n\n", "\ta",
+			"|", "---", "..."}))
 	rapid.Check(t, func(t *rapid.T) {
 		a, list := texts.Draw(t, "text"), rapid.SliceOfN(texts, 1, 3).Draw(t, "texts")
 		m := map[string]string{texts.Draw(t, "key"): texts.Draw(t, "value")}
@@ -184,7 +188,8 @@ func TestWrittenTextsAreReadAgain(t *testing.T) {
 			t.Errorf("%q, %q, %q is read from\n%s", o.Text("a"), o.Texts("l"), o.TextMap("m"), text)
 		}
 		var want, got any
-		if json.Unmarshal(raw, &want) != nil || json.Unmarshal(o.JSON("j"), &got) != nil || fmt.Sprint(want) != fmt.Sprint(got) {
+		if json.Unmarshal(raw, &want) != nil || json.Unmarshal(o.JSON("j"), &got) != nil ||
+			fmt.Sprint(want) != fmt.Sprint(got) {
 			t.Errorf("JSON %s became %s", raw, o.JSON("j"))
 		}
 	})

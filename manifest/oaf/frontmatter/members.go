@@ -21,8 +21,8 @@ type Known struct {
 	// Open says that the format leaves other members to the author. They are reported only where they are nearly one of
 	// Names.
 	Open bool
-	// Restricts names the members that restrict the agent: one that is nearly its name would restrict nothing, and is an
-	// error.
+	// Restricts names the members that restrict the agent: one that is nearly its name would restrict nothing, and is
+	// an error.
 	Restricts []string
 }
 

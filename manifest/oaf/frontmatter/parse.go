@@ -94,7 +94,8 @@ func ParseJSON(text, file string, l *problem.List) *Object {
 		}
 	}
 	if err != nil {
-		l.Add(problem.CodeJSON, d.place("", 1+strings.Count(text[:min(int(dec.InputOffset()), len(text))], "\n")), "%.200s",
+		l.Add(problem.CodeJSON, d.place("", 1+strings.Count(text[:min(int(dec.InputOffset()), len(text))], "\n")),
+			"%.200s",
 			err)
 		return nil
 	}
@@ -170,7 +171,8 @@ type document struct {
 	root   *yaml.Node // of the open document
 }
 
-// place returns a place in the file. Lines of the parser begin at the frontmatter, which is not the first line of the file.
+// place returns a place in the file. Lines of the parser begin at the frontmatter, which is not the first line of the
+// file.
 func (d *document) place(path string, line int) problem.Place {
 	if line > 0 || d.offset > 0 {
 		line += d.offset
@@ -246,7 +248,8 @@ func toJSON(n *yaml.Node) json.RawMessage {
 	return b.Bytes()
 }
 
-// writeJSON writes a tree as JSON. Keys keep their order and numbers their characters, so that 1.10 does not become 1.1.
+// writeJSON writes a tree as JSON. Keys keep their order and numbers their characters, so that 1.10 does not become
+// 1.1.
 func writeJSON(b *bytes.Buffer, n *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -21,7 +21,8 @@ func NewMap() *Map { return &Map{node: yaml.Node{Kind: yaml.MappingNode, Tag: "!
 // Len returns the number of members.
 func (m *Map) Len() int { return len(m.node.Content) / 2 }
 
-// add appends a member. Members are written in the order in which they are added, so that equal agents make equal files.
+// add appends a member. Members are written in the order in which they are added, so that equal agents make equal
+// files.
 func (m *Map) add(key string, value *yaml.Node) *Map {
 	m.node.Content = append(m.node.Content, textNode(key), value)
 	return m

@@ -60,8 +60,8 @@ func (e *export) claudeSkillDir(a *oaf.Agent) string {
 	return ".claude/skills/" + e.name(a)
 }
 
-// claudeLocalDir returns the directory of the agent's own skills, which all agents of the project share where the harness
-// looks.
+// claudeLocalDir returns the directory of the agent's own skills, which all agents of the project share where the
+// harness looks.
 func (e *export) claudeLocalDir(a *oaf.Agent) string {
 	if e.options.Layout == LayoutText {
 		return e.claudeSkillDir(a) + "/skills"
@@ -74,10 +74,12 @@ func (e *export) claudeLosses(a *oaf.Agent) {
 	e.lose(a.Config.Temperature != nil, a, "config.temperature", "Claude Code has no such setting")
 	e.lose(a.Config.MaxTokens != 0, a, "config.max_tokens", "Claude Code has no such setting")
 	e.lose(a.Memory != nil, a, "memory", "Claude Code has no memory blocks")
-	e.lose(e.options.Layout == LayoutText, a, "skills", "Claude Code does not look for skills below %s", e.claudeSkillDir(a))
+	e.lose(e.options.Layout == LayoutText, a, "skills", "Claude Code does not look for skills below %s",
+		e.claudeSkillDir(a))
 	e.lose(!isPlainAgents(a), a, "agents", "role, delegations, required and unknown members are not carried")
 	e.lose(!isTagList(a.Tags), a, "tags", "a tag has a comma or spaces at its end, or the list is empty")
-	e.lose(a.Description != frontmatter.OneLine(a.Description) || len([]rune(a.Description)) > skill.MaxDescription, a, "description",
+	e.lose(a.Description != frontmatter.OneLine(a.Description) || len([]rune(a.Description)) > skill.MaxDescription, a,
+		"description",
 		"it is written in one line of at most %d characters", skill.MaxDescription)
 	e.lose(a.Slug != a.VendorKey+"/"+a.AgentKey || strings.Count(a.Slug, "/") != 1, a, "slug",
 		"the slug is written as vendorKey/agentKey")
@@ -87,23 +89,28 @@ func (e *export) claudeLosses(a *oaf.Agent) {
 // claudeToolLosses records what becomes of the lists of tools.
 func (e *export) claudeToolLosses(a *oaf.Agent) {
 	denied, patterns := disallowed(a)
-	e.lose(!slices.Equal(denied, a.Config.Denied), a, "config.tools.denied", "tools are written by the names of Claude Code")
-	e.lose(len(patterns) > 0, a, "config.tools.denied", "%s: Claude Code takes no such patterns, only the tools that are "+
-		"known here are denied", strings.Join(patterns, ", "))
+	e.lose(!slices.Equal(denied, a.Config.Denied), a, "config.tools.denied",
+		"tools are written by the names of Claude Code")
+	e.lose(len(patterns) > 0, a, "config.tools.denied",
+		"%s: Claude Code takes no such patterns, only the tools that are "+
+			"known here are denied", strings.Join(patterns, ", "))
 	e.lose(a.Config.Denied != nil && len(a.Config.Denied) == 0 || !areWords(a.Config.Denied), a, "config.tools.denied",
 		"a list without names, or with names that have commas or spaces")
 	ofServers := slices.ContainsFunc(denied, func(name string) bool { return strings.HasPrefix(name, mcpPrefix) })
 	for _, part := range []string{"config.tools.denied", "mcp-configs.selection"} {
-		e.lose(ofServers, a, part, "denied tools of servers stand in disallowedTools, which an import reads as the selection "+
-			"of their server")
+		e.lose(ofServers, a, part,
+			"denied tools of servers stand in disallowedTools, which an import reads as the selection "+
+				"of their server")
 	}
 	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "it is written as tools, by the names of Claude Code")
 	e.lose(a.Config.Allowed != nil && len(a.Servers) > 0, a, "mcp-configs.selection",
 		"tools has those that config.tools.allowed names")
-	tools := slices.DeleteFunc(permitted(a, denied), func(name string) bool { return strings.HasPrefix(name, mcpPrefix) })
+	tools := slices.DeleteFunc(permitted(a, denied),
+		func(name string) bool { return strings.HasPrefix(name, mcpPrefix) })
 	e.lose(a.Tools != nil && !slices.Equal(tools, a.Tools), a, "tools",
 		"only those are written that config.tools.allowed and config.tools.denied permit, each once")
-	e.lose(a.Tools != nil && len(a.Tools) == 0 || a.Tools == nil && a.Config.Allowed != nil || !areToolNames(a.Tools), a,
+	e.lose(a.Tools != nil && len(a.Tools) == 0 || a.Tools == nil && a.Config.Allowed != nil ||
+		!areToolNames(a.Tools), a,
 		"tools",
 		"a list without names, with other names, or of config.tools.allowed is not the same in Claude Code")
 }
@@ -127,7 +134,8 @@ func isTagList(tags []string) bool {
 func isPlainAgents(a *oaf.Agent) bool {
 	refs := parseAgents(joinAgents(a.Agents))
 	return slices.EqualFunc(a.Agents, refs, func(x, y oaf.AgentRef) bool {
-		return x.Vendor == y.Vendor && x.Agent == y.Agent && x.Version == y.Version && x.Role == "" && x.Delegations == nil &&
+		return x.Vendor == y.Vendor && x.Agent == y.Agent && x.Version == y.Version && x.Role == "" &&
+			x.Delegations == nil &&
 			!x.Required && x.Extra == nil
 	})
 }
@@ -242,7 +250,8 @@ func isPlainSelection(s oaf.Selection, hasTools bool) bool {
 			return false
 		}
 	}
-	return s.Settings == nil && hasTools && s.Present && s.Strategy == oaf.StrategySubset && len(names) == len(s.Tools) &&
+	return s.Settings == nil && hasTools && s.Present && s.Strategy == oaf.StrategySubset &&
+		len(names) == len(s.Tools) &&
 		len(names) > 0 && (s.Excluded == nil || len(s.Excluded) > 0) && slices.IsSorted(s.Excluded) &&
 		len(slices.Compact(slices.Clone(s.Excluded))) == len(s.Excluded)
 }
@@ -338,7 +347,8 @@ func (e *export) serverLosses(a *oaf.Agent, s oaf.Server) {
 		p.AllowPaths != nil || p.DenyPaths != nil || p.ReadPaths != nil || p.WritePaths != nil,
 		a, "mcp-configs.permissions", "%s: lost: %s", s.Name, lostLimits(p))
 	e.lose(s.RateLimit != (oaf.RateLimit{}), a, "mcp-configs.rate_limit", "%s: there is no such limit", s.Name)
-	e.lose(s.Vendor != "" || s.Version != "", a, "mcp-configs.identity", "%s: vendor and version are not carried", s.Name)
+	e.lose(s.Vendor != "" || s.Version != "", a, "mcp-configs.identity", "%s: vendor and version are not carried",
+		s.Name)
 	rest := remainder(s)
 	e.lose(len(rest) > 0, a, "mcp-configs.extra", "%s: there is no place for %s", s.Name, strings.Join(rest, ", "))
 	e.lose(s.Dir != "mcp-configs/"+s.Name || serverName(s) != s.Name, a, "mcp-configs.identity",
@@ -393,7 +403,8 @@ func (e *export) entry(a *oaf.Agent, s oaf.Server) (mcpEntry, bool) {
 	e.lose(len(parts) > 0, a, "mcp-configs.connection", "%s", withheld(s.Name, parts))
 	switch {
 	case c.Type == oaf.TransportStdio && c.Command != "":
-		e.lose(c.URL != "" || c.Headers != nil, a, "mcp-configs.connection", "%s: url and headers are not those of stdio",
+		e.lose(c.URL != "" || c.Headers != nil, a, "mcp-configs.connection",
+			"%s: url and headers are not those of stdio",
 			s.Name)
 		entry.URL, entry.Headers = "", nil
 	case (c.Type == oaf.TransportSSE || c.Type == oaf.TransportHTTP) && entry.URL != "":
@@ -401,7 +412,8 @@ func (e *export) entry(a *oaf.Agent, s oaf.Server) (mcpEntry, bool) {
 			"%s: command, args and env are those of stdio", s.Name)
 		entry.Command, entry.Args, entry.Env = "", nil, nil
 	default:
-		e.lose(true, a, "mcp-configs.connection", "%s: it cannot be reached without a type and a url or command", s.Name)
+		e.lose(true, a, "mcp-configs.connection", "%s: it cannot be reached without a type and a url or command",
+			s.Name)
 		return mcpEntry{}, false
 	}
 	e.lose(c.Args != nil && len(c.Args) == 0 || c.Env != nil && len(c.Env) == 0 || c.Headers != nil &&

@@ -26,7 +26,8 @@ func (k knownTool) named(list ...string) bool {
 
 // knownTools returns the built-in tools of Claude Code, the agent's servers, and the tools that their selections name.
 func knownTools(a *oaf.Agent) []knownTool {
-	out := []knownTool{{claude: "Bash", names: []string{"bash", "skill_script"}}, {claude: "Edit", names: []string{"edit"}},
+	out := []knownTool{{claude: "Bash", names: []string{"bash", "skill_script"}},
+		{claude: "Edit", names: []string{"edit"}},
 		{claude: "Read", names: []string{"read", "skill_file"}}, {claude: "Write", names: []string{"write"}},
 		{claude: "Glob", names: []string{"glob"}}, {claude: "Grep", names: []string{"grep"}},
 		{claude: "WebFetch", names: []string{"webfetch", "web_fetch", "web-fetch"}},
@@ -117,8 +118,8 @@ func distinct(names []string) (out []string) {
 }
 
 // permitted returns the tools that an agent may use, by the names of Claude Code: those of tools that
-// config.tools.allowed names as well, those of the servers, and none that is denied. It is nil where the agent has every
-// tool.
+// config.tools.allowed names as well, those of the servers, and none that is denied. It is nil where the agent has
+// every tool.
 func permitted(a *oaf.Agent, denied []string) []string {
 	if a.Tools == nil && a.Config.Allowed == nil {
 		return nil

@@ -9,9 +9,11 @@ import (
 
 // restricted is an agent with a server and lists of tools.
 func restricted(tools, allowed, denied []string) *oaf.Agent {
-	return &oaf.Agent{Dir: ".", Name: "A", VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Body: "Work.", Tools: tools,
+	return &oaf.Agent{Dir: ".", Name: "A", VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Body: "Work.",
+		Tools:  tools,
 		Config: oaf.Config{Allowed: allowed, Denied: denied}, Servers: []oaf.Server{{Dir: "mcp-configs/filesystem",
-			Name: "filesystem", Connection: oaf.Connection{Type: "stdio", Command: "fs"}, Selection: oaf.Selection{Present: true,
+			Name: "filesystem", Connection: oaf.Connection{Type: "stdio", Command: "fs"},
+			Selection: oaf.Selection{Present: true,
 				Strategy: oaf.StrategySubset, Tools: []oaf.SelectedTool{{Name: "read_file", Enabled: true},
 					{Name: "write_file", Enabled: true}}}}}}
 }
@@ -30,7 +32,8 @@ func TestClaudeToolLists(t *testing.T) {
 			want: "Read, mcp__filesystem__read_file, mcp__filesystem__write_file", wantDenied: "mcp__filesystem__move"},
 		"all of a server": {tools: []string{"Read"}, denied: []string{"filesystem__*"}, want: "Read",
 			wantDenied: "mcp__filesystem"},
-		"server": {tools: []string{"Read"}, denied: []string{"filesystem"}, want: "Read", wantDenied: "mcp__filesystem"},
+		"server": {tools: []string{"Read"}, denied: []string{"filesystem"}, want: "Read",
+			wantDenied: "mcp__filesystem"},
 		"pattern": {tools: []string{"Read"}, denied: []string{"filesystem__write_*"},
 			want: "Read, mcp__filesystem__read_file", wantDenied: "mcp__filesystem__write_file"},
 		"scripts": {tools: []string{"Read", "Bash", "Bash(git:*)"}, denied: []string{"skill_script"},

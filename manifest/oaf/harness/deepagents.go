@@ -40,7 +40,8 @@ func (e *export) deepAgents(a *oaf.Agent) error {
 			e.add(root+"/AGENTS.md", text)
 		}
 		e.add(root+"/agent.md", text)
-		e.lose(e.options.Layout == LayoutText, agent, "body", "Deep Agents loads AGENTS.md, and agent.md in older versions only")
+		e.lose(e.options.Layout == LayoutText, agent, "body",
+			"Deep Agents loads AGENTS.md, and agent.md in older versions only")
 		e.lose(agent.Model.Alias != "" || agent.Model.Name != "", agent, "model",
 			"the model of the main agent is chosen at its start")
 		e.lose(true, agent, "identity", "name, version, slug, description, author, license and tags have no place")

@@ -71,7 +71,8 @@ func Export(a *oaf.Agent, to Target, o Options) (Result, error) {
 	}
 	e := &export{options: o, skills: map[string]skill.Skill{}, written: map[string]string{}, taken: map[string]bool{}}
 	if fullName(a) == "" {
-		return Result{}, repute.Invalid("agent", "has no vendorKey, agentKey and name that make a file name", "add them")
+		return Result{}, repute.Invalid("agent", "has no vendorKey, agentKey and name that make a file name",
+			"add them")
 	}
 	var err error
 	switch to {
@@ -84,7 +85,8 @@ func Export(a *oaf.Agent, to Target, o Options) (Result, error) {
 	case Letta:
 		err = e.letta(a)
 	default:
-		return Result{}, repute.Invalid("to", fmt.Sprintf("%.80q is unknown", to), "claude-code, goose, deep-agents or letta")
+		return Result{}, repute.Invalid("to", fmt.Sprintf("%.80q is unknown", to),
+			"claude-code, goose, deep-agents or letta")
 	}
 	if err != nil {
 		return Result{}, err
@@ -111,7 +113,8 @@ func (e *export) add(name string, data []byte) {
 // lose records a part that is not carried, if the condition holds.
 func (e *export) lose(is bool, a *oaf.Agent, field, format string, args ...any) {
 	if is {
-		e.notes = append(e.notes, Note{Kind: Dropped, Agent: a.ID(), Field: field, Reason: fmt.Sprintf(format, args...)})
+		e.notes = append(e.notes, Note{Kind: Dropped, Agent: a.ID(), Field: field,
+			Reason: fmt.Sprintf(format, args...)})
 	}
 }
 

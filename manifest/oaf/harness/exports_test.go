@@ -157,7 +157,8 @@ type recipeOf struct {
 func recipe(t *testing.T, s oaf.Server, change func(*oaf.Agent)) (r recipeOf, lost []string) {
 	t.Helper()
 	s.Name, s.Dir = "srv", "mcp-configs/srv"
-	a := &oaf.Agent{VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Name: "A", Description: "d", Body: "x", Tools: []string{}, Servers: []oaf.Server{s}}
+	a := &oaf.Agent{VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Name: "A", Description: "d", Body: "x",
+		Tools: []string{}, Servers: []oaf.Server{s}}
 	if change != nil {
 		change(a)
 	}
@@ -182,22 +183,33 @@ func TestGooseExtensions(t *testing.T) {
 		"program": {oaf.Server{Connection: oaf.Connection{Type: "stdio", Command: "npx", Args: []string{"-y", "srv"},
 			Env: map[string]string{"TOKEN": "${TOKEN}", "LEVEL": "debug", "KEY": "${KEY}"}, Timeout: 7}},
 			"stdio npx [-y srv] map[LEVEL:debug] [KEY TOKEN] 7 []", ""},
-		"program without arguments": {oaf.Server{Connection: oaf.Connection{Type: "stdio", Command: "srv"}}, "stdio srv [] map[] [] 300 []", ""},
-		"program with a token": {oaf.Server{Connection: oaf.Connection{Type: "stdio", Command: "srv"}, Auth: oaf.Auth{Type: "bearer", Token: "${T}"}},
+		"program without arguments": {oaf.Server{Connection: oaf.Connection{Type: "stdio", Command: "srv"}},
+			"stdio srv [] map[] [] 300 []", ""},
+		"program with a token": {oaf.Server{Connection: oaf.Connection{Type: "stdio", Command: "srv"},
+			Auth: oaf.Auth{Type: "bearer", Token: "${T}"}},
 			"stdio srv [] map[] [] 300 []", "mcp-configs.auth"},
-		"sse": {oaf.Server{Connection: oaf.Connection{Type: "sse", URL: "http://a/sse"}}, "streamable_http http://a/sse map[] [] 300 []",
+		"sse": {oaf.Server{Connection: oaf.Connection{Type: "sse", URL: "http://a/sse"}},
+			"streamable_http http://a/sse map[] [] 300 []",
 			"mcp-configs.connection"},
-		"token": {oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"}, Auth: oaf.Auth{Type: "bearer", Token: "${T}"}},
+		"token": {oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"},
+			Auth: oaf.Auth{Type: "bearer", Token: "${T}"}},
 			"streamable_http http://a map[Authorization:Bearer ${T}] [T] 300 []", ""},
-		"API key": {oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"}, Auth: oaf.Auth{Type: "api-key", Token: "${T}"}},
+		"API key": {oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"},
+			Auth: oaf.Auth{Type: "api-key", Token: "${T}"}},
 			"streamable_http http://a map[X-API-Key:${T}] [T] 300 []", ""},
-		"secret in the open": {oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"}, Auth: oaf.Auth{Type: "bearer", Token: "abc"}},
+		"secret in the open": {oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"},
+			Auth: oaf.Auth{Type: "bearer", Token: "abc"}},
 			"streamable_http http://a map[] [] 300 []", "mcp-configs.auth"},
-		"selection": {oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"}, Selection: oaf.Selection{Present: true, Strategy: "subset",
-			Tools: []oaf.SelectedTool{{Name: "read", Enabled: true}, {Name: "rm", Enabled: true}, {Name: "off"}}, Excluded: []string{"rm"}}},
+		"selection": {oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"},
+			Selection: oaf.Selection{Present: true, Strategy: "subset",
+				Tools:    []oaf.SelectedTool{{Name: "read", Enabled: true}, {Name: "rm", Enabled: true}, {Name: "off"}},
+				Excluded: []string{"rm"}}},
 			"streamable_http http://a map[] [] 300 [read]", ""},
-		"patterns alone": {oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"}, Selection: oaf.Selection{Present: true, Strategy: "subset",
-			Tools: []oaf.SelectedTool{{Name: "read_*", Enabled: true}}}}, "streamable_http http://a map[] [] 300 []", "mcp-configs.selection"},
+		"patterns alone": {oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"},
+			Selection: oaf.Selection{Present: true, Strategy: "subset",
+				Tools: []oaf.SelectedTool{{Name: "read_*", Enabled: true}}}},
+			"streamable_http http://a map[] [] 300 []",
+			"mcp-configs.selection"},
 		"unreachable": {oaf.Server{Connection: oaf.Connection{Type: "http"}}, "", "mcp-configs.connection"},
 	} {
 		r, lost := recipe(t, c.server, nil)
@@ -211,7 +223,8 @@ func TestGooseExtensions(t *testing.T) {
 			}
 			got += fmt.Sprint(" ", x.EnvKeys, " ", x.Timeout, " ", x.Tools)
 		}
-		if got != c.want || c.lost != "" && !slices.Contains(lost, c.lost) || c.lost == "" && slices.Contains(lost, "mcp-configs.connection") {
+		if got != c.want || c.lost != "" && !slices.Contains(lost, c.lost) ||
+			c.lost == "" && slices.Contains(lost, "mcp-configs.connection") {
 			t.Errorf("%s: %q, want %q; lost %v", name, got, c.want, lost)
 		}
 	}
@@ -220,22 +233,26 @@ func TestGooseExtensions(t *testing.T) {
 // A tool that the agent denies is no available tool of an extension, and the table of models names what an alias means.
 func TestGooseSettings(t *testing.T) {
 	t.Parallel()
-	server := oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"}, Selection: oaf.Selection{Present: true, Strategy: "subset",
-		Tools: []oaf.SelectedTool{{Name: "read", Enabled: true}, {Name: "rm", Enabled: true}}}}
+	server := oaf.Server{Connection: oaf.Connection{Type: "http", URL: "http://a"},
+		Selection: oaf.Selection{Present: true, Strategy: "subset",
+			Tools: []oaf.SelectedTool{{Name: "read", Enabled: true}, {Name: "rm", Enabled: true}}}}
 	warm := 0.5
 	r, lost := recipe(t, server, func(a *oaf.Agent) {
 		a.Config.Denied, a.Config.Temperature, a.Model = []string{"RM"}, &warm, oaf.Model{Alias: "sonnet"}
 		a.Tools = nil
 	})
-	if len(r.Extensions) != 2 || r.Extensions[0].Type != "builtin" || !slices.Equal(r.Extensions[1].Tools, []string{"read"}) {
+	if len(r.Extensions) != 2 || r.Extensions[0].Type != "builtin" ||
+		!slices.Equal(r.Extensions[1].Tools, []string{"read"}) {
 		t.Errorf("extensions %+v", r.Extensions)
 	}
-	if !strings.Contains(r.Instructions, "Never use these tools: RM.") || *r.Settings.Temperature != 0.5 || r.Settings.Provider != "anthropic" ||
+	if !strings.Contains(r.Instructions, "Never use these tools: RM.") || *r.Settings.Temperature != 0.5 ||
+		r.Settings.Provider != "anthropic" ||
 		r.Settings.Model == "" || slices.Contains(lost, "model") {
 		t.Errorf("%+v, lost %v", r, lost)
 	}
 	for _, m := range []oaf.Model{{Alias: "grok"}, {Provider: "openai"}, {Name: "gpt"}} {
-		if r, lost := recipe(t, server, func(a *oaf.Agent) { a.Model = m }); r.Settings.Model != "" || !slices.Contains(lost, "model") {
+		if r, lost := recipe(t, server, func(a *oaf.Agent) { a.Model = m }); r.Settings.Model != "" ||
+			!slices.Contains(lost, "model") {
 			t.Errorf("%+v became %+v, lost %v", m, r.Settings, lost)
 		}
 	}
@@ -260,7 +277,8 @@ func TestDeepSubAgents(t *testing.T) {
 			parts := frontmatter.Split(string(f.Data))
 			o := frontmatter.ParseYAML(parts.Head, f.Path, parts.HeadLine, l)
 			model := o.Text("model")
-			if l.Len() > 0 || !skill.IsName(o.Text("name")) || !o.Has("description") || strings.Contains(o.Text("description"), "\n") ||
+			if l.Len() > 0 || !skill.IsName(o.Text("name")) || !o.Has("description") ||
+				strings.Contains(o.Text("description"), "\n") ||
 				model != "" && strings.Count(model, ":") != 1 {
 				t.Fatalf("%v: %s", l.Problems(), f.Data)
 			}
@@ -282,15 +300,17 @@ func TestServersOfOneName(t *testing.T) {
 	for _, to := range []Target{ClaudeCode, DeepAgents} {
 		out := exported(t, a, to, Options{})
 		name := map[Target]string{ClaudeCode: ".mcp.json", DeepAgents: ".deepagents/.mcp.json"}[to]
-		if text := find(t, out, name); strings.Contains(text, "evil") || !slices.ContainsFunc(out.Notes, func(l Note) bool {
-			return l.Agent == "north/reviewer" && l.Field == "mcp-configs.connection"
-		}) {
+		if text := find(t, out, name); strings.Contains(text, "evil") ||
+			!slices.ContainsFunc(out.Notes, func(l Note) bool {
+				return l.Agent == "north/reviewer" && l.Field == "mcp-configs.connection"
+			}) {
 			t.Errorf("%s: %s, lost %+v", to, text, out.Notes)
 		}
 	}
 }
 
-// checkImport checks an import of foreign files: it makes agents that can be written below their directory, or an error of the caller's input.
+// checkImport checks an import of foreign files: it makes agents that can be written below their directory, or an error
+// of the caller's input.
 func checkImport(t *testing.T, in []Import, err error) {
 	t.Helper()
 	if err != nil {
@@ -313,7 +333,8 @@ func checkImport(t *testing.T, in []Import, err error) {
 			}
 		}
 		for _, target := range Targets() {
-			if _, err := Export(one.Agent, target, Options{}); err != nil && !strings.Contains(err.Error(), "has no vendorKey") {
+			if _, err := Export(one.Agent, target, Options{}); err != nil &&
+				!strings.Contains(err.Error(), "has no vendorKey") {
 				t.Fatalf("%s: %v", target, err)
 			}
 		}
@@ -339,7 +360,8 @@ func FuzzFromLetta(f *testing.F) {
 
 // FuzzFromClaudeCode imports foreign projects: one agent, the skill that it names, and the servers of the project.
 func FuzzFromClaudeCode(f *testing.F) {
-	f.Add("deploy", []byte("---\nname: ../../x\ndescription: d\ntools: Read, mcp__a__b\ndisallowedTools: [mcp__a__c, Bash]\nmcpServers: [a, ../b]\nskills: [s, ../../etc]\n---\n\nx"),
+	f.Add("deploy",
+		[]byte("---\nname: ../../x\ndescription: d\ntools: Read, mcp__a__b\ndisallowedTools: [mcp__a__c, Bash]\nmcpServers: [a, ../b]\nskills: [s, ../../etc]\n---\n\nx"),
 		[]byte("---\nname: s\ndescription: d\nmetadata:\n  oaf-slug: a/../b\n  oaf-agents: x/y@1, /z\n---\nx"),
 		[]byte(`{"mcpServers":{"a":{"command":"x","env":{"A":"${A}"}},"../b":{"url":"http://b","headers":{"Authorization":"Bearer ${T}"}}}}`))
 	f.Add("", []byte("no frontmatter"), []byte("\xff"), []byte("[]"))

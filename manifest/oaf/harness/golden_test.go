@@ -116,7 +116,8 @@ func TestPlacesThatHarnessesLoad(t *testing.T) {
 		find(t, exported(t, team(t), tc.to, Options{Layout: tc.layout}), tc.file)
 	}
 	text := exported(t, team(t), DeepAgents, Options{Layout: LayoutText})
-	if slices.ContainsFunc(text.Files, func(f tree.File) bool { return f.Path == ".deepagents/coordinator/AGENTS.md" }) {
+	if slices.ContainsFunc(text.Files,
+		func(f tree.File) bool { return f.Path == ".deepagents/coordinator/AGENTS.md" }) {
 		t.Error("the layout of the text has AGENTS.md as well")
 	}
 }
@@ -171,7 +172,8 @@ func TestSkillsOfOneName(t *testing.T) {
 	sub := a.Agents[0].Local
 	sub.LocalSkills = []skill.Skill{{Dir: "summarize", Name: "summarize", Description: "Another one.", Body: "Other."}}
 	out := exported(t, a, ClaudeCode, Options{})
-	first, second := find(t, out, ".claude/skills/summarize/SKILL.md"), find(t, out, ".claude/skills/summarize-2/SKILL.md")
+	first, second := find(t, out, ".claude/skills/summarize/SKILL.md"), find(t, out,
+		".claude/skills/summarize-2/SKILL.md")
 	if !strings.Contains(first, "Write three lines.") || !strings.Contains(second, "Other.") {
 		t.Errorf("skills %q and %q", first, second)
 	}
@@ -196,8 +198,10 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 		}
 	}
 	for want, err := range map[string]error{
-		`to: "emacs" is unknown (claude-code, goose, deep-agents or letta)`: second(Export(team(t), "emacs", Options{})),
-		`layout: "flat" is unknown (loaded or text)`:                        second(Export(team(t), Goose, Options{Layout: "flat"})),
+		`to: "emacs" is unknown (claude-code, goose, deep-agents or letta)`: second(Export(team(t), "emacs",
+			Options{})),
+		`layout: "flat" is unknown (loaded or text)`: second(Export(team(t), Goose,
+			Options{Layout: "flat"})),
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
@@ -211,7 +215,8 @@ func second[V any](_ V, err error) error { return err }
 func TestImportOfDeniedToolsOfAnotherType(t *testing.T) {
 	for _, denied := range []string{"{Bash: true}", "[{name: Bash}]", "true"} {
 		fsys, err := tree.FS([]tree.File{{Path: ".claude/agents/deploy.md",
-			Data: []byte("---\nname: deploy\ndescription: Deploys.\ndisallowedTools: " + denied + "\n---\n\nDeploy it.\n")}})
+			Data: []byte("---\nname: deploy\ndescription: Deploys.\ndisallowedTools: " + denied +
+				"\n---\n\nDeploy it.\n")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +251,8 @@ func TestImportOfAForeignProject(t *testing.T) {
 	s := a.Servers[0]
 	if a.AgentKey != "deploy" || a.Model.Alias != "opus" || !slices.Equal(a.Tools, []string{"Read"}) ||
 		!a.Denies("Bash") ||
-		len(a.LocalSkills) != 1 || !s.Selection.Allows("get") || s.Selection.Allows("delete") || s.Selection.Allows("put") ||
+		len(a.LocalSkills) != 1 || !s.Selection.Allows("get") || s.Selection.Allows("delete") ||
+		s.Selection.Allows("put") ||
 		s.Connection.Type != oaf.TransportStdio || a.Body != "Deploy it." {
 		t.Errorf("agent %+v", a)
 	}

@@ -126,7 +126,8 @@ func (e *export) extension(a *oaf.Agent, s oaf.Server, entry mcpEntry) *frontmat
 	m := frontmatter.NewMap()
 	var keys []string
 	if entry.Type == oaf.TransportStdio {
-		m.Text("type", "stdio").Text("name", serverName(s)).Text("cmd", entry.Command).Texts("args", orEmpty(entry.Args))
+		m.Text("type", "stdio").Text("name", serverName(s)).Text("cmd", entry.Command).Texts("args",
+			orEmpty(entry.Args))
 		plain := map[string]string{}
 		for name, value := range entry.Env {
 			if isSecret(value) {
@@ -137,8 +138,10 @@ func (e *export) extension(a *oaf.Agent, s oaf.Server, entry mcpEntry) *frontmat
 		}
 		m.TextMap("envs", plain)
 	} else {
-		e.lose(entry.Type == oaf.TransportSSE, a, "mcp-configs.connection", "%s: sse is written as streamable_http", s.Name)
-		m.Text("type", "streamable_http").Text("name", serverName(s)).Text("uri", entry.URL).TextMap("headers", entry.Headers)
+		e.lose(entry.Type == oaf.TransportSSE, a, "mcp-configs.connection", "%s: sse is written as streamable_http",
+			s.Name)
+		m.Text("type", "streamable_http").Text("name", serverName(s)).Text("uri", entry.URL).TextMap("headers",
+			entry.Headers)
 		for _, value := range entry.Headers {
 			if name, ok := oaf.Variable(strings.TrimPrefix(value, "Bearer ")); ok {
 				keys = append(keys, name)

@@ -133,7 +133,8 @@ func (c *claudeProject) skill(name string, l *problem.List) (s skill.Skill, ok b
 			continue
 		}
 		member := claudeSkills + name + p.Path
-		c.project.drop(!c.used[member], "skills", "%s: %s is kept in metadata, where it has no effect", claudeSkills+name,
+		c.project.drop(!c.used[member], "skills", "%s: %s is kept in metadata, where it has no effect",
+			claudeSkills+name,
 			strings.TrimPrefix(p.Path, "/"))
 		c.used[member] = true
 	}

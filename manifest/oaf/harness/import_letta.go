@@ -31,13 +31,15 @@ func FromLetta(b []byte) ([]Import, error) {
 		return nil, repute.Invalid("agent file", fmt.Sprintf("%.200s", err.Error()), "an .af file of Letta")
 	}
 	if len(file.Agents) == 0 {
-		return nil, repute.Invalid("agent file", "has no agents", "an .af file of Letta with agents, blocks and mcp_servers")
+		return nil, repute.Invalid("agent file", "has no agents",
+			"an .af file of Letta with agents, blocks and mcp_servers")
 	}
 	var out []Import
 	for i, raw := range file.Agents {
 		var in lettaAgentInput
 		if err := json.Unmarshal(raw, &in); err != nil {
-			return nil, repute.Invalid(fmt.Sprintf("agents.%d", i), fmt.Sprintf("%.200s", err.Error()), "an agent of Letta")
+			return nil, repute.Invalid(fmt.Sprintf("agents.%d", i), fmt.Sprintf("%.200s", err.Error()),
+				"an agent of Letta")
 		}
 		list, n := &problem.List{}, &notes{}
 		a := file.agent(in, list, n)
@@ -69,7 +71,8 @@ func (f *lettaInput) rest(n *notes) {
 	for _, g := range f.Groups {
 		n.drop(g.Manager.Type != "" && g.Manager.Type != supervisor, "groups.manager_type",
 			"%s: %.80s is how Letta manages the group", g.ID, g.Manager.Type)
-		n.drop(g.Description != "" && !strings.HasPrefix(g.Description, groupText), "groups.description", "%s: %.200s", g.ID,
+		n.drop(g.Description != "" && !strings.HasPrefix(g.Description, groupText), "groups.description",
+			"%s: %.200s", g.ID,
 			g.Description)
 	}
 }
@@ -126,7 +129,8 @@ func (f *lettaInput) agent(in lettaAgentInput, list *problem.List, n *notes) *oa
 	a.Body, a.Config.Denied = divide(frontmatter.TrimBody(in.System))
 	lettaModelOf(a, in, meta.OAF != nil, n)
 	n.drop(in.Type != "" && in.Type != lettaType, "agent_type", "%.80s is a kind of Letta's own", in.Type)
-	n.drop(in.BaseTools && meta.OAF == nil, "include_base_tools", "tools of Letta are not those of the Open Agent Format")
+	n.drop(in.BaseTools && meta.OAF == nil, "include_base_tools",
+		"tools of Letta are not those of the Open Agent Format")
 	a.Memory = f.memory(in.BlockIDs, n)
 	a.LocalSkills = f.skills(id.Skills, list, n)
 	a.Servers = f.servers(id.Servers, n)
@@ -150,14 +154,16 @@ func lettaModelOf(a *oaf.Agent, in lettaAgentInput, isOurs bool, n *notes) {
 	// The embedding that an export writes for every agent says nothing.
 	if e := in.Embedding; e != nil && (!isOurs || e.Model != defaultEmbedding().Model) {
 		a.Model.Embedding = e.Model
-		n.drop(*e != lettaEmbedding{Model: e.Model}, "embedding_config", "only the name of the model %.80s is carried", e.Model)
+		n.drop(*e != lettaEmbedding{Model: e.Model}, "embedding_config", "only the name of the model %.80s is carried",
+			e.Model)
 	}
 }
 
 // lettaUsual returns the members of an agent of Letta that are read, and those that its exports always have and that
 // say nothing about the agent.
 func lettaUsual() []string {
-	return []string{"id", "name", "description", "system", "llm_config", "model", "embedding_config", "block_ids", "tags",
+	return []string{"id", "name", "description", "system", "llm_config", "model", "embedding_config", "block_ids",
+		"tags",
 		"metadata", "agent_type", "group_ids", "in_context_message_ids", "created_at", "include_base_tools",
 		"include_multi_agent_tools", "include_base_tool_rules", "include_default_source", "timezone", "max_files_open",
 		"per_file_view_window_char_limit"}
@@ -274,7 +280,8 @@ func (f *lettaInput) servers(names []string, n *notes) []oaf.Server {
 			n.drop(true, "mcpServers", "%.80q is not in the file", name)
 			continue
 		}
-		for _, key := range unused(raw, "id", "server_name", "server_type", "server_url", "stdio_config", "organization_id") {
+		for _, key := range unused(raw, "id", "server_name", "server_type", "server_url", "stdio_config",
+			"organization_id") {
 			n.drop(true, "mcp-configs."+key, "%.80s: it is not carried, as it may have a secret", name)
 		}
 		entry := mcpEntry{Type: in.Type, URL: in.URL}

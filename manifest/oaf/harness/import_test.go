@@ -96,13 +96,17 @@ func TestClaudeCodeNotes(t *testing.T) {
 		".claude/skills/other/SKILL.md", "---\nname: other\ndescription: Other.\n---\nOther.\n",
 		".claude/commands/a.md", "x", ".claude/commands/b/c.md", "x", "src/main.go", "x",
 		".mcp.json", `{"mcpServers":{"kube":{"command":"kube-mcp","cwd":"/x"},"unused":{"command":"x"}}}`)
-	if len(in) != 2 || in[0].Agent.AgentKey != "deploy-bot" || in[1].Agent.AgentKey != "deploy-bot-2" || in[0].Agent.Name != "deploy-bot" {
+	if len(in) != 2 || in[0].Agent.AgentKey != "deploy-bot" || in[1].Agent.AgentKey != "deploy-bot-2" ||
+		in[0].Agent.Name != "deploy-bot" {
 		t.Fatalf("%+v", in)
 	}
-	has(t, in[0].Notes, `guessed deploy-bot agentKey: deploy-bot is made of "Deploy Bot"`, "guessed deploy-bot name: deploy-bot is the key",
-		"dropped deploy-bot color", "dropped deploy-bot permissionMode", `dropped deploy-bot skills: "gone" is no skill`,
+	has(t, in[0].Notes, `guessed deploy-bot agentKey: deploy-bot is made of "Deploy Bot"`,
+		"guessed deploy-bot name: deploy-bot is the key",
+		"dropped deploy-bot color", "dropped deploy-bot permissionMode",
+		`dropped deploy-bot skills: "gone" is no skill`,
 		"dropped deploy-bot mcp-configs.connection: gone: ", "dropped deploy-bot mcp-configs.cwd: kube: ",
-		"dropped  mcpServers: unused of .mcp.json", "dropped  files: .claude/skills/other is part of no agent (files: 1)",
+		"dropped  mcpServers: unused of .mcp.json",
+		"dropped  files: .claude/skills/other is part of no agent (files: 1)",
 		"dropped  files: .claude/commands/a.md", "dropped  files: .claude/commands/b")
 	has(t, in[1].Notes, "guessed deploy-bot-2 agentKey: another agent has the key: this one becomes deploy-bot-2")
 	if len(in[0].Problems) != 0 {
@@ -125,7 +129,8 @@ func TestClaudeCodeReadsItsOwnFilesOnly(t *testing.T) {
 	}
 	must(os.MkdirAll(filepath.Join(dir, ".claude/agents"), 0o755))
 	must(os.MkdirAll(filepath.Join(dir, "src"), 0o755))
-	must(os.WriteFile(filepath.Join(dir, ".claude/agents/a.md"), []byte("---\nname: a\ndescription: A.\n---\n\nDo it.\n"), 0o600))
+	must(os.WriteFile(filepath.Join(dir, ".claude/agents/a.md"),
+		[]byte("---\nname: a\ndescription: A.\n---\n\nDo it.\n"), 0o600))
 	must(os.Symlink("../src", filepath.Join(dir, ".claude/skills")))
 	for i := range tree.MaxFiles + 1 {
 		must(os.WriteFile(filepath.Join(dir, "src", fmt.Sprint(i)), nil, 0o600))
@@ -140,8 +145,10 @@ func TestClaudeCodeReadsItsOwnFilesOnly(t *testing.T) {
 // A skill that becomes an agent has parts that only skills have.
 func TestSkillAgentNotes(t *testing.T) {
 	in := claude(t, ".claude/skills/roll/SKILL.md",
-		"---\nname: roll\ndescription: Rolls.\ncompatibility: Linux\nmetadata:\n  author: me\n---\nRoll.\n", ".claude/skills/roll/scripts/a.sh", "x")
-	has(t, in[0].Notes, "dropped roll files: 1 files next to SKILL.md", "dropped roll compatibility", "dropped roll metadata.author",
+		"---\nname: roll\ndescription: Rolls.\ncompatibility: Linux\nmetadata:\n  author: me\n---\nRoll.\n",
+		".claude/skills/roll/scripts/a.sh", "x")
+	has(t, in[0].Notes, "dropped roll files: 1 files next to SKILL.md", "dropped roll compatibility",
+		"dropped roll metadata.author",
 		"guessed roll agentKey")
 }
 
@@ -180,12 +187,16 @@ func TestLettaNotes(t *testing.T) {
 		"skills":[{"name":"../x","files":{}},{"name":"y","files":{"SKILL.md":"Do it.","../z":"q"}}],
 		"tools":[{"id":"tool-0","name":"t"}],"files":[],"metadata":{"generated_by":"x"},"created_at":"2026-01-01"}`)
 	main := in[0].Agent
-	if len(in) != 3 || len(main.Agents) != 2 || main.Agents[0].Agent != "sub" || main.Agents[1].Agent != "sub-2" || !main.Agents[0].Required {
+	if len(in) != 3 || len(main.Agents) != 2 || main.Agents[0].Agent != "sub" || main.Agents[1].Agent != "sub-2" ||
+		!main.Agents[0].Required {
 		t.Fatalf("sub-agents %+v", main.Agents)
 	}
-	want := []string{"dropped  tools: ", "dropped main tool_ids: ", "dropped main messages: ", "dropped main metadata.team: ", `dropped main memory: the file has no "block-9"`,
-		"dropped main memory.type: a is read-only", "dropped main llm_config: enable_reasoner are", "dropped main llm_config.model_endpoint: ",
-		"dropped main llm_config.context_window: ", "dropped main mcp-configs.token: s: ", "dropped main mcp-configs.connection.env: s: ",
+	want := []string{"dropped  tools: ", "dropped main tool_ids: ", "dropped main messages: ",
+		"dropped main metadata.team: ", `dropped main memory: the file has no "block-9"`,
+		"dropped main memory.type: a is read-only", "dropped main llm_config: enable_reasoner are",
+		"dropped main llm_config.model_endpoint: ",
+		"dropped main llm_config.context_window: ", "dropped main mcp-configs.token: s: ",
+		"dropped main mcp-configs.connection.env: s: ",
 		`dropped main skills: "../x"`, `dropped main skills: "y" has files`, "guessed main agentKey: main",
 		"dropped  created_at: ", "dropped main include_base_tools: "}
 	has(t, in[0].Notes, want...)
@@ -199,9 +210,11 @@ func TestUnknownMembersAreLost(t *testing.T) {
 	text := "---\nname: a\nvendorKey: acme\nagentKey: a\ndescription: d\ncolour: red\nconfig: {tools: {deny: [Bash]}, top_p: 1}\n---\n\nDo it.\n"
 	a, _ := oaf.ParseManifest([]byte(text), problem.Lenient)
 	for _, to := range Targets() {
-		has(t, exported(t, a, to, Options{}).Notes, "dropped acme/a colour: ", "dropped acme/a config.tools.deny: ", "dropped acme/a config.top_p: ")
+		has(t, exported(t, a, to, Options{}).Notes, "dropped acme/a colour: ", "dropped acme/a config.tools.deny: ",
+			"dropped acme/a config.top_p: ")
 	}
-	made := &oaf.Agent{VendorKey: "acme", AgentKey: "a", Body: "x", Extra: map[string]json.RawMessage{"colour": json.RawMessage("1")}}
+	made := &oaf.Agent{VendorKey: "acme", AgentKey: "a", Body: "x",
+		Extra: map[string]json.RawMessage{"colour": json.RawMessage("1")}}
 	has(t, exported(t, made, Letta, Options{}).Notes, "dropped acme/a colour: ")
 }
 

@@ -198,11 +198,13 @@ func (e *export) lettaAgent(a *oaf.Agent, number int) lettaAgent {
 	return lettaAgent{
 		ID: fmt.Sprintf("agent-%d", number), Name: e.name(a), Description: a.Description, AgentType: lettaType,
 		System: prompt(a), LLM: e.lettaModel(a), Embedding: e.lettaEmbedding(a),
-		MemoryBlocks: []struct{}{}, Tools: []struct{}{}, ToolIDs: []string{}, SourceIDs: []string{}, ToolRules: []struct{}{},
-		Tags: orEmpty(a.Tags), IncludeBaseTools: true, InContext: []string{}, Messages: []struct{}{},
+		MemoryBlocks: []struct{}{}, Tools: []struct{}{}, ToolIDs: []string{}, SourceIDs: []string{},
+		ToolRules: []struct{}{},
+		Tags:      orEmpty(a.Tags), IncludeBaseTools: true, InContext: []string{}, Messages: []struct{}{},
 		FilesAgents: []struct{}{},
 		GroupIDs:    []string{},
-		Metadata: lettaMetadata{OAF: &lettaIdentity{Name: a.Name, VendorKey: a.VendorKey, AgentKey: a.AgentKey, Slug: a.Slug,
+		Metadata: lettaMetadata{OAF: &lettaIdentity{Name: a.Name, VendorKey: a.VendorKey, AgentKey: a.AgentKey,
+			Slug:    a.Slug,
 			Version: a.Version, License: a.License, Author: a.Author, Agents: joinAgents(a.Agents)}},
 	}
 }
@@ -237,7 +239,8 @@ func endpoint(provider string) string {
 
 // defaultEmbedding returns the embedding that Letta needs for every agent and the format does not name.
 func defaultEmbedding() *lettaEmbedding {
-	return &lettaEmbedding{EndpointType: "openai", Endpoint: "https://api.openai.com/v1", Model: "text-embedding-3-small",
+	return &lettaEmbedding{EndpointType: "openai", Endpoint: "https://api.openai.com/v1",
+		Model:      "text-embedding-3-small",
 		Dimensions: 1536, ChunkSize: 300, Handle: "openai/text-embedding-3-small"}
 }
 
@@ -250,7 +253,8 @@ func (e *export) lettaEmbedding(a *oaf.Agent) *lettaEmbedding {
 		"text-embedding-ada-002": 1536}[name]
 	switch {
 	case dimensions == 0:
-		e.lose(true, a, "model", "Letta wants the number of dimensions of the embedding %.80q, which is not known: %s is written",
+		e.lose(true, a, "model",
+			"Letta wants the number of dimensions of the embedding %.80q, which is not known: %s is written",
 			a.Model.Embedding, out.Model)
 	case name != "":
 		e.lose(name != a.Model.Embedding || name == out.Model, a, "model", "the embedding is written as %s", name)
@@ -266,7 +270,8 @@ func (e *export) lettaBlocks(a *oaf.Agent, file *agentFile) []string {
 		return ids
 	}
 	e.lose(len(a.Memory.Blocks) == 0, a, "memory", "memory without blocks is none")
-	e.lose(a.Memory.Type != oaf.MemoryEditable && a.Memory.Type != oaf.MemoryReadOnly, a, "memory", "the type is unknown")
+	e.lose(a.Memory.Type != oaf.MemoryEditable && a.Memory.Type != oaf.MemoryReadOnly, a, "memory",
+		"the type is unknown")
 	for _, b := range a.Memory.Blocks {
 		id := fmt.Sprintf("block-%d", len(file.Blocks))
 		limit := b.Limit
@@ -307,7 +312,8 @@ func (e *export) lettaServers(a *oaf.Agent, file *agentFile) []string {
 			e.lose(c.Headers != nil || c.Command != "" || c.Args != nil || c.Env != nil, a, "mcp-configs.connection",
 				"%s: headers are not carried", s.Name)
 		default:
-			e.lose(true, a, "mcp-configs.connection", "%s: it cannot be reached without a type and a url or command", s.Name)
+			e.lose(true, a, "mcp-configs.connection", "%s: it cannot be reached without a type and a url or command",
+				s.Name)
 			continue
 		}
 		e.lose(s.Auth != (oaf.Auth{}), a, "mcp-configs.auth", "%s: Letta never imports authentication", s.Name)
@@ -332,7 +338,8 @@ func (e *export) lettaSkills(a *oaf.Agent, file *agentFile) ([]string, error) {
 		out := lettaSkill{Name: name, Files: map[string]string{}}
 		for _, f := range files {
 			isText := utf8.Valid(f.Data) && !slices.Contains(f.Data, 0)
-			e.lose(!isText || f.Executable, a, "skills", "%s of %s: only texts without permissions are carried", f.Path, s.Name)
+			e.lose(!isText || f.Executable, a, "skills", "%s of %s: only texts without permissions are carried", f.Path,
+				s.Name)
 			if isText {
 				out.Files[f.Path] = string(f.Data)
 			}

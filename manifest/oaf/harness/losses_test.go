@@ -13,7 +13,8 @@ import (
 // Claude Code reads frontmatter by lines: a colon in a description is no error there. The agent next to one that cannot
 // be read is imported.
 func TestClaudeCodeFrontmatterIsReadLeniently(t *testing.T) {
-	in := claude(t, ".claude/agents/a.md", "---\nname: a\ndescription: Writes tests: unit and \"other\" ones\nmodel: inherit\n---\n\nWork.\n",
+	in := claude(t, ".claude/agents/a.md",
+		"---\nname: a\ndescription: Writes tests: unit and \"other\" ones\nmodel: inherit\n---\n\nWork.\n",
 		".claude/agents/b.md", "---\nname: b\nskills: [\n---\n\nWork.\n")
 	if got := in[0].Agent.Description; got != `Writes tests: unit and "other" ones` || len(in[0].Problems) > 0 {
 		t.Errorf("%q, %v", got, in[0].Problems)
@@ -36,7 +37,8 @@ func TestNotesOfClaudeCodeTools(t *testing.T) {
 	if tools := in[0].Agent.Tools; !slices.Equal(tools, []string{"Read"}) {
 		t.Errorf("tools %v", tools)
 	}
-	if all := strings.Join(append(noted(in[0].Notes), noted(in[1].Notes)...), "\n"); strings.Count(all, "argument-hint") != 1 ||
+	if all := strings.Join(append(noted(in[0].Notes), noted(in[1].Notes)...), "\n"); strings.Count(all,
+		"argument-hint") != 1 ||
 		len(in[0].Problems)+len(in[1].Problems) > 0 {
 		t.Errorf("the member is not noted once:\n%s\n%v", all, in[0].Problems)
 	}
@@ -45,24 +47,31 @@ func TestNotesOfClaudeCodeTools(t *testing.T) {
 // No harness enforces permissions, and the report says which ones.
 func TestLostPermissions(t *testing.T) {
 	a := restricted(nil, nil, nil)
-	a.Servers[0].Permissions = oaf.Permissions{AllowPaths: []string{"/workspace"}, DenyPaths: []string{"/etc"}, ReadOnly: true}
+	a.Servers[0].Permissions = oaf.Permissions{AllowPaths: []string{"/workspace"}, DenyPaths: []string{"/etc"},
+		ReadOnly: true}
 	for _, to := range []Target{ClaudeCode, Goose, DeepAgents, Letta} {
-		has(t, exported(t, a, to, Options{}).Notes, "dropped acme/a mcp-configs.permissions: filesystem: lost: nothing limits it "+
-			"to /workspace or to reading, nothing keeps it from /etc")
+		has(t, exported(t, a, to, Options{}).Notes,
+			"dropped acme/a mcp-configs.permissions: filesystem: lost: nothing limits it "+
+				"to /workspace or to reading, nothing keeps it from /etc")
 	}
 }
 
 func TestLostRolesAndIdentities(t *testing.T) {
-	sub := &oaf.Agent{Dir: "b", Name: "B", VendorKey: "acme", AgentKey: "b", Slug: "acme/b", Version: "1.0.0", Body: "Work."}
+	sub := &oaf.Agent{Dir: "b", Name: "B", VendorKey: "acme", AgentKey: "b", Slug: "acme/b", Version: "1.0.0",
+		Body: "Work."}
 	main := &oaf.Agent{Dir: ".", Name: "A", VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Body: "Work.",
-		Agents: []oaf.AgentRef{{Vendor: "acme", Agent: "b", Role: "reviewer", Delegations: []string{"review"}, Local: sub}}}
+		Agents: []oaf.AgentRef{{Vendor: "acme", Agent: "b", Role: "reviewer", Delegations: []string{"review"},
+			Local: sub}}}
 	for _, to := range []Target{Goose, DeepAgents} {
 		has(t, exported(t, main, to, Options{}).Notes, "dropped acme/a agents: ")
 	}
 	has(t, exported(t, main, DeepAgents, Options{}).Notes, "dropped acme/b identity: ")
-	has(t, exported(t, main, Goose, Options{Layout: LayoutText}).Notes, "dropped acme/a identity: the layout of the text")
-	has(t, exported(t, main, ClaudeCode, Options{Layout: LayoutText}).Notes, "dropped acme/a skills: Claude Code does not look")
-	has(t, exported(t, main, DeepAgents, Options{Layout: LayoutText}).Notes, "dropped acme/a body: Deep Agents loads AGENTS.md")
+	has(t, exported(t, main, Goose, Options{Layout: LayoutText}).Notes,
+		"dropped acme/a identity: the layout of the text")
+	has(t, exported(t, main, ClaudeCode, Options{Layout: LayoutText}).Notes,
+		"dropped acme/a skills: Claude Code does not look")
+	has(t, exported(t, main, DeepAgents, Options{Layout: LayoutText}).Notes,
+		"dropped acme/a body: Deep Agents loads AGENTS.md")
 }
 
 // An embedding whose dimensions are known reaches Letta, and another one is named as lost.
@@ -72,8 +81,10 @@ func TestExportedEmbedding(t *testing.T) {
 		dimensions int
 		note       string
 	}{"": {"text-embedding-3-small", 1536, ""}, "text-embedding-3-large": {"text-embedding-3-large", 3072, ""},
-		"openai/text-embedding-ada-002": {"text-embedding-ada-002", 1536, "dropped acme/a model: the embedding is written as"},
-		"nomic-embed-text":              {"text-embedding-3-small", 1536, "dropped acme/a model: Letta wants the number of dimensions"}} {
+		"openai/text-embedding-ada-002": {"text-embedding-ada-002", 1536,
+			"dropped acme/a model: the embedding is written as"},
+		"nomic-embed-text": {"text-embedding-3-small", 1536,
+			"dropped acme/a model: Letta wants the number of dimensions"}} {
 		a := restricted(nil, nil, nil)
 		a.Model = oaf.Model{Provider: "openai", Name: "gpt-5", Embedding: embedding}
 		out := exported(t, a, Letta, Options{})
@@ -107,7 +118,9 @@ func TestLettaEmbeddingAndGroup(t *testing.T) {
 	if got := in[0].Agent.Model.Embedding; got != "letta-free" {
 		t.Errorf("embedding %q", got)
 	}
-	has(t, in[0].Notes, "dropped a agent_type: memgpt_agent", "dropped a include_base_tools: ", "dropped a embedding_config: ",
-		"dropped  created_at: ", "dropped  metadata.team: ", "dropped  tools: roll_dice", "dropped  groups.manager_type: group-0: round_robin",
+	has(t, in[0].Notes, "dropped a agent_type: memgpt_agent", "dropped a include_base_tools: ",
+		"dropped a embedding_config: ",
+		"dropped  created_at: ", "dropped  metadata.team: ", "dropped  tools: roll_dice",
+		"dropped  groups.manager_type: group-0: round_robin",
 		"dropped  groups.description: group-0: Round table")
 }

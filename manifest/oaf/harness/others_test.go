@@ -108,7 +108,8 @@ func TestDeepAgentsOfOthers(t *testing.T) {
 			continue
 		}
 		asked := model.Seen()
-		if !slices.Equal(names, want) || len(asked) != 3 || !asked[0].Contains("I coordinate the review of a change.") ||
+		if !slices.Equal(names, want) || len(asked) != 3 ||
+			!asked[0].Contains("I coordinate the review of a change.") ||
 			!asked[0].Contains("summarize") || !asked[2].Contains("no finding") {
 			t.Errorf("loaded %q, %d requests", names, len(asked))
 		}
@@ -157,7 +158,8 @@ func TestGooseOfOthersAcceptsRecipes(t *testing.T) {
 		t.Errorf("rendered %q, want %q", recipe.Instructions, prompt(a))
 	}
 	if len(recipe.Extensions) < 2 || recipe.Extensions[0].Name != "developer" || recipe.Extensions[1].Name != "files" ||
-		!slices.Equal(recipe.Extensions[1].Tools, []string{"read_file", "list_directory"}) { // Goose adds some of its own
+		!slices.Equal(recipe.Extensions[1].Tools,
+			[]string{"read_file", "list_directory"}) { // Goose adds some of its own
 		t.Errorf("extensions %+v", recipe.Extensions)
 	}
 	if len(recipe.SubRecipes) != 1 || recipe.SubRecipes[0].Name != "north_reviewer" {
@@ -199,7 +201,8 @@ func TestGooseOfOthersRunsARecipe(t *testing.T) {
 	}
 	asked := model.Seen()
 	if !slices.ContainsFunc(asked, func(r *modeltest.Request) bool {
-		return r.Contains("Braces such as {{ x }} stay.") && r.Contains("What is the answer?") && r.Contains("summarize")
+		return r.Contains("Braces such as {{ x }} stay.") && r.Contains("What is the answer?") &&
+			r.Contains("summarize")
 	}) {
 		t.Errorf("%d requests, none has the agent's instructions and skills", len(asked))
 	}
@@ -228,7 +231,8 @@ func TestClaudeCodeOfOthers(t *testing.T) {
 	dir := exportsOf(t, ClaudeCode)[0]
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "-p", "hi", "--output-format", "stream-json", "--verbose", "--max-turns", "1")
+	cmd := exec.CommandContext(ctx, program, "-p", "hi", "--output-format", "stream-json", "--verbose",
+		"--max-turns", "1")
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=none",
 		"ANTHROPIC_BASE_URL=http://127.0.0.1:1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}

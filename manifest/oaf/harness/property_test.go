@@ -50,7 +50,8 @@ func some[V any](g *rapid.Generator[V]) *rapid.Generator[[]V] {
 func anAgent(t *rapid.T) *oaf.Agent {
 	vendor, key := keys().Draw(t, "vendor"), keys().Draw(t, "key")
 	a := &oaf.Agent{Dir: ".", Name: words().Draw(t, "name"), VendorKey: vendor, AgentKey: key,
-		Version: rapid.SampledFrom([]string{"1.0.0", "1.10.0", "0.1.0-rc.1"}).Draw(t, "version"), Slug: vendor + "/" + key,
+		Version:     rapid.SampledFrom([]string{"1.0.0", "1.10.0", "0.1.0-rc.1"}).Draw(t, "version"),
+		Slug:        vendor + "/" + key,
 		Description: words().Draw(t, "description"), Author: sometimes(t, words(), "author"),
 		License: sometimes(t, rapid.SampledFrom([]string{"MIT", "Apache-2.0 OR MIT"}), "license"),
 		Tags:    some(words()).Draw(t, "tags"), Body: aBody(t)}
@@ -69,9 +70,12 @@ func anAgent(t *rapid.T) *oaf.Agent {
 	a.Orchestration = sometimes(t, rapid.Just(oaf.Orchestration{Entrypoint: "main", Triggers: []oaf.Trigger{{Event: "e",
 		Action: "a"}}}), "orchestration")
 	a.Harness = sometimes(t,
-		rapid.Just(map[string]json.RawMessage{"goose": json.RawMessage(`{"n":1.10,"x":[true,null,"1.10"]}`)}), "harness")
-	a.Packs = sometimes(t, rapid.Just([]oaf.PackRef{{Vendor: "v", Pack: "p", Version: "1.0.0", Required: true}}), "packs")
-	a.Weblets = sometimes(t, rapid.Just([]oaf.WebletRef{{Vendor: "v", Weblet: "w", Version: "1.0.0", Launch: "onDemand"}}), "weblets")
+		rapid.Just(map[string]json.RawMessage{"goose": json.RawMessage(`{"n":1.10,"x":[true,null,"1.10"]}`)}),
+		"harness")
+	a.Packs = sometimes(t, rapid.Just([]oaf.PackRef{{Vendor: "v", Pack: "p", Version: "1.0.0", Required: true}}),
+		"packs")
+	a.Weblets = sometimes(t, rapid.Just([]oaf.WebletRef{{Vendor: "v", Weblet: "w", Version: "1.0.0",
+		Launch: "onDemand"}}), "weblets")
 	a.Extra = sometimes(t, extras(), "extra")
 	a.Config.Extra = sometimes(t, extras(), "config extra")
 	if a.Model.Alias == "" {
@@ -87,7 +91,8 @@ func anAgent(t *rapid.T) *oaf.Agent {
 		a.Agents = append(a.Agents, oaf.AgentRef{Vendor: sometimes(t, keys(), "vendor"), Agent: keys().Draw(t, "agent"),
 			Version: sometimes(t, rapid.Just("1.0.0"), "version"), Role: sometimes(t, keys(), "role"), Required: i > 0,
 			Delegations: some(words()).Draw(t, "delegations"),
-			Extra:       sometimes(t, rapid.Just(map[string]json.RawMessage{"agentId": json.RawMessage(`"8453:22"`)}), "agent extra")})
+			Extra: sometimes(t, rapid.Just(map[string]json.RawMessage{"agentId": json.RawMessage(`"8453:22"`)}),
+				"agent extra")})
 	}
 	a.Files = sometimes(t, rapid.Just([]tree.File{{Path: "docs/a.md", Data: []byte("x")}}), "files")
 	a.Versions = sometimes(t, rapid.Just([]oaf.PastVersion{{Version: "0.0.1",
@@ -130,8 +135,9 @@ func someSkills(t *rapid.T) []skill.Skill {
 	slices.Sort(names)
 	for _, name := range names {
 		s := skill.Skill{Dir: name, Name: name, Description: words().Draw(t, "skill description"), Body: aBody(t),
-			AllowedTools:  some(rapid.SampledFrom([]string{"Read", "Bash(git add:*)"})).Draw(t, "skill tools"),
-			Metadata:      sometimes(t, rapid.Just(map[string]string{"version": "1.10", "author": "me: you"}), "metadata"),
+			AllowedTools: some(rapid.SampledFrom([]string{"Read", "Bash(git add:*)"})).Draw(t, "skill tools"),
+			Metadata: sometimes(t, rapid.Just(map[string]string{"version": "1.10", "author": "me: you"}),
+				"metadata"),
 			License:       sometimes(t, words(), "skill license"),
 			Compatibility: sometimes(t, words(), "compatibility")}
 		if rapid.Bool().Draw(t, "script") {
@@ -158,14 +164,18 @@ func someServers(t *rapid.T) []oaf.Server {
 			Selection: rapid.SampledFrom([]oaf.Selection{{}, {Present: true, Strategy: "subset",
 				Tools: []oaf.SelectedTool{{Name: "read", Enabled: true}}},
 				{Present: true, Strategy: "all", Excluded: []string{"rm"}}, {Present: true, Strategy: "subset",
-					Tools: []oaf.SelectedTool{{Name: "w", Required: true}, {Name: "a.*", Enabled: true}}, Excluded: []string{"b",
+					Tools: []oaf.SelectedTool{{Name: "w", Required: true}, {Name: "a.*", Enabled: true}},
+					Excluded: []string{"b",
 						"c"}}}).Draw(t, "selection")}
 		s.RateLimit = sometimes(t, rapid.Just(oaf.RateLimit{PerMinute: 6, Burst: 1}), "limit")
 		s.Permissions = sometimes(t, rapid.SampledFrom([]oaf.Permissions{{AllowPaths: []string{"/w"}, MaxFileSize: 5},
-			{DenyPaths: []string{"/e"}, ReadOnly: true}, {ReadPaths: []string{"/r"}, WritePaths: []string{"/t"}, Extra: extras().Draw(t, "x")}}),
+			{DenyPaths: []string{"/e"}, ReadOnly: true},
+			{ReadPaths: []string{"/r"}, WritePaths: []string{"/t"}, Extra: extras().Draw(t, "x")}}),
 			"permissions")
-		s.Vendor, s.Version = sometimes(t, keys(), "server vendor"), sometimes(t, rapid.Just("1.10.0"), "server version")
-		s.Extra = sometimes(t, rapid.Just(map[string]json.RawMessage{"retry": json.RawMessage(`{"times":3}`)}), "server extra")
+		s.Vendor, s.Version = sometimes(t, keys(), "server vendor"), sometimes(t, rapid.Just("1.10.0"),
+			"server version")
+		s.Extra = sometimes(t, rapid.Just(map[string]json.RawMessage{"retry": json.RawMessage(`{"times":3}`)}),
+			"server extra")
 		s.Files = sometimes(t, rapid.Just([]tree.File{{Path: "notes.md", Data: []byte("n")}}), "server files")
 		out = append(out, s)
 	}

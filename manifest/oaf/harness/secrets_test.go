@@ -21,7 +21,8 @@ func open() *oaf.Agent {
 		servers[i].Name = string(rune('a' + i))
 		servers[i].Dir = "mcp-configs/" + servers[i].Name
 	}
-	return &oaf.Agent{Dir: ".", Name: "A", VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Body: "Work.", Servers: servers}
+	return &oaf.Agent{Dir: ".", Name: "A", VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Body: "Work.",
+		Servers: servers}
 }
 
 func TestExportWithholdsSecrets(t *testing.T) {
@@ -51,7 +52,8 @@ func TestExportWithholdsSecrets(t *testing.T) {
 
 func TestImportWithholdsSecrets(t *testing.T) {
 	in := claude(t, ".claude/agents/a.md", "---\nname: a\ndescription: d\nmcpServers: [s]\n---\n\nWork.\n",
-		".mcp.json", `{"mcpServers": {"s": {"command": "npx", "args": ["--token=hunter2hunter2"], "env": {"API_KEY": "hunter2hunter2"}}}}`)
+		".mcp.json",
+		`{"mcpServers": {"s": {"command": "npx", "args": ["--token=hunter2hunter2"], "env": {"API_KEY": "hunter2hunter2"}}}}`)
 	has(t, in[0].Notes, "dropped a mcp-configs.connection: s: the variable API_KEY, argument 1 is withheld")
 	files, err := in[0].Agent.Write()
 	if err != nil {

@@ -105,8 +105,9 @@ func TestListIsBoundedAndStrict(t *testing.T) {
 		l.Add(CodeSlug, Place{File: "AGENTS.md"}, "x %d", i)
 	}
 	all := l.Problems()
-	if len(all) != maxProblems+1 || repute.CountSeverity(all, repute.SeverityError) != maxProblems || repute.CountSeverity(all,
-		repute.SeverityInfo) != 1 {
+	if len(all) != maxProblems+1 || repute.CountSeverity(all, repute.SeverityError) != maxProblems ||
+		repute.CountSeverity(all,
+			repute.SeverityInfo) != 1 {
 		t.Errorf("%d problems, %d errors", len(all), repute.CountSeverity(all, repute.SeverityError))
 	}
 	if all[len(all)-1].Code != "EO744" && all[0].Code != CodeMore {
@@ -133,7 +134,8 @@ func TestWarningsHideNoError(t *testing.T) {
 			more++
 		}
 	}
-	if n := repute.CountSeverity(l.Problems(), repute.SeverityError); n != maxProblems || more != 2 || l.Len() != 2*maxProblems+2 {
+	if n := repute.CountSeverity(l.Problems(), repute.SeverityError); n != maxProblems || more != 2 ||
+		l.Len() != 2*maxProblems+2 {
 		t.Errorf("%d errors and %d marks among %d problems", n, more, l.Len())
 	}
 }
@@ -147,7 +149,8 @@ func TestProblemsAreListedOnceAndVisible(t *testing.T) {
 	}
 	l.Suggest(CodeMember, at, "write tags", "x")
 	all := l.Problems()
-	if len(all) != 2 || all[0].Message != `is no list\t\x1b[2J` || all[0].Hint != Hint(CodeType) || all[1].Hint != "write tags" {
+	if len(all) != 2 || all[0].Message != `is no list\t\x1b[2J` || all[0].Hint != Hint(CodeType) ||
+		all[1].Hint != "write tags" {
 		t.Errorf("%+v", all)
 	}
 }

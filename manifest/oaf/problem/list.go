@@ -67,8 +67,9 @@ func (l *List) Suggest(code string, at Place, hint, format string, args ...any) 
 // made returns a problem.
 func made(code string, at Place, hint, message string) Problem {
 	return Problem{
-		Problem: repute.Problem{Code: code, Severity: repute.SeverityOf(code), Path: at.Path, Message: escaped(message)},
-		File:    at.File, Line: at.Line, Hint: escaped(hint),
+		Problem: repute.Problem{Code: code, Severity: repute.SeverityOf(code), Path: at.Path,
+			Message: escaped(message)},
+		File: at.File, Line: at.Line, Hint: escaped(hint),
 	}
 }
 

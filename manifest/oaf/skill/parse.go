@@ -170,7 +170,8 @@ func (s *Skill) check(o *frontmatter.Object) {
 		o.Report(problem.CodeSkillLong, "description", "has %d characters, at most %d are allowed", n, MaxDescription)
 	}
 	if n := utf8.RuneCountInString(s.Compatibility); n > MaxCompatibility {
-		o.Report(problem.CodeSkillCompat, "compatibility", "has %d characters, at most %d are allowed", n, MaxCompatibility)
+		o.Report(problem.CodeSkillCompat, "compatibility", "has %d characters, at most %d are allowed", n,
+			MaxCompatibility)
 	}
 	o.CheckComment("name", "description")
 	o.Unknown(problem.CodeSkillMember, frontmatter.Members{"": {Names: members()}})

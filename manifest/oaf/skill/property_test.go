@@ -16,20 +16,23 @@ import (
 // words returns texts that YAML and Markdown could take for their own.
 func words() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringMatching(`[A-Za-z][A-Za-z0-9 ,.:#'"{}%@!&*|>-]{0,40}[a-z]`),
-		rapid.SampledFrom([]string{"yes", "1.10", "- a", "{{ x }}", "a: b", "é 漢 🙂", "#x", "~", "---", "a\nb", "|", "[a]"}))
+		rapid.SampledFrom([]string{"yes", "1.10", "- a", "{{ x }}", "a: b", "é 漢 🙂", "#x", "~", "---", "a\nb", "|",
+			"[a]"}))
 }
 
 // aSkill draws a skill as a file may have it.
 func aSkill(t *rapid.T) Skill {
 	s := Skill{Dir: "x", Name: "x", Description: words().Draw(t, "description"), License: words().Draw(t, "license"),
 		Compatibility: words().Draw(t, "compatibility"), Body: strings.TrimSpace(words().Draw(t, "body"))}
-	s.AllowedTools = rapid.SliceOfN(rapid.SampledFrom([]string{"Read", "Bash(git add:*)", "mcp__a__b"}), 0, 3).Draw(t, "tools")
+	s.AllowedTools = rapid.SliceOfN(rapid.SampledFrom([]string{"Read", "Bash(git add:*)", "mcp__a__b"}), 0, 3).Draw(t,
+		"tools")
 	if rapid.Bool().Draw(t, "metadata") {
 		s.Metadata = rapid.MapOfN(rapid.StringMatching(`[a-z-]{1,6}`), words(), 1, 3).Draw(t, "metadata")
 	}
 	for _, name := range []string{"assets/a.png", "references/r.md", "resources/x", "scripts/s.sh"} {
 		if rapid.Bool().Draw(t, name) {
-			s.Files = append(s.Files, tree.File{Path: name, Data: []byte(name), Executable: strings.HasPrefix(name, "scripts/")})
+			s.Files = append(s.Files, tree.File{Path: name, Data: []byte(name),
+				Executable: strings.HasPrefix(name, "scripts/")})
 		}
 	}
 	return s
@@ -68,7 +71,8 @@ func TestConformIsStrict(t *testing.T) {
 		s := aSkill(t)
 		s.Name = rapid.StringMatching(`[A-Za-z -]{0,80}`).Draw(t, "name")
 		long := rapid.IntRange(0, 1500).Draw(t, "length")
-		s.Description = rapid.SampledFrom([]string{"", " \n", strings.Repeat("é", long), strings.Repeat("a b\n", long)}).Draw(t, "long description")
+		s.Description = rapid.SampledFrom([]string{"", " \n", strings.Repeat("é", long),
+			strings.Repeat("a b\n", long)}).Draw(t, "long description")
 		s.Compatibility = strings.Repeat("漢", long)
 		out, changed := s.Conform("good-name")
 		files, err := out.Write()
@@ -104,7 +108,8 @@ func TestTruncate(t *testing.T) {
 func TestToolsDividesWhatIsJoined(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		tools := rapid.SliceOfN(rapid.SampledFrom([]string{"Read", "Bash(git add:*, x)", "Bash(a (b) c)", "mcp__a__b", "x-y"}), 1, 5).Draw(t, "tools")
+		tools := rapid.SliceOfN(rapid.SampledFrom([]string{"Read", "Bash(git add:*, x)", "Bash(a (b) c)", "mcp__a__b",
+			"x-y"}), 1, 5).Draw(t, "tools")
 		text := strings.Join(tools, rapid.SampledFrom([]string{" ", ", ", ",", "  ", "\n"}).Draw(t, "separator"))
 		if got := Tools(text); !slices.Equal(got, tools) {
 			t.Fatalf("%q is divided into %q", text, got)
@@ -131,7 +136,8 @@ func TestUnreadableSkills(t *testing.T) {
 			t.Errorf("%s: read %v, %v", name, ok, l.Problems())
 		}
 	}
-	for name, want := range map[string]bool{"a": true, "a-b1": true, "": false, "-a": false, "a-": false, "a--b": false, "A": false, "ä": false,
+	for name, want := range map[string]bool{"a": true, "a-b1": true, "": false, "-a": false, "a-": false, "a--b": false,
+		"A": false, "ä": false,
 		strings.Repeat("a", MaxName): true, strings.Repeat("a", MaxName+1): false, "a/b": false, "..": false} {
 		if IsName(name) != want {
 			t.Errorf("%q is a name: %v", name, !want)

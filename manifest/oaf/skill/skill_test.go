@@ -35,7 +35,8 @@ func TestParseRules(t *testing.T) {
 		{"long name", head("name: " + strings.Repeat("x", 65) + "\ndescription: Does it."), "WO782"},
 		{"long description", head("name: x\ndescription: " + strings.Repeat("é", 1025)), "WO785"},
 		{"description within", head("name: x\ndescription: " + strings.Repeat("é", 1024)), ""},
-		{"long compatibility", head("name: x\ndescription: Does it.\ncompatibility: " + strings.Repeat("x", 501)), "WO789"},
+		{"long compatibility", head("name: x\ndescription: Does it.\ncompatibility: " + strings.Repeat("x", 501)),
+			"WO789"},
 		{"list of tools", head("name: x\ndescription: Does it.\nallowed-tools: [\"bash\", \"edit\"]"), "WO788"},
 		{"map in brackets", head("name: x\ndescription: Does it.\nmetadata: {a: b}"), "WO787"},
 		{"unknown member", head("name: x\ndescription: Does it.\nversion: 1"), "WO786"},
@@ -65,9 +66,11 @@ func TestParseRules(t *testing.T) {
 
 // A member that the specification does not know is kept where the specification wants it, unless that place is taken.
 func TestUnknownMembersBecomeMetadata(t *testing.T) {
-	s, _ := Parse("x", "skills/x", file("---\nname: x\ndescription: d\nversion: 1.10\nauthor: me\nmodel:\n  - a\nmetadata:\n  author: you\n---\n\nDo it.\n"),
+	s, _ := Parse("x", "skills/x",
+		file("---\nname: x\ndescription: d\nversion: 1.10\nauthor: me\nmodel:\n  - a\nmetadata:\n  author: you\n---\n\nDo it.\n"),
 		&problem.List{})
-	if want := map[string]string{"version": "1.10", "author": "you", "model": `["a"]`}; !reflect.DeepEqual(s.Metadata, want) {
+	if want := map[string]string{"version": "1.10", "author": "you", "model": `["a"]`}; !reflect.DeepEqual(s.Metadata,
+		want) {
 		t.Errorf("metadata %v, want %v", s.Metadata, want)
 	}
 }

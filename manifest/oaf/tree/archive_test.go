@@ -39,7 +39,8 @@ func foreign(t interface{ Fatal(args ...any) }, names ...string) []byte {
 // paths returns names of entries, good and bad.
 func paths() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringMatching(`[a-c./\\:]{1,8}`), rapid.StringMatching(`[a-c]{1,2}(/[a-c]{1,2}){0,3}`),
-		rapid.SampledFrom([]string{"..", "../x", "a/../b", "/a", "a//b", "a/./b", "C:/x", `a\b`, "a\x00", "a\nb", "\xff", "", ".", "a/"}))
+		rapid.SampledFrom([]string{"..", "../x", "a/../b", "/a", "a//b", "a/./b", "C:/x", `a\b`, "a\x00", "a\nb",
+			"\xff", "", ".", "a/"}))
 }
 
 // A safe path stays below its directory by the rules of this system, and by those of others.
@@ -53,8 +54,8 @@ func TestSafePathsAreLocal(t *testing.T) {
 	})
 }
 
-// An archive is read as a whole or not at all: each entry is there with its bytes, or the archive is refused and a problem
-// says why. What is read can be written.
+// An archive is read as a whole or not at all: each entry is there with its bytes, or the archive is refused and a
+// problem says why. What is read can be written.
 func TestArchivesAreReadWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

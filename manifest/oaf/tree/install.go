@@ -66,7 +66,8 @@ func topsOf(files []File) ([]string, error) {
 	var tops []string
 	for _, f := range files {
 		if !IsSafe(f.Path) {
-			return nil, repute.Invalid("file", fmt.Sprintf("%.120q is no path below the directory", f.Path), "a relative path")
+			return nil, repute.Invalid("file", fmt.Sprintf("%.120q is no path below the directory", f.Path),
+				"a relative path")
 		}
 		top, _, _ := strings.Cut(f.Path, "/")
 		tops = append(tops, top)

@@ -62,15 +62,21 @@ func TestInstall(t *testing.T) {
 		{"absent", files, nil, false, nil, "PACKAGE.yaml a/AGENTS.md a/docs/b.md"},
 		{"absent and replaced", files, nil, true, nil, "PACKAGE.yaml a/AGENTS.md a/docs/b.md"},
 		{"not empty", files, []string{"x"}, false, repute.ErrConflict, "x"},
-		{"another agent", files, []string{"x", "b/AGENTS.md"}, true, nil, "PACKAGE.yaml a/AGENTS.md a/docs/b.md b/AGENTS.md x"},
-		{"the agent", files, []string{manifest, "a/AGENTS.md", "a/old", "a/docs/old"}, true, nil, "PACKAGE.yaml a/AGENTS.md a/docs/b.md"},
+		{"another agent", files, []string{"x", "b/AGENTS.md"}, true, nil,
+			"PACKAGE.yaml a/AGENTS.md a/docs/b.md b/AGENTS.md x"},
+		{"the agent", files, []string{manifest, "a/AGENTS.md", "a/old", "a/docs/old"}, true, nil,
+			"PACKAGE.yaml a/AGENTS.md a/docs/b.md"},
 		{"another agent of the name", []File{{Path: "a/AGENTS.md", Data: []byte("b")}}, []string{"a/AGENTS.md"}, true,
 			repute.ErrConflict, "a/AGENTS.md"},
-		{"no agent in the archive", []File{{Path: "a/x"}}, []string{"a/AGENTS.md"}, true, repute.ErrConflict, "a/AGENTS.md"},
-		{"a repository", files, []string{"a/AGENTS.md", "a/.git/config"}, true, repute.ErrConflict, "a/.git/config a/AGENTS.md"},
-		{"a repository below", files, []string{"a/AGENTS.md", "a/docs/.hg"}, true, repute.ErrConflict, "a/AGENTS.md a/docs/.hg"},
+		{"no agent in the archive", []File{{Path: "a/x"}}, []string{"a/AGENTS.md"}, true, repute.ErrConflict,
+			"a/AGENTS.md"},
+		{"a repository", files, []string{"a/AGENTS.md", "a/.git/config"}, true, repute.ErrConflict,
+			"a/.git/config a/AGENTS.md"},
+		{"a repository below", files, []string{"a/AGENTS.md", "a/docs/.hg"}, true, repute.ErrConflict,
+			"a/AGENTS.md a/docs/.hg"},
 		{"no agent", files, []string{manifest, "a/old"}, true, repute.ErrConflict, "PACKAGE.yaml a/old"},
-		{"no manifest", []File{{Path: "x"}, {Path: "a/AGENTS.md"}}, []string{"x", "a/AGENTS.md"}, true, repute.ErrConflict, "a/AGENTS.md x"},
+		{"no manifest", []File{{Path: "x"}, {Path: "a/AGENTS.md"}}, []string{"x", "a/AGENTS.md"}, true,
+			repute.ErrConflict, "a/AGENTS.md x"},
 		{"unsafe", []File{{Path: "../x"}}, []string{"x"}, true, repute.ErrInvalid, "x"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -79,10 +85,12 @@ func TestInstall(t *testing.T) {
 				place(t, dir, tc.have...)
 			}
 			err := Install(dir, tc.files, tc.replace, manifest, agentOf)
-			if got := below(t, dir); !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) || strings.Join(got, " ") != tc.want {
+			if got := below(t, dir); !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) ||
+				strings.Join(got, " ") != tc.want {
 				t.Errorf("%v, %q, want %v, %s", err, got, tc.err, tc.want)
 			}
-			if entries, _ := os.ReadDir(dir); slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".unpack") }) {
+			if entries, _ := os.ReadDir(dir); slices.ContainsFunc(entries,
+				func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".unpack") }) {
 				t.Error("the directory of the work is left")
 			}
 		})

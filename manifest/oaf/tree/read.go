@@ -70,8 +70,8 @@ func isIgnored(name string) bool {
 	return name == ".git" || name == ".hg" || name == ".svn" || name == ".DS_Store"
 }
 
-// walk reads a directory and those below it within the limits. What cannot be read is reported and left out, so that one bad
-// file does not hide the others.
+// walk reads a directory and those below it within the limits. What cannot be read is reported and left out, so that
+// one bad file does not hide the others.
 func (r *reader) walk(dir string, depth int) {
 	entries, err := fs.ReadDir(r.fsys, dir)
 	if err != nil {
@@ -90,7 +90,8 @@ func (r *reader) walk(dir string, depth int) {
 		case entry.Type()&fs.ModeType != 0 && !entry.IsDir():
 			r.list.Add(problem.CodeSymlink, problem.Place{File: r.below(name)}, "is a %s", kindOf(entry.Type()))
 		case entry.IsDir() && depth >= maxDepth:
-			r.list.Add(problem.CodeTooManyFiles, problem.Place{File: r.below(name)}, "is nested deeper than %d levels", maxDepth)
+			r.list.Add(problem.CodeTooManyFiles, problem.Place{File: r.below(name)}, "is nested deeper than %d levels",
+				maxDepth)
 		case entry.IsDir():
 			r.walk(name, depth+1)
 		default:
@@ -129,7 +130,8 @@ func (r *reader) file(name string) {
 		return
 	}
 	if r.budget.bytes -= int64(len(f.Data)); r.budget.bytes < 0 {
-		r.list.Add(problem.CodeTooManyFiles, at, "more than %d bytes: this file and later ones are not read", int64(MaxBytes))
+		r.list.Add(problem.CodeTooManyFiles, at, "more than %d bytes: this file and later ones are not read",
+			int64(MaxBytes))
 		r.full = true
 		return
 	}

@@ -36,7 +36,8 @@ func Write(dir string, files []File, replace bool) error {
 func check(root *os.Root, files []File, replace bool) error {
 	for _, f := range files {
 		if !IsSafe(f.Path) {
-			return repute.Invalid("file", fmt.Sprintf("%.120q is no path below the directory", f.Path), "a relative path")
+			return repute.Invalid("file", fmt.Sprintf("%.120q is no path below the directory", f.Path),
+				"a relative path")
 		}
 		_, err := root.Lstat(f.Path)
 		switch {

@@ -108,8 +108,8 @@ func Zip(w io.Writer, files []File) error {
 	return out.Close()
 }
 
-// mode returns the permissions in an archive. Only whether a file is executable is carried: the rest is of the machine that
-// packed it.
+// mode returns the permissions in an archive. Only whether a file is executable is carried: the rest is of the machine
+// that packed it.
 func (f File) mode() fs.FileMode {
 	if f.Executable {
 		return 0o755

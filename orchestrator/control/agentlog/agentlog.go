@@ -106,7 +106,8 @@ func Page(ctx context.Context, db *store.DB, m repute.Module, f standard.Manifes
 	if limit != "" {
 		n, err := strconv.Atoi(limit)
 		if err != nil || n < 1 || n > MaxPage {
-			return doc, repute.Invalid("limit", fmt.Sprintf("%.20q is out of range", limit), fmt.Sprintf("1 to %d", MaxPage))
+			return doc, repute.Invalid("limit", fmt.Sprintf("%.20q is out of range", limit),
+				fmt.Sprintf("1 to %d", MaxPage))
 		}
 		size = n
 	}

@@ -40,7 +40,8 @@ type APIKeyRequest struct {
 
 // Encode converts a key to its answer, without its text.
 func Encode(k keydb.Key) APIKey {
-	out := APIKey{Name: k.Name, Scopes: k.Scopes, Rate: k.Rate, Expires: k.Expires, Created: k.Created, Revoked: k.Revoked}
+	out := APIKey{Name: k.Name, Scopes: k.Scopes, Rate: k.Rate, Expires: k.Expires, Created: k.Created,
+		Revoked: k.Revoked}
 	if k.LastUsed != nil {
 		day := k.LastUsed.Format(time.DateOnly)
 		out.LastUsed = &day
@@ -64,7 +65,8 @@ func Mount(r *rest.Router, db *store.DB) {
 			}
 			return rest.Say(&out), err
 		})
-	rest.Write[APIKeyRequest](r, http.MethodPost, "/keys", "add-api-key", "Makes an API key; the answer alone has its text",
+	rest.Write[APIKeyRequest](r, http.MethodPost, "/keys", "add-api-key",
+		"Makes an API key; the answer alone has its text",
 		func(ctx context.Context, _ string, _ *struct{}, q APIKeyRequest) (*rest.Answer[APIKey], error) {
 			return add(ctx, db, q)
 		})

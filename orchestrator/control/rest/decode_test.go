@@ -23,7 +23,8 @@ func TestDecodeNamesFields(t *testing.T) {
 			Terms struct{} `json:"terms"`
 		}
 		var wrong *repute.InputError
-		if err := decode([]byte(body), &into); !errors.As(err, &wrong) || wrong.Field != want[0] || wrong.Hint != want[1] {
+		if err := decode([]byte(body), &into); !errors.As(err, &wrong) || wrong.Field != want[0] ||
+			wrong.Hint != want[1] {
 			t.Errorf("%s: %+v, want %q", body, err, want)
 		}
 	}

@@ -46,7 +46,8 @@ func (l List) ReadCursor(text string) (at time.Time, id string, err error) {
 	place, isOurs := bytes.CutPrefix(raw, l[:])
 	micros, id, found := strings.Cut(string(place), "/")
 	n, err2 := strconv.ParseInt(micros, 10, 64)
-	if err != nil || err2 != nil || !isOurs || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID || httpapi.Clean(id) != id {
+	if err != nil || err2 != nil || !isOurs || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID ||
+		httpapi.Clean(id) != id {
 		return at, "", repute.Invalid("cursor", "is not a cursor of this list", "nextCursor of the page before")
 	}
 	return time.UnixMicro(n).UTC(), id, nil

@@ -26,7 +26,8 @@ func TestCursors(t *testing.T) {
 		}
 		other, otherFilters := name.Draw(t, "other"), rapid.SliceOfN(name, 2, 2).Draw(t, "other filters")
 		_, _, err := ListOf(other, otherFilters...).ReadCursor(cursor)
-		if same := other == what && otherFilters[0] == filters[0] && otherFilters[1] == filters[1]; same != (err == nil) {
+		if same := other == what && otherFilters[0] == filters[0] &&
+			otherFilters[1] == filters[1]; same != (err == nil) {
 			t.Fatalf("%q %q of %q %q: %v", other, otherFilters, what, filters, err)
 		}
 	})

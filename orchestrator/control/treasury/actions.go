@@ -35,14 +35,17 @@ func Mount(router *rest.Router, db *store.DB, operator *operate.Operator) *Servi
 
 // mount is the table of the routes.
 func (s *Service) mount() {
-	rest.Read(s.router, "/treasury/status", "get-treasury-status", "Returns the treasury's balance, owner and whether it is paused",
+	rest.Read(s.router, "/treasury/status", "get-treasury-status",
+		"Returns the treasury's balance, owner and whether it is paused",
 		s.treasuryStatus)
-	rest.Read(s.router, "/treasury/policies/{slug}", "get-treasury-policy", "Returns the limits that the treasury sets for an agent",
+	rest.Read(s.router, "/treasury/policies/{slug}", "get-treasury-policy",
+		"Returns the limits that the treasury sets for an agent",
 		s.treasuryPolicy)
 	rest.Write[operate.PolicyChange](s.router, http.MethodPut, "/treasury/policies/{slug}", "configure-treasury-policy",
 		"Changes the limits that the treasury sets for an agent; members that are absent keep their value; needs the role own", s.configurePolicy)
 	rest.Write[operate.TreasuryCall](s.router, http.MethodPost, "/treasury/calls", "execute-call",
-		"Calls a contract or sends native coin from the treasury, for an agent", acting(s, (*operate.Operator).ExecuteCall))
+		"Calls a contract or sends native coin from the treasury, for an agent",
+		acting(s, (*operate.Operator).ExecuteCall))
 	rest.Write[operate.Transfer](s.router, http.MethodPost, "/treasury/transfers", "transfer-erc20",
 		"Transfers ERC-20 tokens from the treasury, for an agent", acting(s, (*operate.Operator).TransferERC20))
 	rest.Write[operate.Identity](s.router, http.MethodPost, "/identities", "register-identity",
@@ -51,11 +54,14 @@ func (s *Service) mount() {
 		"Sets an agent's wallet onchain", s.setWallet)
 	rest.Write[operate.FeedbackRequest](s.router, http.MethodPost, "/feedback", "post-feedback",
 		"Rates an agent onchain, signed by a configured key", acting(s, (*operate.Operator).PostFeedback))
-	rest.Read(s.router, "/treasury/events", "list-treasury-events", "Lists the events that the treasury emitted, newest first",
+	rest.Read(s.router, "/treasury/events", "list-treasury-events",
+		"Lists the events that the treasury emitted, newest first",
 		s.treasuryEvents)
-	rest.Read(s.router, "/acts", "list-acts", "Lists operator actions, which are transactions outside any run, newest first",
+	rest.Read(s.router, "/acts", "list-acts",
+		"Lists operator actions, which are transactions outside any run, newest first",
 		s.listActs)
-	rest.Read(s.router, "/acts/{id}", "get-act", "Returns an operator action with the state of its transactions", s.getAct)
+	rest.Read(s.router, "/acts/{id}", "get-act", "Returns an operator action with the state of its transactions",
+		s.getAct)
 }
 
 // ActInput are the parameters of an operator action.
@@ -137,7 +143,8 @@ func (s *Service) acts(by string, in *ActInput, do func(*operate.Operator, opera
 }
 
 // treasuryPolicy serves GET /v1/treasury/policies/{slug}.
-func (s *Service) treasuryPolicy(ctx context.Context, in *rest.SlugInput) (*rest.Answer[operate.TreasuryPolicy], error) {
+func (s *Service) treasuryPolicy(ctx context.Context,
+	in *rest.SlugInput) (*rest.Answer[operate.TreasuryPolicy], error) {
 	o, err := s.operator()
 	if err != nil {
 		return nil, err

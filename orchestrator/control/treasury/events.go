@@ -41,7 +41,8 @@ type TreasuryEvent struct {
 func Encode(e *walletdb.TreasuryEvent) TreasuryEvent {
 	w := TreasuryEvent{ChainID: e.ChainID, Treasury: e.Treasury.Hex(), Kind: e.Kind, Transaction: e.Tx.Hex(),
 		Block: e.Block.Number, BlockHash: e.Block.Hash.Hex(),
-		BlockTime: rest.OptionalTime(e.Block.Time), LogIndex: e.LogIndex, Finality: string(repute.Latest), Fields: rest.ObjectOf(e.Fields)}
+		BlockTime: rest.OptionalTime(e.Block.Time), LogIndex: e.LogIndex, Finality: string(repute.Latest),
+		Fields: rest.ObjectOf(e.Fields)}
 	if e.Final {
 		w.Finality = string(repute.Finalized)
 	}
@@ -80,7 +81,8 @@ type treasuryEventsInput struct {
 }
 
 // treasuryEvents serves GET /v1/treasury/events.
-func (s *Service) treasuryEvents(ctx context.Context, in *treasuryEventsInput) (*rest.Answer[TreasuryEventList], error) {
+func (s *Service) treasuryEvents(ctx context.Context,
+	in *treasuryEventsInput) (*rest.Answer[TreasuryEventList], error) {
 	o, err := s.operator()
 	if err != nil {
 		return nil, err

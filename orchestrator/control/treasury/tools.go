@@ -117,17 +117,20 @@ func (s *Service) addTreasuryTools(server *mcp.Server) error {
 		mcp.Add(server, mcp.Tool[struct{}, operate.TreasuryStatus]{Name: "openfi_get_treasury_status",
 			Effect:      mcp.Effect{World: true},
 			Description: "The treasury at the newest block: balance in wei, owner, whether it is paused.",
-			Do: operatorTool(s, func(o *operate.Operator, ctx context.Context, _ struct{}) (operate.TreasuryStatus, error) {
-				return o.TreasuryStatus(ctx)
-			})}),
+			Do: operatorTool(s,
+				func(o *operate.Operator, ctx context.Context, _ struct{}) (operate.TreasuryStatus, error) {
+					return o.TreasuryStatus(ctx)
+				})}),
 		mcp.Add(server, mcp.Tool[treasuryPolicyTool, operate.TreasuryPolicy]{Name: "openfi_get_treasury_policy",
 			Effect:      mcp.Effect{World: true},
 			Description: "An agent's policy in the treasury: caps in wei per transaction and window, and what of them is left now.",
-			Do: operatorTool(s, func(o *operate.Operator, ctx context.Context, in treasuryPolicyTool) (operate.TreasuryPolicy,
-				error) {
-				return o.TreasuryPolicy(ctx, in.Slug)
-			})}),
-		mcp.Add(server, mcp.Tool[configureTool, operate.Act]{Name: "openfi_configure_treasury_policy", Effect: onchain(true),
+			Do: operatorTool(s,
+				func(o *operate.Operator, ctx context.Context, in treasuryPolicyTool) (operate.TreasuryPolicy,
+					error) {
+					return o.TreasuryPolicy(ctx, in.Slug)
+				})}),
+		mcp.Add(server, mcp.Tool[configureTool, operate.Act]{Name: "openfi_configure_treasury_policy",
+			Effect:      onchain(true),
 			Description: "Changes an agent's policy in the treasury by the treasury's owner; what is absent stays. Takes the role own. Next: openfi_get_treasury_policy.",
 			Do: func(ctx context.Context, in configureTool) (operate.Act, error) {
 				in.PolicyChange.AgentSlug = in.AgentSlug
@@ -142,7 +145,8 @@ func (s *Service) addCallTools(server *mcp.Server) error {
 	const call = "a call or a payment by the treasury for an agent"
 	const transfer = "a transfer of tokens out of the treasury for an agent"
 	return cmp.Or(
-		mcp.Add(server, mcp.Tool[operate.TreasuryCall, operate.Act]{Name: "openfi_dry_run_call", Effect: mcp.Effect{World: true},
+		mcp.Add(server, mcp.Tool[operate.TreasuryCall, operate.Act]{Name: "openfi_dry_run_call",
+			Effect: mcp.Effect{World: true},
 			Description: "Simulates " + call +
 				": whether it would succeed, its gas, what the policy decides. Next: openfi_execute_call.",
 			Do: func(ctx context.Context, in operate.TreasuryCall) (operate.Act, error) {
@@ -159,7 +163,8 @@ func (s *Service) addCallTools(server *mcp.Server) error {
 			Effect:      mcp.Effect{World: true},
 			Description: "Simulates " + transfer + ". Next: openfi_transfer_erc20.",
 			Do: func(ctx context.Context, in operate.Transfer) (operate.Act, error) {
-				return actTool(ctx, s, httpapi.RoleOperate, in, simulated(), HowTool{}, (*operate.Operator).TransferERC20)
+				return actTool(ctx, s, httpapi.RoleOperate, in, simulated(), HowTool{},
+					(*operate.Operator).TransferERC20)
 			}}),
 		mcp.Add(server, mcp.Tool[transferTool, operate.Act]{Name: "openfi_transfer_erc20", Effect: onchain(false),
 			Description: "Simulates, decides and sends " + transfer + ".",
@@ -184,16 +189,19 @@ func (s *Service) addIdentityTools(server *mcp.Server) error {
 			Do: func(ctx context.Context, in walletTool) (operate.Act, error) {
 				r := operate.AgentWallet{Slug: in.Slug, OperatorWallet: in.OperatorWallet, Deadline: in.Deadline,
 					Signature: in.Signature}
-				return actTool(ctx, s, httpapi.RoleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).SetAgentWallet)
+				return actTool(ctx, s, httpapi.RoleOperate, r, in.DryRunTool, in.HowTool,
+					(*operate.Operator).SetAgentWallet)
 			}}),
 		mcp.Add(server, mcp.Tool[feedbackTool, operate.Act]{Name: "openfi_post_feedback", Effect: onchain(false),
 			Description: "Gives feedback about an agent in the Reputation Registry by a configured key.",
 			Do: func(ctx context.Context, in feedbackTool) (operate.Act, error) {
-				r := operate.FeedbackRequest{AgentID: string(in.AgentID), FromAddress: in.FromAddress, Value: string(in.Value),
+				r := operate.FeedbackRequest{AgentID: string(in.AgentID), FromAddress: in.FromAddress,
+					Value:         string(in.Value),
 					ValueDecimals: in.ValueDecimals,
 					Tag1:          in.Tag1, Tag2: in.Tag2, Endpoint: in.Endpoint, FeedbackURI: in.FeedbackURI,
 					FeedbackHash: in.FeedbackHash}
-				return actTool(ctx, s, httpapi.RoleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).PostFeedback)
+				return actTool(ctx, s, httpapi.RoleOperate, r, in.DryRunTool, in.HowTool,
+					(*operate.Operator).PostFeedback)
 			}}),
 	)
 }

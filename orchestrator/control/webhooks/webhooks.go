@@ -37,8 +37,10 @@ type service struct{ Options }
 // may be a secret.
 func Mount(router *rest.Router, o Options) {
 	s := &service{o}
-	rest.Read(router, "/webhooks", "list-webhooks", "Lists webhooks, the oldest first, without their secrets; needs the role operate", s.list)
-	rest.Read(router, "/webhooks/{id}", "get-webhook", "Returns a webhook without its secret; needs the role operate", s.get)
+	rest.Read(router, "/webhooks", "list-webhooks",
+		"Lists webhooks, the oldest first, without their secrets; needs the role operate", s.list)
+	rest.Read(router, "/webhooks/{id}", "get-webhook", "Returns a webhook without its secret; needs the role operate",
+		s.get)
 	rest.Write[push.WebhookRequest](router, http.MethodPost, "/webhooks", "add-webhook",
 		"Adds a webhook, to which changes are sent in order, and shows its secret this once", s.add)
 	rest.Write[rest.None](router, http.MethodDelete, "/webhooks/{id}", "remove-webhook", "Removes a webhook", s.remove)
@@ -83,7 +85,8 @@ func (s *service) read(ctx context.Context, id string) (push.Webhook, error) {
 }
 
 // add serves POST /v1/webhooks.
-func (s *service) add(ctx context.Context, by string, _ *struct{}, r push.WebhookRequest) (*rest.Answer[push.WebhookWithSecret],
+func (s *service) add(ctx context.Context, by string, _ *struct{},
+	r push.WebhookRequest) (*rest.Answer[push.WebhookWithSecret],
 	error) {
 	if err := s.checkURL(r.URL); err != nil {
 		return nil, err
@@ -136,7 +139,8 @@ func (s *service) kept(ctx context.Context, cursor string) error {
 }
 
 // remove serves DELETE /v1/webhooks/{id}.
-func (s *service) remove(ctx context.Context, _ string, in *rest.IDInput, _ rest.None) (*rest.Answer[push.Webhook], error) {
+func (s *service) remove(ctx context.Context, _ string, in *rest.IDInput,
+	_ rest.None) (*rest.Answer[push.Webhook], error) {
 	w, err := s.read(ctx, in.ID)
 	if err == nil {
 		err = webhookdb.Remove(ctx, s.DB, in.ID)
@@ -148,7 +152,8 @@ func (s *service) remove(ctx context.Context, _ string, in *rest.IDInput, _ rest
 }
 
 // test serves POST /v1/webhooks/{id}/test.
-func (s *service) test(ctx context.Context, _ string, in *rest.IDInput, _ rest.None) (*rest.Answer[push.WebhookTest], error) {
+func (s *service) test(ctx context.Context, _ string, in *rest.IDInput,
+	_ rest.None) (*rest.Answer[push.WebhookTest], error) {
 	if s.Sender == nil {
 		return nil, &repute.MissingError{What: "sender of webhooks", Why: "is not part of this process"}
 	}
@@ -163,7 +168,8 @@ func (s *service) test(ctx context.Context, _ string, in *rest.IDInput, _ rest.N
 }
 
 // replay serves POST /v1/webhooks/{id}/replay.
-func (s *service) replay(ctx context.Context, _ string, in *rest.IDInput, r push.WebhookReplay) (*rest.Answer[push.Webhook], error) {
+func (s *service) replay(ctx context.Context, _ string, in *rest.IDInput,
+	r push.WebhookReplay) (*rest.Answer[push.Webhook], error) {
 	w, err := s.read(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -182,7 +188,8 @@ func (s *service) replay(ctx context.Context, _ string, in *rest.IDInput, r push
 }
 
 // rotate serves POST /v1/webhooks/{id}/rotate.
-func (s *service) rotate(ctx context.Context, _ string, in *rest.IDInput, _ rest.None) (*rest.Answer[push.WebhookWithSecret], error) {
+func (s *service) rotate(ctx context.Context, _ string, in *rest.IDInput,
+	_ rest.None) (*rest.Answer[push.WebhookWithSecret], error) {
 	if err := rest.Known("webhook", in.ID); err != nil {
 		return nil, err
 	}

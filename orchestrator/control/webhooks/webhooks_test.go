@@ -46,17 +46,19 @@ func newRoutes(t *testing.T) *routes {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"ann": token}, Logger: slog.New(slog.DiscardHandler)})
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"ann": token},
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &routes{t: t, db: db}
-	webhooks.Mount(rest.New(server, false), webhooks.Options{DB: db, Sender: &r.sender, Allowed: func(u *url.URL) error {
-		if u.Scheme != "https" && u.Hostname() != "localhost" {
-			return repute.Invalid("scheme", "plain http", "https")
-		}
-		return nil
-	}})
+	webhooks.Mount(rest.New(server, false), webhooks.Options{DB: db, Sender: &r.sender,
+		Allowed: func(u *url.URL) error {
+			if u.Scheme != "https" && u.Hostname() != "localhost" {
+				return repute.Invalid("scheme", "plain http", "https")
+			}
+			return nil
+		}})
 	h, err := server.Handler()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +72,8 @@ func newRoutes(t *testing.T) *routes {
 // ask sends a request and decodes its answer, of which it returns the text.
 func (r *routes) ask(method, path, body string, status int, into any) string {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+"/v1/webhooks"+path, bytes.NewBufferString(body))
+	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+"/v1/webhooks"+path,
+		bytes.NewBufferString(body))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -97,13 +100,17 @@ func TestWebhookRoutes(t *testing.T) {
 	t.Parallel()
 	r := newRoutes(t)
 	var added, rotated push.WebhookWithSecret
-	r.ask(http.MethodPost, "", `{"url":"https://example.com/hook","filter":{"agent":"9:7","below":20}}`, http.StatusCreated, &added)
-	if added.By != "ann" || added.State != "active" || !strings.HasPrefix(added.Secret, "whsec_") || *added.Filter.Below != 20 {
+	r.ask(http.MethodPost, "", `{"url":"https://example.com/hook","filter":{"agent":"9:7","below":20}}`,
+		http.StatusCreated, &added)
+	if added.By != "ann" || added.State != "active" || !strings.HasPrefix(added.Secret, "whsec_") ||
+		*added.Filter.Below != 20 {
 		t.Errorf("added %+v", added)
 	}
 	var list push.WebhookList
-	shown := r.ask(http.MethodGet, "", "", http.StatusOK, &list) + r.ask(http.MethodGet, "/"+added.ID, "", http.StatusOK, nil)
-	if len(list.Webhooks) != 1 || list.Webhooks[0].ID != added.ID || strings.Contains(shown, "whsec_") || strings.Contains(shown, added.Secret[6:]) {
+	shown := r.ask(http.MethodGet, "", "", http.StatusOK, &list) +
+		r.ask(http.MethodGet, "/"+added.ID, "", http.StatusOK, nil)
+	if len(list.Webhooks) != 1 || list.Webhooks[0].ID != added.ID || strings.Contains(shown, "whsec_") ||
+		strings.Contains(shown, added.Secret[6:]) {
 		t.Errorf("shown %s", shown)
 	}
 	r.ask(http.MethodPost, "/"+added.ID+"/test", "", http.StatusOK, nil)

@@ -11,9 +11,10 @@ import (
 	"repute/store/rundb"
 )
 
-// AgentRuns returns a page of the runs of each identity on the chain, the newest first, in the order of agents. It takes
-// three statements in two round trips, however many agents there are.
-func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first int, after string) ([]work.AgentRunPage, error) {
+// AgentRuns returns a page of the runs of each identity on the chain, the newest first, in the order of agents. It
+// takes three statements in two round trips, however many agents there are.
+func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first int,
+	after string) ([]work.AgentRunPage, error) {
 	if err := r.permit(ctx); err != nil {
 		return nil, err
 	}

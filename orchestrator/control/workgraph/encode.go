@@ -52,7 +52,8 @@ func runInGraph(w *control.Run) (out work.Run, err error) {
 // limitsInGraph converts limits; what is absent has no limit.
 func limitsInGraph(a *rest.Amounts) work.Amounts {
 	out := work.Amounts{Steps: wire.Long(a.Steps), ToolCalls: wire.Long(a.ToolCalls), Writes: wire.Long(a.Writes),
-		RuntimeMs: wire.Long(a.RuntimeMS), GasWei: wire.OrNull(wire.BigInt(a.GasWei)), CostUsd: wire.OrNull(wire.Decimal(a.CostUSD))}
+		RuntimeMs: wire.Long(a.RuntimeMS), GasWei: wire.OrNull(wire.BigInt(a.GasWei)),
+		CostUsd: wire.OrNull(wire.Decimal(a.CostUSD))}
 	out.Tokens = wire.OrNull(wire.Long(a.Tokens))
 	return out
 }
@@ -74,7 +75,8 @@ func usedInGraph(a *rest.Amounts) *work.Amounts {
 // reasonsInGraph converts reasons.
 func reasonsInGraph(list []policy.Reason) []work.Reason {
 	return wire.Each(list, func(r policy.Reason) work.Reason {
-		return work.Reason{ID: r.ID, Effect: string(r.Effect), Text: r.Text, Have: wire.OrNull(r.Have), Need: wire.OrNull(r.Need)}
+		return work.Reason{ID: r.ID, Effect: string(r.Effect), Text: r.Text, Have: wire.OrNull(r.Have),
+			Need: wire.OrNull(r.Need)}
 	})
 }
 
@@ -118,9 +120,11 @@ func verificationInGraph(raw json.RawMessage) (*work.Verification, error) {
 
 // trustInGraph converts a decision of the trust gate.
 func trustInGraph(g *control.GateDecision) *work.Trust {
-	return &work.Trust{AgentID: wire.OrNull(wire.ID(g.AgentID)), Effect: string(g.Effect), Status: g.Status, Score: g.Score,
-		Low: g.Low, High: g.High, Confidence: g.Confidence, Tier: int32(g.Tier), ValueAtRisk: wire.BigInt(orZero(g.Value)),
-		Policy: wire.Hash(g.Policy), Reasons: reasonsInGraph(g.Reasons), At: *wire.EncodeTime(g.At)}
+	return &work.Trust{AgentID: wire.OrNull(wire.ID(g.AgentID)), Effect: string(g.Effect), Status: g.Status,
+		Score: g.Score,
+		Low:   g.Low, High: g.High, Confidence: g.Confidence, Tier: int32(g.Tier),
+		ValueAtRisk: wire.BigInt(orZero(g.Value)),
+		Policy:      wire.Hash(g.Policy), Reasons: reasonsInGraph(g.Reasons), At: *wire.EncodeTime(g.At)}
 }
 
 // orZero returns a decimal text, "0" for an empty one.
@@ -133,14 +137,17 @@ func orZero(text string) string {
 
 // decisionInGraph converts a decision.
 func decisionInGraph(d control.PolicyDecision) work.Decision {
-	return work.Decision{Number: wire.Long(d.Number), Phase: d.Phase, Kind: string(d.Kind), Subject: d.Subject, Effect: d.Effect,
-		Attempt: int32(min(d.Attempt, maxAttempt)), Reasons: reasonsInGraph(d.Reasons), Policy: wire.Hash(d.Policy.Hex()),
-		Hash: wire.Hash(d.Hash.Hex()), At: *wire.EncodeTime(d.At)}
+	return work.Decision{Number: wire.Long(d.Number), Phase: d.Phase, Kind: string(d.Kind), Subject: d.Subject,
+		Effect:  d.Effect,
+		Attempt: int32(min(d.Attempt, maxAttempt)), Reasons: reasonsInGraph(d.Reasons),
+		Policy: wire.Hash(d.Policy.Hex()),
+		Hash:   wire.Hash(d.Hash.Hex()), At: *wire.EncodeTime(d.At)}
 }
 
 // approvalInGraph converts the answer of a person.
 func approvalInGraph(a control.Approval) work.Approval {
-	return work.Approval{Subject: a.Subject, Approved: a.Approved, By: a.By, Reason: wire.OrNull(a.Reason), At: *wire.EncodeTime(a.At)}
+	return work.Approval{Subject: a.Subject, Approved: a.Approved, By: a.By, Reason: wire.OrNull(a.Reason),
+		At: *wire.EncodeTime(a.At)}
 }
 
 // awaitedInGraph converts a decision that is left to a person.
@@ -160,7 +167,8 @@ func shownInGraph(s *approval.Shown) *work.Shown {
 		Amounts: wire.Each(s.Amounts, amount), Effects: wire.Each(s.Effects, amount),
 		Events: wire.Each(s.Events, func(e approval.ShownEvent) string {
 			return e.Kind + " of " + e.Text + " from " + e.From + " to " + e.To
-		}), EventsOmitted: wire.Long(s.EventsOmitted), AgentStatus: s.Agent.Status, AgentScore: s.Agent.Score, Low: s.Agent.Low,
+		}), EventsOmitted: wire.Long(s.EventsOmitted), AgentStatus: s.Agent.Status, AgentScore: s.Agent.Score,
+		Low:       s.Agent.Low,
 		AgentTier: int32(s.Agent.Tier),
 		Names: wire.Each(s.Names, func(n approval.ShownName) work.Name {
 			return work.Name{Address: n.Address, Names: rest.OrEmpty(n.Names)}
@@ -184,7 +192,8 @@ func callInGraph(c approval.ShownCall) string {
 
 // receiptInGraph converts a receipt.
 func receiptInGraph(r repute.Receipt) work.Receipt {
-	return work.Receipt{ID: wire.ID(strconv.FormatInt(r.ID, 10)), Step: wire.OrNull(r.Step), Kind: string(r.Kind), Ref: r.Ref,
+	return work.Receipt{ID: wire.ID(strconv.FormatInt(r.ID, 10)), Step: wire.OrNull(r.Step), Kind: string(r.Kind),
+		Ref:     r.Ref,
 		Summary: r.Summary, ChainID: wire.OrNull(wire.Long(r.Chain)), Domain: wire.OrNull(r.Domain), Done: r.Done,
 		Error: wire.OrNull(r.Error), Started: *wire.EncodeTime(r.Started), Ended: wire.EncodeTime(r.Ended)}
 }
@@ -192,7 +201,8 @@ func receiptInGraph(r repute.Receipt) work.Receipt {
 // eventInGraph converts an event of a treasury.
 func eventInGraph(e treasury.TreasuryEvent) work.TreasuryEvent {
 	out := work.TreasuryEvent{ChainID: wire.Long(e.ChainID), Treasury: wire.Address(e.Treasury), Kind: e.Kind,
-		Transaction: wire.Hash(e.Transaction), Block: wire.Long(e.Block), Finality: e.Finality, Fields: string(e.Fields)}
+		Transaction: wire.Hash(e.Transaction), Block: wire.Long(e.Block), Finality: e.Finality,
+		Fields: string(e.Fields)}
 	if e.BlockTime != nil {
 		out.BlockTime = wire.EncodeTime(*e.BlockTime)
 	}

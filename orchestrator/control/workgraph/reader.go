@@ -41,7 +41,8 @@ type Reader struct {
 }
 
 const (
-	// treasuryKept is how long callers share what was read of the treasury: each reading asks the endpoints of the chain.
+	// treasuryKept is how long callers share what was read of the treasury: each reading asks the endpoints of the
+	// chain.
 	treasuryKept = 3 * time.Second
 	// treasuryLimit bounds a reading of it.
 	treasuryLimit = time.Minute
@@ -50,7 +51,8 @@ const (
 // New returns a reader of a database. The operator reads the treasury; nil: no wallet is configured, and the treasury
 // says so. privateReads requires a token with the role read, as in control.Options.
 func New(db *store.DB, operator *operate.Operator, privateReads bool) Reader {
-	return Reader{db, operator, privateReads, cache.NewBrief[work.Treasury]("the treasury", treasuryKept, treasuryLimit)}
+	return Reader{db, operator, privateReads,
+		cache.NewBrief[work.Treasury]("the treasury", treasuryKept, treasuryLimit)}
 }
 
 // permit returns why the caller of a request may not read; nil if it may.
@@ -66,7 +68,8 @@ func (r Reader) Tasks(ctx context.Context, f work.TaskFilter) (out work.TaskPage
 	if err := r.permit(ctx); err != nil {
 		return out, err
 	}
-	in := control.TasksInput{Status: f.Status, Coordinator: f.Agent, Limit: httpapi.Number(strconv.Itoa(f.First)), Cursor: f.After}
+	in := control.TasksInput{Status: f.Status, Coordinator: f.Agent, Limit: httpapi.Number(strconv.Itoa(f.First)),
+		Cursor: f.After}
 	if f.Awaiting {
 		in.Awaiting = "approval"
 	}
@@ -106,9 +109,11 @@ func (r Reader) Runs(ctx context.Context, f work.RunFilter) (out work.RunPage, e
 
 // lineInGraph converts a stored run into its form in lists of GraphQL.
 func lineInGraph(r repute.Run) work.RunLine {
-	out := work.RunLine{ID: wire.ID(r.ID), TaskID: wire.ID(r.Task), RootID: wire.ID(r.Root), Parent: wire.OrNull(wire.ID(r.Parent)),
-		Step: wire.OrNull(r.ParentStep), Agent: r.Agent, Goal: r.Goal, Status: string(r.Status), Awaiting: r.Awaiting != "",
-		Attempt: int32(min(r.Attempt, maxAttempt)), Error: wire.OrNull(r.Error), Created: *wire.EncodeTime(r.Created),
+	out := work.RunLine{ID: wire.ID(r.ID), TaskID: wire.ID(r.Task), RootID: wire.ID(r.Root),
+		Parent: wire.OrNull(wire.ID(r.Parent)),
+		Step:   wire.OrNull(r.ParentStep), Agent: r.Agent, Goal: r.Goal, Status: string(r.Status),
+		Awaiting: r.Awaiting != "",
+		Attempt:  int32(min(r.Attempt, maxAttempt)), Error: wire.OrNull(r.Error), Created: *wire.EncodeTime(r.Created),
 		Started: wire.EncodeTime(r.Started), Ended: wire.EncodeTime(r.Ended)}
 	if r.Phase != 0 {
 		phase := r.Phase.String()
@@ -176,8 +181,9 @@ func (r Reader) readTreasury(ctx context.Context) (out work.Treasury, err error)
 	if err != nil {
 		return out, err
 	}
-	out = work.Treasury{ChainID: wire.Long(s.ChainID), Address: wire.Address(s.Address), BalanceWei: wire.BigInt(s.Balance),
-		Owner: wire.Address(s.Owner), PendingOwner: wire.OrNull(wire.Address(s.PendingOwner)),
+	out = work.Treasury{ChainID: wire.Long(s.ChainID), Address: wire.Address(s.Address),
+		BalanceWei: wire.BigInt(s.Balance),
+		Owner:      wire.Address(s.Owner), PendingOwner: wire.OrNull(wire.Address(s.PendingOwner)),
 		Operator: wire.OrNull(wire.Address(s.Operator)), Paused: s.Paused, Block: wire.Long(s.Block),
 		BlockTime: *wire.EncodeTime(s.BlockTime), Agents: []work.Cap{}}
 	for i := range policies {
@@ -185,7 +191,8 @@ func (r Reader) readTreasury(ctx context.Context) (out work.Treasury, err error)
 			out.Agents = append(out.Agents, capInGraph(&policies[i]))
 		}
 	}
-	events, err := walletdb.TreasuryEvents(ctx, r.db, s.ChainID, common.HexToAddress(s.Address), common.Hash{}, newest, 0,
+	events, err := walletdb.TreasuryEvents(ctx, r.db, s.ChainID, common.HexToAddress(s.Address), common.Hash{},
+		newest, 0,
 		shownEvents)
 	for i := range events {
 		out.Events = append(out.Events, eventInGraph(treasury.Encode(&events[i])))

@@ -235,7 +235,8 @@ func (s *remoteSigner) Sign(ctx context.Context, chainID *big.Int, tx *types.Tra
 	}
 	err := s.rpc.CallContext(ctx, &answer, "account_signTransaction",
 		signRequest{From: s.account, To: tx.To(), Gas: hexutil.Uint64(tx.Gas()),
-			FeeCap: (*hexutil.Big)(tx.GasFeeCap()), TipCap: (*hexutil.Big)(tx.GasTipCap()), Value: (*hexutil.Big)(tx.Value()),
+			FeeCap: (*hexutil.Big)(tx.GasFeeCap()), TipCap: (*hexutil.Big)(tx.GasTipCap()),
+			Value: (*hexutil.Big)(tx.Value()),
 			Nonce: hexutil.Uint64(tx.Nonce()), Input: tx.Data(), ChainID: (*hexutil.Big)(chainID)})
 	if err != nil {
 		return nil, s.failed("signature", err)

@@ -85,7 +85,8 @@ func (c Ceilings) allowSignature(tx *types.Transaction) error {
 		{"gives a tip of", "max_tip", tx.GasTipCap(), c.MaxTip},
 		{"may cost", "max_transaction_fee", Cost(tx.Gas(), tx.GasFeeCap()), c.MaxTransactionFee}} {
 		if f.is.Cmp(f.most) > 0 {
-			return fmt.Errorf("the transaction %s %s wei, over orchestrator.wallets[].%s of %s: it is not signed: %w", f.what,
+			return fmt.Errorf("the transaction %s %s wei, over orchestrator.wallets[].%s of %s: it is not signed: %w",
+				f.what,
 				f.is, f.name, f.most, repute.ErrLimited)
 		}
 	}

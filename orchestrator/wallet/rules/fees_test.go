@@ -32,7 +32,8 @@ func TestCeilings(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		amount := rapid.Int64Range(1, 1<<40)
-		c := Ceilings{big.NewInt(amount.Draw(t, "fee")), big.NewInt(amount.Draw(t, "tip")), big.NewInt(amount.Draw(t, "all"))}
+		c := Ceilings{big.NewInt(amount.Draw(t, "fee")), big.NewInt(amount.Draw(t, "tip")),
+			big.NewInt(amount.Draw(t, "all"))}
 		o := Offer{BaseFee: big.NewInt(amount.Draw(t, "base")), Tip: big.NewInt(amount.Draw(t, "suggested")),
 			Gas: rapid.Uint64Range(21_000, 1<<24).Draw(t, "gas")}
 		most := c.Budget("orchestrator.wallets[0]", nil)

@@ -21,7 +21,8 @@ func TestPermit(t *testing.T) {
 	treasury, identity, reputation, validation := common.HexToAddress("0x01"), common.HexToAddress("0x02"),
 		common.HexToAddress("0x03"), common.HexToAddress("0x04")
 	payee, token := common.HexToAddress("0x05"), common.HexToAddress("0x06")
-	r := Rules{ChainID: big.NewInt(7), Treasury: treasury, Ceilings: DefaultCeilings(7), Tokens: []common.Address{token},
+	r := Rules{ChainID: big.NewInt(7), Treasury: treasury, Ceilings: DefaultCeilings(7),
+		Tokens: []common.Address{token},
 		Registries: safety.Registries{
 			ChainID: 7, Identity: identity, Reputation: reputation, Validations: []common.Address{validation}}}
 	o := transaction.Origin{Agent: "payer", Run: "run_1", Task: "task_1"}
@@ -38,7 +39,8 @@ func TestPermit(t *testing.T) {
 		t.Error("agents of runs choose who confirms their work")
 	}
 	coin := fixtures.NewAuthorizedToken()
-	settles := coin.PackTransferWithSplitSignature(payee, payee, big.NewInt(1), big.NewInt(0), big.NewInt(1), [32]byte{}, 27,
+	settles := coin.PackTransferWithSplitSignature(payee, payee, big.NewInt(1), big.NewInt(0), big.NewInt(1),
+		[32]byte{}, 27,
 		[32]byte{}, [32]byte{})
 	multicall := func(second common.Address, data []byte) []byte {
 		return fixtures.NewMulticall().PackAggregate3([]fixtures.MulticallCall3{
@@ -81,7 +83,8 @@ func TestPermit(t *testing.T) {
 		{"more bytes", ByOperator, form(&treasury, 0, append(slices.Clone(good), 0)), false},
 		{"fewer bytes", ByOperator, form(&treasury, 0, good[:len(good)-32]), false},
 		{"settlement", ByIdentity, form(&token, 0, settles), true},
-		{"settlement after a deployment by Multicall3", ByIdentity, form(&x402.Multicall3, 0, multicall(token, settles)), true},
+		{"settlement after a deployment by Multicall3", ByIdentity,
+			form(&x402.Multicall3, 0, multicall(token, settles)), true},
 		{"settlement by the operator", ByOperator, form(&token, 0, settles), false},
 		{"settlement by the owner", ByOwner, form(&token, 0, settles), false},
 		{"settlement in a token that is not listed", ByIdentity, form(&payee, 0, settles), false},
@@ -91,7 +94,8 @@ func TestPermit(t *testing.T) {
 		{"approval through Multicall3", ByIdentity,
 			form(&x402.Multicall3, 0, multicall(token, coin.PackApprove(payee, big.NewInt(1)))), false},
 		{"deployment by the key itself", ByIdentity, form(&payee, 0, multicall(token, settles)), false},
-		{"another chain", ByOperator, types.NewTx(&types.DynamicFeeTx{ChainID: big.NewInt(8), To: &treasury, Data: good}),
+		{"another chain", ByOperator, types.NewTx(&types.DynamicFeeTx{ChainID: big.NewInt(8), To: &treasury,
+			Data: good}),
 			false},
 		{"an old form", ByOperator, types.NewTx(&types.LegacyTx{To: &treasury, Data: good}), false},
 		{"over a fee per gas", ByOperator, dear(1, 100e9+1, 1), false},
@@ -99,7 +103,8 @@ func TestPermit(t *testing.T) {
 		{"over a fee in all", ByOwner, dear(1e6, 20e9+1, 1), false},
 		{"at every ceiling", ByOwner, dear(2e5, 100e9, 5e9), true},
 		{"a list", ByOperator,
-			types.NewTx(&types.DynamicFeeTx{ChainID: r.ChainID, To: &treasury, Data: good, AccessList: types.AccessList{{}}}),
+			types.NewTx(&types.DynamicFeeTx{ChainID: r.ChainID, To: &treasury, Data: good,
+				AccessList: types.AccessList{{}}}),
 			false},
 	} {
 		if err := r.allowSignature(x.by, o, x.tx); (err == nil) != x.ok {

@@ -152,7 +152,8 @@ func judgeCaps(amount, perTx, window, spent *big.Int, unit string, say func(stri
 // NothingAllowed fills in the terms of a treasury that does not exist, of which Judge allows nothing.
 func (t *Terms) NothingAllowed() {
 	zero := new(big.Int)
-	t.policy = bindings.AgentPoliciesOutput{NativePerTxCapWei: zero, NativeWindowCapWei: zero, WindowDurationSeconds: zero}
+	t.policy = bindings.AgentPoliciesOutput{NativePerTxCapWei: zero, NativeWindowCapWei: zero,
+		WindowDurationSeconds: zero}
 	t.window, t.tokenWindow = bindings.NativeWindowOutput{Start: zero, Spent: zero},
 		bindings.Erc20WindowOutput{Start: zero, Spent: zero}
 	t.tokenCap, t.tokenWindowCap = zero, zero

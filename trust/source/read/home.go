@@ -111,7 +111,8 @@ func (s *session) confirm(ctx context.Context, number uint64) (repute.Block, err
 		return repute.Block{}, err
 	}
 	if blocks[0].Time.After(s.end) || !blocks[1].Time.After(s.end) {
-		return repute.Block{}, fmt.Errorf("the endpoints of chain %d contradict themselves about block %d", s.chain, number)
+		return repute.Block{}, fmt.Errorf("the endpoints of chain %d contradict themselves about block %d", s.chain,
+			number)
 	}
 	return blocks[0], nil
 }

@@ -16,7 +16,8 @@ func TestHomeOnAnotherChain(t *testing.T) {
 	t.Parallel()
 	w, s, _ := booked(t) // blocks every 10 s
 	here := &world{Chain: rpctest.New(t, rpctest.Options{ChainID: 137, Start: 1_700_000_000, BlockTime: 33}), t: t,
-		contracts: map[common.Address]*contract{numbered(1): {code: []byte{0x60}}, numbered(2): {code: []byte{0xef, 1, 0, 7}}}}
+		contracts: map[common.Address]*contract{numbered(1): {code: []byte{0x60}},
+			numbered(2): {code: []byte{0xef, 1, 0, 7}}}}
 	here.Inject(here.rule(nil))
 	w.set(func() { w.contracts[numbered(3)] = &contract{code: []byte{0x60}} })
 	here.MineEmpty(4)
@@ -30,7 +31,8 @@ func TestHomeOnAnotherChain(t *testing.T) {
 		w.Finalize(w.Head().Number(), w.Head().Number()-2)
 		got := one(t, r, 137, end, s, addresses(12), source.Past{})
 		want(t, got, source.StatusOK)
-		if b := w.Blocks()[13]; got.Block != b.Number() || got.Hash != b.Hash() || got.Chain != 8453 || got.Time != b.Header.Time {
+		if b := w.Blocks()[13]; got.Block != b.Number() || got.Hash != b.Hash() || got.Chain != 8453 ||
+			got.Time != b.Header.Time {
 			t.Errorf("read at %+v, want block %d", got.State, b.Number())
 		}
 		if len(got.Credentials) != 8 {
@@ -46,5 +48,6 @@ func TestHomeOnAnotherChain(t *testing.T) {
 		t.Error("reaches other chains than those that are configured")
 	}
 	lost := readerOf(t, map[uint64]*node.Pool{137: poolOf(t, 137, here.URL())})
-	want(t, one(t, lost, 137, end, s, addresses(12), source.Past{}), source.StatusIncomplete, "no endpoint of chain 8453")
+	want(t, one(t, lost, 137, end, s, addresses(12), source.Past{}), source.StatusIncomplete,
+		"no endpoint of chain 8453")
 }

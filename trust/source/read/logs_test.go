@@ -114,7 +114,8 @@ func attestations(t *testing.T) (*world, *source.Source, func(event, uid string,
 	w.put(registry, map[string]func(common.Hash) (bool, []byte){
 		"getAttestation(bytes32)": func(uid common.Hash) (bool, []byte) {
 			out := word(32)
-			for _, x := range []common.Hash{uid, e.Schema.ID, common.BytesToHash(word(1_600_000_000)), {}, {}, {}, recipients[uid],
+			for _, x := range []common.Hash{uid, e.Schema.ID, common.BytesToHash(word(1_600_000_000)), {}, {}, {},
+				recipients[uid],
 				hashOf(e.Attester[0]), common.BytesToHash(word(1))} {
 				out = append(out, x[:]...)
 			}
@@ -124,7 +125,8 @@ func attestations(t *testing.T) (*world, *source.Source, func(event, uid string,
 		id := crypto.Keccak256Hash([]byte(uid))
 		w.set(func() { recipients[id] = hashOf(rater) })
 		return types.Log{Address: registry, Data: id[:], Topics: []common.Hash{
-			crypto.Keccak256Hash([]byte(event + "(address,address,bytes32,bytes32)")), hashOf(rater), hashOf(e.Attester[0]), e.Schema.ID}}
+			crypto.Keccak256Hash([]byte(event + "(address,address,bytes32,bytes32)")), hashOf(rater),
+			hashOf(e.Attester[0]), e.Schema.ID}}
 	}
 }
 
@@ -144,7 +146,8 @@ func TestManyAttestationsByLogs(t *testing.T) {
 	r := w.reader(8453)
 	first := one(t, r, 8453, at(w.Head()), s, addresses(4), source.Past{})
 	want(t, first, source.StatusOK)
-	if len(first.Credentials) != 2 || first.Credentials[0].Subject != crypto.Keccak256Hash([]byte(string(rune(9_999)))) ||
+	if len(first.Credentials) != 2 ||
+		first.Credentials[0].Subject != crypto.Keccak256Hash([]byte(string(rune(9_999)))) ||
 		first.Credentials[0].Issued != 1_600_000_000 {
 		t.Fatalf("%+v", first.Credentials)
 	}
@@ -197,7 +200,8 @@ func TestScanGoesOnAtTheNextReading(t *testing.T) {
 		w.MineEmpty(2)
 		now := one(t, r, 8453, at(w.Head()), s, addresses(12), past)
 		if now.Status == source.StatusOK {
-			if len(now.Credentials) != 10 || len(now.Unknown) != 0 || now.Credentials[9].Issued != w.Blocks()[10].Header.Time {
+			if len(now.Credentials) != 10 || len(now.Unknown) != 0 ||
+				now.Credentials[9].Issued != w.Blocks()[10].Header.Time {
 				t.Errorf("%d credentials, %d unknown", len(now.Credentials), len(now.Unknown))
 			}
 			break
@@ -288,15 +292,16 @@ func TestTooManyLogsOfOneRater(t *testing.T) {
 
 // requests counts all that an endpoint was asked for.
 func (w *world) requests() (n int) {
-	for _, m := range []string{"eth_chainId", "eth_blockNumber", "eth_getBlockByNumber", "eth_getBlockByHash", "eth_call",
+	for _, m := range []string{"eth_chainId", "eth_blockNumber", "eth_getBlockByNumber", "eth_getBlockByHash",
+		"eth_call",
 		"eth_getCode", "eth_getStorageAt", "eth_getLogs"} {
 		n += w.Calls(m)
 	}
 	return n
 }
 
-// 100,000 raters of a source that is read by logs alone take fewer than 200 requests of any kind, at the first reading and
-// at the next. Logs about others say nothing of them.
+// 100,000 raters of a source that is read by logs alone take fewer than 200 requests of any kind, at the first reading
+// and at the next. Logs about others say nothing of them.
 func TestNumberOfRequestsByLogs(t *testing.T) {
 	t.Parallel()
 	s := shipped(t).Source("farcaster-pro")
@@ -374,8 +379,9 @@ func TestManyRatersFindTheSame(t *testing.T) {
 		"balanceOf(address)": func(common.Hash) (bool, []byte) { return true, word(1) }})
 	for name := range 6 {
 		moved := func(from, to int) types.Log {
-			return types.Log{Address: registrar, Topics: []common.Hash{crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")),
-				hashOf(numbered(from)), hashOf(numbered(to)), common.BytesToHash(word(uint64(name)))}}
+			return types.Log{Address: registrar,
+				Topics: []common.Hash{crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")),
+					hashOf(numbered(from)), hashOf(numbered(to)), common.BytesToHash(word(uint64(name)))}}
 		}
 		w.Mine([]types.Log{moved(name+5_000, name)}) // from an address that is not asked about
 		w.Mine([]types.Log{moved(name, (name+1)%6)})

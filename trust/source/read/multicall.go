@@ -162,7 +162,8 @@ func (e *exchange) once(ctx context.Context, queries []source.Query) ([]answer, 
 		err = fmt.Errorf("%d answers to %d calls", len(answers), len(queries))
 	}
 	if err != nil {
-		return nil, &jsonrpc.AnswerError{What: e.node.Host() + " answers for Multicall3 with something else: " + err.Error()}
+		return nil, &jsonrpc.AnswerError{What: e.node.Host() + " answers for Multicall3 with something else: " +
+			err.Error()}
 	}
 	return answers, nil
 }

@@ -33,7 +33,8 @@ func named(t *testing.T) (*world, *source.Source) {
 		"name(bytes32)": func(common.Hash) (bool, []byte) { return true, text("alice.eth") },
 		"addr(bytes32)": fixed(hashOf(numbered(0)))})
 	w.put(contracts["registrar"].Address, map[string]func(common.Hash) (bool, []byte){
-		"nameExpires(uint256)": fixed(common.BytesToHash(word(1 << 40))), "ownerOf(uint256)": fixed(hashOf(numbered(0)))})
+		"nameExpires(uint256)": fixed(common.BytesToHash(word(1 << 40))),
+		"ownerOf(uint256)":     fixed(hashOf(numbered(0)))})
 	w.MineEmpty(int(min(s.Home(1).FromBlock, 1)))
 	s.Homes[0].FromBlock = 0 // the scripted chain is shorter than Ethereum
 	w.Mine([]types.Log{{Address: contracts["registrar"].Address,
@@ -104,7 +105,8 @@ func TestLongNames(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w.answer("eth_call", rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "out of gas"}})
-	if got := one(t, w.reader(1), 1, at(w.Head()), s, addresses(3), source.Past{}); got.Status != source.StatusIncomplete ||
+	if got := one(t, w.reader(1), 1, at(w.Head()), s, addresses(3),
+		source.Past{}); got.Status != source.StatusIncomplete ||
 		len(got.Unknown) != 3 {
 		t.Errorf("%+v", got)
 	}

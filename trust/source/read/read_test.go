@@ -48,9 +48,9 @@ func chip(t *testing.T) (*world, *source.Source) {
 	return w, s
 }
 
-// The source that asks for most, of which everybody has a credential: at most 20 calls for 10,000 raters, and fewer than
-// 200 for 100,000. With each call the endpoint is asked which block it has, so that requests of all kinds are about
-// twice as many.
+// The source that asks for most, of which everybody has a credential: at most 20 calls for 10,000 raters, and fewer
+// than 200 for 100,000. With each call the endpoint is asked which block it has, so that requests of all kinds are
+// about twice as many.
 func TestNumberOfCalls(t *testing.T) {
 	t.Parallel()
 	w, s := chip(t)
@@ -67,8 +67,10 @@ func TestNumberOfCalls(t *testing.T) {
 		if n := w.requests() - all; n > 2*most+10 {
 			t.Errorf("%d requests of all kinds for %d raters", n, raters)
 		}
-		if calls := w.Calls("eth_call") - before; len(got.Credentials) != raters || calls > most || calls < raters/5000 {
-			t.Errorf("%d credentials of %d raters by %d calls, want at most %d", len(got.Credentials), raters, calls, most)
+		if calls := w.Calls("eth_call") - before; len(got.Credentials) != raters || calls > most ||
+			calls < raters/5000 {
+			t.Errorf("%d credentials of %d raters by %d calls, want at most %d", len(got.Credentials), raters,
+				calls, most)
 		}
 	}
 }
@@ -134,9 +136,12 @@ func TestFailures(t *testing.T) {
 		status source.Status
 		part   string
 	}{
-		"no contract":      {func(w *world, k *contract) { w.set(func() { k.code = nil }) }, source.StatusOff, "no contract book"},
-		"a proxy":          {func(w *world, k *contract) { w.set(func() { k.slot = numbered(5) }) }, source.StatusOff, "implementation"},
-		"no Multicall3":    {func(w *world, _ *contract) { w.set(func() { delete(w.contracts, multicallAddress) }) }, source.StatusIncomplete, "no Multicall3"},
+		"no contract": {func(w *world, k *contract) { w.set(func() { k.code = nil }) }, source.StatusOff,
+			"no contract book"},
+		"a proxy": {func(w *world, k *contract) { w.set(func() { k.slot = numbered(5) }) }, source.StatusOff,
+			"implementation"},
+		"no Multicall3": {func(w *world, _ *contract) { w.set(func() { delete(w.contracts, multicallAddress) }) },
+			source.StatusIncomplete, "no Multicall3"},
 		"returns nothing":  {answers(true, nil), source.StatusOff, "not of the declared type"},
 		"returns too much": {answers(true, make([]byte, 64)), source.StatusOff, "not of the declared type"},
 		"reverts":          {answers(false, []byte{1, 2, 3, 4}), source.StatusIncomplete, "failed"},
@@ -150,9 +155,11 @@ func TestFailures(t *testing.T) {
 			w.answer("eth_getCode", rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "missing trie node"}})
 		}, source.StatusIncomplete, "state of the block"},
 		"logs are refused": {func(w *world, _ *contract) {
-			w.answer("eth_getLogs", rpctest.Answer{Error: &rpctest.Error{Code: -32601, Message: "the method eth_getLogs does not exist"}})
+			w.answer("eth_getLogs", rpctest.Answer{Error: &rpctest.Error{Code: -32601,
+				Message: "the method eth_getLogs does not exist"}})
 		}, source.StatusIncomplete, "eth_getLogs"},
-		"logs are lost": {func(w *world, _ *contract) { w.MapLogs(rpctest.Drop(rpctest.AtBlock(4))) }, source.StatusIncomplete, "since when"},
+		"logs are lost": {func(w *world, _ *contract) { w.MapLogs(rpctest.Drop(rpctest.AtBlock(4))) },
+			source.StatusIncomplete, "since when"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -200,7 +207,8 @@ func TestDeclaredReverts(t *testing.T) {
 	w.MineEmpty(3)
 	r := one(t, w.reader(10), 10, at(w.Head()), s, addresses(5), source.Past{})
 	want(t, r, source.StatusOK)
-	if len(r.Credentials) != 1 || r.Credentials[0].Rater != numbered(0) || r.Credentials[0].Issued != w.Head().Header.Time {
+	if len(r.Credentials) != 1 || r.Credentials[0].Rater != numbered(0) ||
+		r.Credentials[0].Issued != w.Head().Header.Time {
 		t.Errorf("%+v", r.Credentials)
 	}
 }
@@ -260,7 +268,8 @@ func TestDeadlineKeepsWhatWasRead(t *testing.T) {
 	defer cancel()
 	w.set(func() {
 		w.first = func(c rpctest.Call) *rpctest.Answer {
-			if c.Method == "eth_getCode" && strings.Contains(strings.ToLower(string(c.Params[0])), strings.ToLower(registrar.Hex())) {
+			if c.Method == "eth_getCode" && strings.Contains(strings.ToLower(string(c.Params[0])),
+				strings.ToLower(registrar.Hex())) {
 				<-ctx.Done()
 			}
 			return nil

@@ -42,8 +42,8 @@ func New(multicall common.Address, pools map[uint64]*node.Pool) (*Reader, error)
 func (r *Reader) Reaches(chain uint64) bool { return r.pools[chain] != nil }
 
 // Read asks sources about raters as of a block of a chain. past is what the readings before had found. There is one
-// reading for each source, in their order; what fails is said in it. After the deadline of the context, the sources that
-// were not read are incomplete and all their raters are unknown. A canceled context is an error.
+// reading for each source, in their order; what fails is said in it. After the deadline of the context, the sources
+// that were not read are incomplete and all their raters are unknown. A canceled context is an error.
 func (r *Reader) Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source,
 	raters []common.Address, past source.Past) ([]source.Reading, error) {
 	sessions := map[uint64]*session{}

@@ -58,10 +58,12 @@ type Checked struct {
 	Unchecked   []string     `json:"unchecked"` // what could not be compared, and why
 }
 
-// Verify reads stored credentials of a chain again, each at the block at which it was read, and compares them. at is the
-// block of the run that has them, and states are those of its readings. Attestations are compared by their own times
-// where the state of the block is not kept any more. A stored credential that is not compared is told in Unchecked.
-func (r *Reader) Verify(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source, past source.Past) (
+// Verify reads stored credentials of a chain again, each at the block at which it was read, and compares them. at is
+// the block of the run that has them, and states are those of its readings. Attestations are compared by their own
+// times where the state of the block is not kept any more. A stored credential that is not compared is told in
+// Unchecked.
+func (r *Reader) Verify(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source,
+	past source.Past) (
 	out Checked, err error) {
 	out.Differences, out.Unchecked = []Difference{}, notVisited(sources, past.Credentials)
 	for _, s := range sources {
@@ -98,8 +100,8 @@ func visits(s *source.Source, c *source.Credential) bool {
 	return c.Source == s.ID && c.Version == s.Version && c.Lapsed == 0
 }
 
-// notVisited tells, by source, how many credentials are not compared because they lapsed, or because they are of a source
-// or a version that is not among the given ones.
+// notVisited tells, by source, how many credentials are not compared because they lapsed, or because they are of a
+// source or a version that is not among the given ones.
 func notVisited(sources []*source.Source, held []source.Credential) []string {
 	counts := map[string]int{}
 	for i := range held {
@@ -140,8 +142,9 @@ func (r *Reader) verify(ctx context.Context, chain uint64, at repute.Block, s *s
 			return err
 		}
 	} else if found.Status != source.StatusOff && found.Hash != first.Hash {
-		out.Unchecked = append(out.Unchecked, fmt.Sprintf("%s: %d credentials of block %d of chain %d: it is read at block %d now",
-			s.ID, len(held), first.Block, first.Chain, found.Block))
+		out.Unchecked = append(out.Unchecked,
+			fmt.Sprintf("%s: %d credentials of block %d of chain %d: it is read at block %d now",
+				s.ID, len(held), first.Block, first.Chain, found.Block))
 		return nil
 	}
 	out.Compare(s, held, &found)
@@ -189,8 +192,9 @@ func (out *Checked) Compare(s *source.Source, held []source.Credential, found *s
 		}
 	}
 	if unknown > 0 {
-		out.Unchecked = append(out.Unchecked, fmt.Sprintf("%s: %d credentials of block %d: %s", s.ID, unknown, held[0].Block,
-			found.Reason))
+		out.Unchecked = append(out.Unchecked,
+			fmt.Sprintf("%s: %d credentials of block %d: %s", s.ID, unknown, held[0].Block,
+				found.Reason))
 	}
 }
 

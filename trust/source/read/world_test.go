@@ -265,8 +265,9 @@ func booked(t *testing.T) (*world, *source.Source, *contract) {
 
 // bound is AgentBook's log.
 func bound(book, rater common.Address, human uint64) types.Log {
-	return types.Log{Address: book, Topics: []common.Hash{crypto.Keccak256Hash([]byte("AgentRegistered(address,uint256)")),
-		hashOf(rater), common.BytesToHash(word(human))}}
+	return types.Log{Address: book,
+		Topics: []common.Hash{crypto.Keccak256Hash([]byte("AgentRegistered(address,uint256)")),
+			hashOf(rater), common.BytesToHash(word(human))}}
 }
 
 // same compares credentials.

@@ -130,7 +130,8 @@ func (w *world) file(t testing.TB, name, text string) string {
 func (w *world) agentFile(t testing.TB, id, key, more, handler string) string {
 	t.Helper()
 	c := w.Chain()
-	return w.file(t, "agent.yaml", fmt.Sprintf(agentFile, id, c.Identity, c.Reputation, key, w.RPCURL(), w.index.URL, w.Token,
+	return w.file(t, "agent.yaml", fmt.Sprintf(agentFile, id, c.Identity, c.Reputation, key, w.RPCURL(), w.index.URL,
+		w.Token,
 		more, handler, handler))
 }
 
@@ -290,7 +291,8 @@ func (w *world) paidReport(t *testing.T, url string) {
 	res = post(t, url+"/capability/report", `{}`, http.Header{"Payment-Signature": {text}})
 	body, err := io.ReadAll(res.Body)
 	ok(t, err)
-	if res.StatusCode != http.StatusOK || w.Balance(t, w.Token, w.Payee()) != 20_000 || !strings.Contains(string(body), `"amount":"20000"`) {
+	if res.StatusCode != http.StatusOK || w.Balance(t, w.Token, w.Payee()) != 20_000 ||
+		!strings.Contains(string(body), `"amount":"20000"`) {
 		t.Errorf("%d %s: %d units", res.StatusCode, body, w.Balance(t, w.Token, w.Payee()))
 	}
 }
@@ -309,7 +311,8 @@ func TestRefusedStart(t *testing.T) {
 		"no policy":      {"0", w.key, "policy: {uri: /nowhere.json}", "policy.uri"},
 	} {
 		file := w.agentFile(t, c.id, c.key, c.more, "http://127.0.0.1:1")
-		err := w.run(t.Context(), &clitest.Output{}, "serve", "--config", file, "--main-config", w.main, "--database-url", w.database)
+		err := w.run(t.Context(), &clitest.Output{}, "serve", "--config", file, "--main-config", w.main,
+			"--database-url", w.database)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -318,7 +321,8 @@ func TestRefusedStart(t *testing.T) {
 	given, err := os.ReadFile(w.agentFile(t, "0", "0x12", "", "http://127.0.0.1:1"))
 	ok(t, err)
 	file := w.file(t, "away.yaml", strings.ReplaceAll(string(given), w.RPCURL(), "http://127.0.0.1:1"))
-	if err := w.run(t.Context(), &clitest.Output{}, "serve", "--config", file, "--main-config", w.main, "--database-url",
+	if err := w.run(t.Context(), &clitest.Output{}, "serve", "--config", file, "--main-config", w.main,
+		"--database-url",
 		w.database); err == nil || !strings.Contains(err.Error(), "agent.key") {
 		t.Errorf("a wrong key without a node: %v", err)
 	}
@@ -339,7 +343,8 @@ func TestComplianceCommand(t *testing.T) {
 	payer := w.file(t, "payer", hex.EncodeToString(crypto.FromECDSA(w.Account(paytest.PayerAccount).Key)))
 	check := func(more ...string) (map[string]compliance.Check, int) {
 		out := &clitest.Output{}
-		err := w.run(t.Context(), out, append([]string{"verify-compliance", "--url", url, "--rpc", w.RPCURL(), "--agent", "31337:0",
+		err := w.run(t.Context(), out, append([]string{"verify-compliance", "--url", url, "--rpc", w.RPCURL(),
+			"--agent", "31337:0",
 			"--json"}, more...)...)
 		var exit cli.ExitError
 		if err != nil && !errors.As(err, &exit) {
@@ -368,7 +373,8 @@ func TestComplianceCommand(t *testing.T) {
 		t.Errorf("%+v: exit code %d", checks["paid"], code)
 	}
 	out := &clitest.Output{}
-	err = w.run(t.Context(), out, "verify-compliance", "--url", url, "--rpc", w.RPCURL(), "--metadata-uri", "https://agent.example/")
+	err = w.run(t.Context(), out, "verify-compliance", "--url", url, "--rpc", w.RPCURL(), "--metadata-uri",
+		"https://agent.example/")
 	var exit cli.ExitError
 	if !errors.As(err, &exit) || exit.Code != cli.CodeDiffers || !strings.Contains(out.String(), "FAILED   metadata") {
 		t.Errorf("%v: %s", err, out)
@@ -406,7 +412,8 @@ func TestNewRuntime(t *testing.T) {
 		t.Fatalf("agent.yaml as written: %v", err)
 	}
 	text := strings.NewReplacer("env:AGENT_PRIVATE_KEY", "file:"+w.key, "https://mainnet.base.org", w.RPCURL(),
-		"127.0.0.1:3000", "127.0.0.1:0", "  id: 0", fmt.Sprintf("  id: 0\n  registry: %q", w.Chain().Identity)).Replace(string(raw))
+		"127.0.0.1:3000", "127.0.0.1:0", "  id: 0",
+		fmt.Sprintf("  id: 0\n  registry: %q", w.Chain().Identity)).Replace(string(raw))
 	url, _, _ := w.serve(t, w.file(t, "agent.yaml", text))
 	res := post(t, url+"/capability/count", `{"text":"one two"}`, nil)
 	body, err := io.ReadAll(res.Body)

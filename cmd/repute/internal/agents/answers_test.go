@@ -105,8 +105,9 @@ func TestAnswersAsValidator(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	ok(t, stop())
-	answers, err := w.Client().FilterLogs(t.Context(), ethereum.FilterQuery{Addresses: c.Validations, Topics: [][]common.Hash{
-		{registry.GetABI().Events["ValidationResponse"].ID}}})
+	answers, err := w.Client().FilterLogs(t.Context(),
+		ethereum.FilterQuery{Addresses: c.Validations, Topics: [][]common.Hash{
+			{registry.GetABI().Events["ValidationResponse"].ID}}})
 	ok(t, err)
 	if len(answers) != len(asked) {
 		t.Errorf("%d answers on the chain to %d requests: %+v", len(answers), len(asked), answers)

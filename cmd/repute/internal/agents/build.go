@@ -197,8 +197,9 @@ func (b *builder) facilitator(context.Context) error {
 	switch {
 	case len(p.Facilitators) > 0:
 		// Each request in flight keeps its connection: the default keeps two and closes the others.
-		to := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: max(2, b.config.Limits.Concurrency),
-			IdleConnTimeout: time.Minute}
+		to := &http.Transport{Proxy: http.ProxyFromEnvironment,
+			MaxIdleConnsPerHost: max(2, b.config.Limits.Concurrency),
+			IdleConnTimeout:     time.Minute}
 		c, err := facilitator.NewClient(&http.Client{Transport: to}, 0, p.Facilitators...)
 		if err != nil {
 			return repute.Invalid("payments.facilitators", err.Error(), "base URLs")
@@ -262,7 +263,8 @@ func (b *builder) runtime(ctx context.Context) error {
 	}
 	a, wallets := b.config, &x402.Verifier{Chain: b.chain}
 	o := agent.Options{ID: b.id, Version: a.Profile.Version, Signer: b.signer, Wallets: wallets, Services: services,
-		Concurrency: a.Limits.Concurrency, Degraded: a.Limits.Degraded, Registry: b.registry, Tracer: b.tracer, Log: b.log,
+		Concurrency: a.Limits.Concurrency, Degraded: a.Limits.Degraded, Registry: b.registry, Tracer: b.tracer,
+		Log: b.log,
 		Payments: agent.Payments{Facilitator: b.payment, Address: b.payTo, Promises: a.Payments.Promises,
 			RequireID: a.Payments.RequireID}}
 	if !a.Payments.NoOffers {
@@ -381,7 +383,8 @@ func (b *builder) governor(ctx context.Context, wallets *x402.Verifier) (agent.G
 	if b.scores == nil && loader.Current().Policy.ReadsClientScore() {
 		b.log.Warn("the policy reads the scores of clients, and there is no index (agent.indexer, INDEXER_URL)")
 	}
-	b.out.work = append(b.out.work, func(ctx context.Context) error { loader.Watch(ctx, policyEvery, b.log); return nil })
+	b.out.work = append(b.out.work,
+		func(ctx context.Context) error { loader.Watch(ctx, policyEvery, b.log); return nil })
 	g := &governor{loader: loader, db: b.db, id: b.id, scores: b.scores, log: b.log}
 	if !b.resume {
 		return g, g.recall(ctx)

@@ -50,13 +50,16 @@ Exit codes: 0 all checks passed, 1 one failed, 2 none failed and one could not b
 	set.StringVar(&f.rpc, "rpc", "", "URLs of nodes of the agent's chain, separated by commas (RPC_URL)")
 	set.StringVar(&f.agent, "agent", "", "agent id that the runtime must have, in any form (AGENT_ID)")
 	set.StringVar(&f.metadata, "metadata-uri", "", "URI that the chain must have (AGENT_METADATA_URI)")
-	set.StringVar(&f.policy, "policy", "", "file or URL of policy.json; the one of the registration file (AGENT_POLICY_URI)")
+	set.StringVar(&f.policy, "policy", "",
+		"file or URL of policy.json; the one of the registration file (AGENT_POLICY_URI)")
 	set.StringVar(&f.capability, "capability", "", "name of a paid capability; the first that demands a payment")
 	set.StringVar(&f.input, "input", "", "input of the capabilities as JSON; @FILE reads a file")
 	set.StringVar(&f.keyFile, "pay-key-file", "", "file with the private key that pays (REPUTE_PAY_KEY_FILE)")
-	set.Uint64Var(&f.maxPay, "max-pay", compliance.DefaultMaxPay, "most that one payment may cost, in smallest units of its token")
+	set.Uint64Var(&f.maxPay, "max-pay", compliance.DefaultMaxPay,
+		"most that one payment may cost, in smallest units of its token")
 	set.Int64Var(&f.maxBody, "max-body", compliance.DefaultMaxBody, "limit of requests of the runtime, in bytes")
-	set.StringVar(&f.mode, "expect-mode", string(compliance.Normal), "how the agent is expected to work: normal, degraded or shutdown")
+	set.StringVar(&f.mode, "expect-mode", string(compliance.Normal),
+		"how the agent is expected to work: normal, degraded or shutdown")
 	set.BoolVar(&f.json, "json", false, "print JSON")
 	return cmd
 }
@@ -150,7 +153,8 @@ func showReport(w io.Writer, r *compliance.Report) error {
 		case c.OK:
 			verdict = "ok"
 		}
-		if _, err := fmt.Fprintf(w, "%-8s %-18s section %-9s %s\n", verdict, c.ID, c.Section, cli.Visible(c.Detail)); err != nil {
+		if _, err := fmt.Fprintf(w, "%-8s %-18s section %-9s %s\n", verdict, c.ID, c.Section,
+			cli.Visible(c.Detail)); err != nil {
 			return err
 		}
 	}
@@ -172,7 +176,8 @@ func (n nodesOf) Agent(ctx context.Context, id repute.AgentID) (out compliance.R
 		return out, err
 	}
 	if chain != id.ChainID {
-		return out, repute.Invalid("rpc", fmt.Sprintf("its nodes are of chain %d, answers are signed for %d", chain, id.ChainID),
+		return out, repute.Invalid("rpc", fmt.Sprintf("its nodes are of chain %d, answers are signed for %d", chain,
+			id.ChainID),
 			"nodes of the agent's chain")
 	}
 	a, err := r.Agent(ctx)

@@ -73,7 +73,8 @@ func TestServeByEnvironment(t *testing.T) {
 		t.Errorf("AGENT_PAYMENT_ADDRESS: %s is paid", got)
 	}
 	w.healthByEnvironment(t, url)
-	if said := out.String(); !strings.Contains(said, `"level":"DEBUG"`) || !strings.Contains(said, "AGENT_METADATA_URI") {
+	if said := out.String(); !strings.Contains(said, `"level":"DEBUG"`) ||
+		!strings.Contains(said, "AGENT_METADATA_URI") {
 		t.Errorf("AGENT_LOG_LEVEL, AGENT_METADATA_URI: %s", said)
 	}
 	if strings.Contains(out.String(), os.Getenv("AGENT_PRIVATE_KEY")[2:]) {

@@ -71,7 +71,8 @@ func (g *governor) Decide(ctx context.Context, q agent.Question) agent.Decision 
 	switch {
 	case err != nil:
 		g.log.WarnContext(ctx, "free requests cannot be counted", "error", err)
-		return agent.Decision{Limited: true, Retry: 5 * time.Second, Reasons: []string{"free requests cannot be counted now"}}
+		return agent.Decision{Limited: true, Retry: 5 * time.Second,
+			Reasons: []string{"free requests cannot be counted now"}}
 	case free.Effect == governance.Deny:
 		out.Allow, out.Limited, out.Retry = false, true, time.Minute
 		if until := free.Reasons[0].Until; !until.IsZero() {

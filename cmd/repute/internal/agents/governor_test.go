@@ -69,7 +69,8 @@ func newGovernor(t *testing.T, rules string) (*governor, *scores) {
 	must(t, agentdb.Maintain(t.Context(), db, agentdb.MinRetention))
 	file := filepath.Join(t.TempDir(), "policy.json")
 	must(t, os.WriteFile(file, []byte(`{"version":"1.0","agentId":42,"rules":`+rules+`}`), 0o600))
-	loader, err := governance.NewLoader(governance.LoaderOptions{Source: governance.FileSource(file), AgentID: "42", AllowUnsigned: true})
+	loader, err := governance.NewLoader(governance.LoaderOptions{Source: governance.FileSource(file), AgentID: "42",
+		AllowUnsigned: true})
 	must(t, err)
 	_, err = loader.Load(t.Context())
 	must(t, err)
@@ -87,7 +88,8 @@ func question(t *testing.T, price *agent.Price, who common.Address) agent.Questi
 	c, err := capability.New(capability.Definition{Name: "echo", Version: "1.0.0", InputSchema: json.RawMessage(`{}`),
 		OutputSchema: json.RawMessage(`{}`)})
 	must(t, err)
-	return agent.Question{Service: &agent.Service{Capability: c, Price: price}, Client: who, Caller: who.Hex(), Time: time.Now()}
+	return agent.Question{Service: &agent.Service{Capability: c, Price: price}, Client: who, Caller: who.Hex(),
+		Time: time.Now()}
 }
 
 // TestClients: a client is admitted by the lower bound of its score; nobody is admitted because the
@@ -229,13 +231,15 @@ func TestOwnScore(t *testing.T) {
 	for i, c := range []struct {
 		own  *agent.Score
 		want agent.Mode
-	}{{nil, agent.Degraded}, {score(80, 0), agent.Normal}, {score(80, 2*time.Hour), agent.Normal}, {score(20, 0), agent.Degraded},
+	}{{nil, agent.Degraded}, {score(80, 0), agent.Normal}, {score(80, 2*time.Hour), agent.Normal},
+		{score(20, 0), agent.Degraded},
 		{score(80, 2*time.Hour), agent.Degraded}, {score(-60, 0), agent.Shutdown}, {score(80, 0), agent.Shutdown}} {
 		if mode, reason := g.Mode(c.own, now); mode != c.want || mode != agent.Normal && reason == "" {
 			t.Errorf("%d: %s, %s", i, mode, reason)
 		}
 	}
-	must(t, agentdb.Add(t.Context(), g.db, agentdb.Entry{Kind: agentdb.Event, Agent: g.id.String(), Outcome: "mode shutdown"}))
+	must(t, agentdb.Add(t.Context(), g.db, agentdb.Entry{Kind: agentdb.Event, Agent: g.id.String(),
+		Outcome: "mode shutdown"}))
 	next := &governor{loader: g.loader, db: g.db, id: g.id, log: g.log}
 	must(t, next.recall(t.Context()))
 	if mode, _ := next.Mode(score(80, 0), now); mode != agent.Shutdown {

@@ -97,7 +97,8 @@ func toolServer(t *testing.T) string {
 		func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return &sdk.CallToolResult{StructuredContent: json.RawMessage(strings.ToUpper(string(r.Params.Arguments)))}, nil
 		})
-	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: true})
+	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s },
+		&sdk.StreamableHTTPOptions{Stateless: true})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer tool-token" {
 			http.Error(w, "no", http.StatusUnauthorized)
@@ -113,17 +114,21 @@ func toolServer(t *testing.T) string {
 type counting struct{}
 
 func (counting) Info() standard.Info {
-	return standard.Info{Slug: "counting", DisplayName: "counting", Version: "1.0.0", IdentityMode: standard.IdentityMode,
-		Manifest: standard.Manifest{Schema: standard.ManifestSchema, Name: "counting", Slug: "counting", Version: "1.0.0"}}
+	return standard.Info{Slug: "counting", DisplayName: "counting", Version: "1.0.0",
+		IdentityMode: standard.IdentityMode,
+		Manifest: standard.Manifest{Schema: standard.ManifestSchema, Name: "counting", Slug: "counting",
+			Version: "1.0.0"}}
 }
 
 func (counting) CanHandle(context.Context, standard.Task) (bool, error) { return true, nil }
 
 func (counting) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (standard.Plan, error) {
-	return standard.Plan{Steps: []standard.Step{{ID: "count", Description: t.Goal, Agent: "counting", Input: t.Input}}}, nil
+	return standard.Plan{Steps: []standard.Step{{ID: "count", Description: t.Goal, Agent: "counting",
+		Input: t.Input}}}, nil
 }
 
-func (counting) Execute(ctx context.Context, t standard.Task, p standard.Plan, c *orchestrator.Context) (standard.Execution,
+func (counting) Execute(ctx context.Context, t standard.Task, p standard.Plan,
+	c *orchestrator.Context) (standard.Execution,
 	error) {
 	return c.RunPlan(ctx, p, func(context.Context, standard.Step, map[string]json.RawMessage,
 		*orchestrator.Context) (json.RawMessage, error) {
@@ -131,7 +136,8 @@ func (counting) Execute(ctx context.Context, t standard.Task, p standard.Plan, c
 	})
 }
 
-func (counting) Verify(context.Context, standard.Task, standard.Execution, *orchestrator.Context) (standard.Verification,
+func (counting) Verify(context.Context, standard.Task, standard.Execution,
+	*orchestrator.Context) (standard.Verification,
 	error) {
 	return standard.Verification{Checks: []standard.Check{{Name: "done", Passed: true}}, Score: 1}, nil
 }
@@ -157,10 +163,12 @@ func office(t *testing.T) string {
 	replay, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	quiet := slog.New(slog.DiscardHandler)
-	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"agent": officeToken}, Logger: quiet})
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"agent": officeToken},
+		Logger: quiet})
 	ok(t, err)
 	modules := []orchestrator.Module{counting{}}
-	_, err = control.New(control.Options{Server: server, DB: db, Client: client, Policy: current, Replay: replay, Lenient: true,
+	_, err = control.New(control.Options{Server: server, DB: db, Client: client, Policy: current, Replay: replay,
+		Lenient: true,
 		Modules: modules})
 	ok(t, err)
 	h, err := server.Handler()
@@ -193,7 +201,9 @@ func TestConfiguredHandlers(t *testing.T) {
 	var reached atomic.Int64
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
 	t.Cleanup(inside.Close)
-	file := head + fmt.Sprintf("models: {default: m, table: {m: {provider: openai, model: m, base_url: %q}}}\ncapabilities:\n", model.URL)
+	file := head +
+		fmt.Sprintf("models: {default: m, table: {m: {provider: openai, model: m, base_url: %q}}}\ncapabilities:\n",
+			model.URL)
 	for name, h := range map[string]string{
 		"limits":   `{exec: [/bin/sh, -c, 'printf "[%s,%s]" "$(ulimit -v)" "$(ulimit -t)"'], env: {PATH: "/usr/bin:/bin"}, memory: 100, cpu: 7}`,
 		"shout":    fmt.Sprintf(`{mcp: {url: %q, tool: shout, token_env: TOOL_TOKEN}}`, toolServer(t)),
@@ -243,7 +253,8 @@ func TestConfiguredHandlers(t *testing.T) {
 		}
 	}
 	missing := strings.ReplaceAll(file, "OFFICE_TOKEN", "NO_SUCH_TOKEN")
-	err = w.run(t.Context(), &clitest.Output{}, "serve", "--config", w.file(t, "agent.yaml", missing), "--main-config", w.main,
+	err = w.run(t.Context(), &clitest.Output{}, "serve", "--config", w.file(t, "agent.yaml", missing), "--main-config",
+		w.main,
 		"--database-url", w.database)
 	if err == nil || !strings.Contains(err.Error(), "capabilities.task.handler.task.token_env") ||
 		!strings.Contains(err.Error(), "NO_SUCH_TOKEN") {

@@ -75,7 +75,8 @@ func (p *pricing) way(field string, d *capability.Definition, one capability.Pri
 		network = x402.Network(p.chain)
 	}
 	at := slices.IndexFunc(p.tokens, func(t config.Token) bool {
-		return (t.Network == network || t.Network == "" && network == x402.Network(p.chain)) && t.Symbol == one.Currency &&
+		return (t.Network == network || t.Network == "" && network == x402.Network(p.chain)) &&
+			t.Symbol == one.Currency &&
 			(one.Asset == "" || strings.EqualFold(t.Asset, one.Asset))
 	})
 	if at < 0 {

@@ -42,7 +42,8 @@ owed back are kept until then, however old they are.`,
 			}
 			hash := common.HexToHash(transaction)
 			if (paid == "") != (transaction == "") || transaction != "" && !strings.EqualFold(hash.Hex(), transaction) {
-				return repute.Invalid("transaction", fmt.Sprintf("%.80q is no hash for --paid %.20q", transaction, paid),
+				return repute.Invalid("transaction",
+					fmt.Sprintf("%.80q is no hash for --paid %.20q", transaction, paid),
 					"both flags: a payment of the list, and the hash of the transaction that paid it back")
 			}
 			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
@@ -94,8 +95,10 @@ func listRefunds(ctx context.Context, p *cli.Program, db *store.DB, id repute.Ag
 		return err
 	}
 	for _, o := range list {
-		if _, err := fmt.Fprintf(p.Stdout, "%s %s (%s on %s) to %s\n  charged %s by %s for %s\n  payment %s\n", o.Amount,
-			cli.Visible(o.Currency), o.Asset, o.Network, o.Payer, o.Time.Format(time.RFC3339), o.Transaction, o.Capability,
+		if _, err := fmt.Fprintf(p.Stdout, "%s %s (%s on %s) to %s\n  charged %s by %s for %s\n  payment %s\n",
+			o.Amount,
+			cli.Visible(o.Currency), o.Asset, o.Network, o.Payer, o.Time.Format(time.RFC3339), o.Transaction,
+			o.Capability,
 			o.Payment); err != nil {
 			return err
 		}

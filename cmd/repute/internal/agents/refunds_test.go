@@ -46,7 +46,8 @@ func TestRefunds(t *testing.T) {
 	payment, err := x402.Encode(w.Pay(t, d.Accepts[0]))
 	ok(t, err)
 	got := post(t, url+"/capability/report", `{}`, http.Header{http.CanonicalHeaderKey(x402.HeaderPayment): {payment}})
-	if says := readAll(t, got); got.StatusCode != http.StatusInternalServerError || !strings.Contains(string(says), "owes it back") {
+	if says := readAll(t, got); got.StatusCode != http.StatusInternalServerError ||
+		!strings.Contains(string(says), "owes it back") {
 		t.Fatalf("%d %s", got.StatusCode, says)
 	}
 	id := "eip155:31337:" + w.Chain().Identity.Hex() + ":0"

@@ -90,7 +90,8 @@ func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a 
 	for _, note := range a.Notes {
 		log.Warn(note)
 	}
-	b := &builder{main: c, db: db, config: a, log: log, program: p, resume: m.resume, registry: prometheus.NewRegistry()}
+	b := &builder{main: c, db: db, config: a, log: log, program: p, resume: m.resume,
+		registry: prometheus.NewRegistry()}
 	defer b.close()
 	if err := b.build(ctx); err != nil {
 		return err

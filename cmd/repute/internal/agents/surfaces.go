@@ -22,8 +22,9 @@ func (b *builder) surface() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.out.tools, err = toolserver.New(toolserver.Options{Router: router, Name: a.Profile.Name, MaxBody: a.Limits.MaxBody,
-		Log: b.log})
+	b.out.tools, err = toolserver.New(toolserver.Options{Router: router, Name: a.Profile.Name,
+		MaxBody: a.Limits.MaxBody,
+		Log:     b.log})
 	if err != nil {
 		return nil, err
 	}

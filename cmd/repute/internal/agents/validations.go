@@ -34,16 +34,19 @@ func (b *builder) validations(o *agent.Options) (*validation.Requests, error) {
 		return nil, err
 	}
 	if _, err := b.sender.Identity(b.id.ChainID, c.Sender); err != nil {
-		return nil, repute.Invalid("validation.sender", fmt.Sprintf("%.80q has no key on chain %d in orchestrator.wallets",
-			c.Sender, b.id.ChainID), "a slug of identities (--main-config, REPUTE_CONFIG)")
+		return nil, repute.Invalid("validation.sender",
+			fmt.Sprintf("%.80q has no key on chain %d in orchestrator.wallets",
+				c.Sender, b.id.ChainID), "a slug of identities (--main-config, REPUTE_CONFIG)")
 	}
 	judge, ok := o.Governor.(validation.Judge)
 	if !ok {
-		return nil, repute.Invalid("validation.validator", "is never asked without a policy", "policy.uri (AGENT_POLICY_URI)")
+		return nil, repute.Invalid("validation.validator", "is never asked without a policy",
+			"policy.uri (AGENT_POLICY_URI)")
 	}
 	o.Validator = validator
-	return validation.New(validation.Options{DB: b.db, ID: b.id, Registry: registry, Validator: validator, Sender: b.sender,
-		Slug: c.Sender, Judge: judge, Log: b.log}), nil
+	return validation.New(validation.Options{DB: b.db, ID: b.id, Registry: registry, Validator: validator,
+		Sender: b.sender,
+		Slug:   c.Sender, Judge: judge, Log: b.log}), nil
 }
 
 // answers are the requests that name the agent as validator; nil where it answers none.
@@ -57,8 +60,9 @@ func (b *builder) answers(client *resolver.Client) (*validation.Answers, error) 
 	}
 	by, err := b.sender.Identity(b.id.ChainID, c.Answerer)
 	if err != nil {
-		return nil, repute.Invalid("validation.answerer", fmt.Sprintf("%.80q has no key on chain %d in orchestrator.wallets",
-			c.Answerer, b.id.ChainID), "a slug of identities (--main-config, REPUTE_CONFIG)")
+		return nil, repute.Invalid("validation.answerer",
+			fmt.Sprintf("%.80q has no key on chain %d in orchestrator.wallets",
+				c.Answerer, b.id.ChainID), "a slug of identities (--main-config, REPUTE_CONFIG)")
 	}
 	if len(b.chain.Validations()) == 0 {
 		return nil, repute.Invalid("validation.answerer", "answers in no registry", "addresses in agent.validations")
@@ -73,8 +77,9 @@ func (b *builder) answers(client *resolver.Client) (*validation.Answers, error) 
 	}
 	b.chain.WatchValidator(by)
 	return validation.NewAnswers(validation.AnswerOptions{DB: b.db, ID: b.id, Registries: b.chain.Validations(),
-		Validator: by, Sender: b.sender, Slug: c.Answerer, Handlers: handlers, Daily: c.Daily, Documents: documents{client},
-		Chain: b.chain, Log: b.log}), nil
+		Validator: by, Sender: b.sender, Slug: c.Answerer, Handlers: handlers, Daily: c.Daily,
+		Documents: documents{client},
+		Chain:     b.chain, Log: b.log}), nil
 }
 
 // documents reads the documents of requests.

@@ -38,7 +38,8 @@ func (w *world) report(t *testing.T, url string) http.Header {
 	again := post(t, url+"/capability/report", `{}`, http.Header{"Payment-Signature": {text}})
 	const name = "X-Agent-Validation-Request"
 	if first.StatusCode != http.StatusOK || first.Header.Get("X-Agent-Validation") != "required" ||
-		first.Header.Get(name) != again.Header.Get(name) || !strings.Contains(first.Header.Get("X-Agent-Metadata"), first.Header.Get(name)) {
+		first.Header.Get(name) != again.Header.Get(name) ||
+		!strings.Contains(first.Header.Get("X-Agent-Metadata"), first.Header.Get(name)) {
 		t.Errorf("%d %v, again %v", first.StatusCode, first.Header, again.Header)
 	}
 	return first.Header
@@ -66,9 +67,11 @@ func TestValidation(t *testing.T) {
 	t.Cleanup(index.Close)
 	w.index = index
 	settler := filepath.Join(w.dir, "settler")
-	ok(t, os.WriteFile(settler, []byte(hex.EncodeToString(crypto.FromECDSA(w.Account(paytest.SettlerAccount).Key))), 0o600))
+	ok(t, os.WriteFile(settler, []byte(hex.EncodeToString(crypto.FromECDSA(w.Account(paytest.SettlerAccount).Key))),
+		0o600))
 	main := fmt.Sprintf(mainFile, c.Identity, c.Reputation, w.RPCURL(), w.Token, settler)
-	main = strings.Replace(main, "start_block: 1,", fmt.Sprintf("start_block: 1, validations: [%q],", c.Validations[0]), 1)
+	main = strings.Replace(main, "start_block: 1,",
+		fmt.Sprintf("start_block: 1, validations: [%q],", c.Validations[0]), 1)
 	main = strings.Replace(main, "{settler:", fmt.Sprintf(`{owner: "file:%s", settler:`, w.key), 1)
 	w.main = w.file(t, "repute.yaml", main)
 	policy := w.file(t, "policy.json", `{"version":"1.0","agentId":0,"rules":{"validation":{
@@ -78,7 +81,8 @@ func TestValidation(t *testing.T) {
 	handler, _, _ := worker(t)
 	text, err := os.ReadFile(w.agentFile(t, "0", w.key, more, handler))
 	ok(t, err)
-	file := w.file(t, "agent.yaml", strings.Replace(string(text), "  id: 0", fmt.Sprintf("  id: 0\n  validations: %q", c.Validations[0]), 1))
+	file := w.file(t, "agent.yaml", strings.Replace(string(text), "  id: 0",
+		fmt.Sprintf("  id: 0\n  validations: %q", c.Validations[0]), 1))
 	before, _, stop := w.serve(t, file)
 	asked := []common.Hash{common.HexToHash(w.report(t, before).Get("X-Agent-Validation-Request"))}
 	ok(t, stop()) // before or after it was sent
@@ -115,12 +119,14 @@ func TestValidation(t *testing.T) {
 		Data: registry.PackGetValidatorRequests(validator.Address)}, nil)
 	ok(t, err)
 	requests, err := registry.UnpackGetValidatorRequests(raw)
-	if err != nil || len(requests) != 2 || common.Hash(requests[0]) != asked[0] || common.Hash(requests[1]) != asked[1] {
+	if err != nil || len(requests) != 2 || common.Hash(requests[0]) != asked[0] ||
+		common.Hash(requests[1]) != asked[1] {
 		t.Errorf("the chain has the requests %x, %v; want %v", requests, err, asked)
 	}
 	b := w.Batch()
 	for i, hash := range asked {
-		b.ValidationResponse(validator, devnet.ValidationAnswer{Request: hash, Response: uint8(90 + i), Tag: "re-execution"})
+		b.ValidationResponse(validator, devnet.ValidationAnswer{Request: hash, Response: uint8(90 + i),
+			Tag: "re-execution"})
 	}
 	_, err = b.Mine(t.Context())
 	ok(t, err)
@@ -130,7 +136,8 @@ func TestValidation(t *testing.T) {
 			t.Errorf("%v", v)
 		}
 	}
-	for _, want := range []string{`"msg":"validation requested"`, `"msg":"validation answered"`, `"msg":"validation judged"`} {
+	for _, want := range []string{`"msg":"validation requested"`, `"msg":"validation answered"`,
+		`"msg":"validation judged"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the log lacks %s", want)
 		}

@@ -133,7 +133,8 @@ func show(w io.Writer, v *verified, asJSON bool) error {
 		e.SetIndent("", "  ")
 		return e.Encode(v)
 	}
-	_, err := fmt.Fprintf(w, "valid: signed by %s\nagent: %s\ntask: %s\nresult: %s\ntime: %s\nstatus: %d\nmetadata: %s\n",
+	_, err := fmt.Fprintf(w,
+		"valid: signed by %s\nagent: %s\ntask: %s\nresult: %s\ntime: %s\nstatus: %d\nmetadata: %s\n",
 		v.Signer, v.Agent, v.TaskHash, v.ResultHash, v.Time, v.Status, v.Metadata)
 	return err
 }

@@ -32,7 +32,8 @@ func addKey(p *cli.Program) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k.Name = args[0]
 			if days < 0 {
-				return repute.Invalid("days", fmt.Sprintf("%d is out of range", days), "1 or more; 0 for a key that never expires")
+				return repute.Invalid("days", fmt.Sprintf("%d is out of range", days),
+					"1 or more; 0 for a key that never expires")
 			}
 			if days > 0 {
 				end := time.Now().UTC().AddDate(0, 0, days)

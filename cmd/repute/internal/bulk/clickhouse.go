@@ -34,7 +34,8 @@ replace those of an earlier one.
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return load(cmd.Context(), p, args[0], to) },
 	}
-	cmd.Flags().StringVar(&to, "to", "", "URL of ClickHouse's HTTP interface with the database as its path; clickhouse: is http: at port 8123")
+	cmd.Flags().StringVar(&to, "to", "",
+		"URL of ClickHouse's HTTP interface with the database as its path; clickhouse: is http: at port 8123")
 	return cmd
 }
 
@@ -59,7 +60,8 @@ func load(ctx context.Context, p *cli.Program, dir, to string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		fmt.Fprintf(p.Stdout, "%s: %d of %s loaded, the others were already\n", name, loaded, cli.Count(len(m.Parts), "part"))
+		fmt.Fprintf(p.Stdout, "%s: %d of %s loaded, the others were already\n", name, loaded,
+			cli.Count(len(m.Parts), "part"))
 	}
 	if found == 0 {
 		return repute.Invalid("DIR", "has no downloaded set", "the directory of repute export --out")
@@ -95,7 +97,8 @@ func openClickHouse(to string) (*clickhouse, error) {
 	default:
 		return nil, wrong
 	}
-	c := &clickhouse{base: u.Scheme + "://" + u.Host + "/", database: strings.Trim(u.Path, "/"), user: u.User.Username(),
+	c := &clickhouse{base: u.Scheme + "://" + u.Host + "/", database: strings.Trim(u.Path, "/"),
+		user: u.User.Username(),
 		http: &http.Client{Timeout: clickhouseTimeout}}
 	c.password, _ = u.User.Password()
 	if c.database == "" {
@@ -170,7 +173,8 @@ func (c *clickhouse) insert(ctx context.Context, name string, m *export.SetManif
 	if _, err := c.run(ctx, insertInto(m), file); err != nil {
 		return err
 	}
-	_, err = c.run(ctx, fmt.Sprintf("INSERT INTO repute_parts VALUES ('%s', %d, %d, '%s', %d, now())", m.Set, m.ChainID, m.Block,
+	_, err = c.run(ctx, fmt.Sprintf("INSERT INTO repute_parts VALUES ('%s', %d, %d, '%s', %d, now())", m.Set, m.ChainID,
+		m.Block,
 		part.SHA256, part.Rows), nil)
 	return err
 }

@@ -100,7 +100,8 @@ func (d *downloader) began(dir, name string) (*export.SetManifest, error) {
 		return nil, err
 	}
 	if m.Set != name || m.Format != d.format || m.ChainID != d.chain || d.block != 0 && m.Block != d.block {
-		return nil, repute.Invalid("out", fmt.Sprintf("%s has %s of chain %d at block %d as %s", dir, m.Set, m.ChainID, m.Block,
+		return nil, repute.Invalid("out", fmt.Sprintf("%s has %s of chain %d at block %d as %s", dir, m.Set, m.ChainID,
+			m.Block,
 			m.Format), "another directory, or --again to replace it")
 	}
 	return m, nil
@@ -305,7 +306,8 @@ func (d *downloader) refused(res *http.Response) error {
 	}
 	raw, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // without a body the status says it
 	_ = json.Unmarshal(raw, &problem)
-	text := strings.TrimSuffix(fmt.Sprintf("the server answers with status %d: %.300s; %.300s", res.StatusCode, problem.Detail,
+	text := strings.TrimSuffix(fmt.Sprintf("the server answers with status %d: %.300s; %.300s", res.StatusCode,
+		problem.Detail,
 		problem.Hint), "; ")
 	switch {
 	case res.StatusCode == http.StatusGone:

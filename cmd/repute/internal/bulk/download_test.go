@@ -57,7 +57,8 @@ func newIndex(t *testing.T) *index {
 	if x.tip, err = chaindb.Cursor(t.Context(), db, chainID); err != nil {
 		t.Fatal(err)
 	}
-	server, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1}, Logger: slog.New(slog.DiscardHandler)})
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1},
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,14 +88,16 @@ func (x *index) add(t *testing.T, first, n int) {
 	put := func(e repute.Event, address common.Address) {
 		i := len(batch.Records)
 		batch.Records = append(batch.Records, repute.Record{Time: b.Time, Event: e, Log: types.Log{Address: address,
-			Topics: []common.Hash{{1}}, BlockNumber: number, BlockHash: b.Hash, Index: uint(i), Data: []byte{1, 2, byte(i)},
+			Topics: []common.Hash{{1}}, BlockNumber: number, BlockHash: b.Hash, Index: uint(i),
+			Data:   []byte{1, 2, byte(i)},
 			TxHash: common.BigToHash(big.NewInt(int64(number)<<16 | int64(i)))}})
 	}
 	for i := range n {
 		id := repute.TokenID{}
 		id.SetUint64(uint64(first + i))
 		put(repute.Transfer{To: addr(10), TokenID: id}, addr(1))
-		put(repute.Registered{TokenID: id, URI: fmt.Sprintf("https://a.example/%d\xff", first+i), Owner: addr(10)}, addr(1))
+		put(repute.Registered{TokenID: id, URI: fmt.Sprintf("https://a.example/%d\xff", first+i), Owner: addr(10)},
+			addr(1))
 		put(repute.NewFeedback{TokenID: id, Client: addr(20), Index: 1, Tag1: "quality", URI: "ipfs://f",
 			Value: new(big.Int).Exp(big.NewInt(10), big.NewInt(30), nil)}, addr(2))
 	}
@@ -175,7 +178,8 @@ func TestDownloadContinues(t *testing.T) {
 	if m.Bytes < 3*most || fetched != m.Bytes || sent.Load() != m.Bytes {
 		t.Errorf("%d bytes fetched, %d sent of %d", fetched, sent.Load(), m.Bytes)
 	}
-	if lines := bytes.Count(content(t, filepath.Join(dir, "events"), m), []byte("\n")); int64(lines) != m.Rows || lines != 150 {
+	if lines := bytes.Count(content(t, filepath.Join(dir, "events"), m), []byte("\n")); int64(lines) != m.Rows ||
+		lines != 150 {
 		t.Errorf("%d lines of %d rows", lines, m.Rows)
 	}
 	if _, fetched, err := x.into(dir, export.NDJSON).set(t.Context(), "events"); err != nil || fetched != 0 {
@@ -206,7 +210,8 @@ func TestDownloadBeginsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.add(t, 3, 2)
-	if _, err := x.db.Pool().Exec(t.Context(), "update uris set uri = 'https://b.example' where uri like '%a.example/0%'"); err != nil {
+	if _, err := x.db.Pool().Exec(t.Context(),
+		"update uris set uri = 'https://b.example' where uri like '%a.example/0%'"); err != nil {
 		t.Fatal(err)
 	}
 	restarted := serveAgain(t, x.db) // the first server keeps the part as it was
@@ -221,7 +226,8 @@ func TestDownloadBeginsAgain(t *testing.T) {
 // serveAgain returns a server of a database that has made nothing yet.
 func serveAgain(t *testing.T, db *store.DB) func(http.Handler, http.ResponseWriter, *http.Request) {
 	t.Helper()
-	server, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1}, Logger: slog.New(slog.DiscardHandler)})
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1},
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +249,8 @@ func TestDownloadRefusesOtherDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wrong *repute.InputError
-	if _, _, err := x.into(dir, export.NDJSON).set(t.Context(), "agents"); !errors.As(err, &wrong) || wrong.Field != "out" {
+	if _, _, err := x.into(dir, export.NDJSON).set(t.Context(), "agents"); !errors.As(err, &wrong) ||
+		wrong.Field != "out" {
 		t.Errorf("another format: %v", err)
 	}
 	again := x.into(dir, export.NDJSON)
@@ -295,12 +302,14 @@ func TestExportCommand(t *testing.T) {
 	x.add(t, 0, 2)
 	var out bytes.Buffer
 	p := &cli.Program{Stdout: &out, Stderr: &out}
-	good := downloadFlags{sets: []string{"agents", "scores"}, server: x.server.URL, dir: t.TempDir(), format: export.Parquet,
-		chain: chainID}
+	good := downloadFlags{sets: []string{"agents", "scores"}, server: x.server.URL, dir: t.TempDir(),
+		format: export.Parquet,
+		chain:  chainID}
 	if err := download(t.Context(), p, good); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); !strings.Contains(text, "agents: 2 rows in 1 part") || !strings.Contains(text, "scores: 0 rows in 0 parts") {
+	if text := out.String(); !strings.Contains(text, "agents: 2 rows in 1 part") ||
+		!strings.Contains(text, "scores: 0 rows in 0 parts") {
 		t.Errorf("printed %s", text)
 	}
 	for field, change := range map[string]func(*downloadFlags){

@@ -66,7 +66,8 @@ func (f *downloadFlags) check() error {
 	}
 	for _, name := range f.sets {
 		if !slices.Contains(export.Sets(), name) {
-			return repute.Invalid("set", fmt.Sprintf("%.40q is no set", name), fmt.Sprintf("one or more of %v", export.Sets()))
+			return repute.Invalid("set", fmt.Sprintf("%.40q is no set", name),
+				fmt.Sprintf("one or more of %v", export.Sets()))
 		}
 	}
 	return indexclient.CheckURL("server", f.server)
@@ -84,7 +85,8 @@ func download(ctx context.Context, p *cli.Program, f downloadFlags) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		d.block = m.Block
-		fmt.Fprintf(p.Stdout, "%s: %s in %s (%s) of chain %d at block %d; %s downloaded\n", name, cli.Count(m.Rows, "row"),
+		fmt.Fprintf(p.Stdout, "%s: %s in %s (%s) of chain %d at block %d; %s downloaded\n", name,
+			cli.Count(m.Rows, "row"),
 			cli.Count(len(m.Parts), "part"), cli.Count(m.Bytes, "byte"), m.ChainID, m.Block, cli.Count(fetched, "byte"))
 	}
 	return nil

@@ -65,8 +65,9 @@ func TestDuckDBOfOthers(t *testing.T) {
 	if want := fmt.Sprintf("[40 40%s 0 1]", strings.Repeat("0", 30)); fmt.Sprint(got.Parquet["feedback"]) != want {
 		t.Errorf("feedback is %v, want %s", got.Parquet["feedback"], want)
 	}
-	for column, want := range map[string]string{"agents.token_id": "VARCHAR", "agents.registered_time": "TIMESTAMP WITH TIME ZONE",
-		"feedback.value": "VARCHAR", "feedback.value_decimals": "INTEGER", "feedback.block": "UBIGINT",
+	for column, want := range map[string]string{"agents.token_id": "VARCHAR",
+		"agents.registered_time": "TIMESTAMP WITH TIME ZONE",
+		"feedback.value":         "VARCHAR", "feedback.value_decimals": "INTEGER", "feedback.block": "UBIGINT",
 		"changes.learned_at": "TIMESTAMP WITH TIME ZONE", "agents.uri_denied": "BOOLEAN"} {
 		set, name, _ := strings.Cut(column, ".")
 		if got.Types[set][name] != want {
@@ -109,7 +110,8 @@ func TestClickHouseOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if text := out.String(); !strings.Contains(text, "agents: 1 of 1 part loaded") || !strings.Contains(text, "agents: 0 of 1 part loaded") {
+	if text := out.String(); !strings.Contains(text, "agents: 1 of 1 part loaded") ||
+		!strings.Contains(text, "agents: 0 of 1 part loaded") {
 		t.Errorf("printed %s", text)
 	}
 	x.add(t, 30, 10)
@@ -140,13 +142,15 @@ func TestClickHouseOfOthers(t *testing.T) {
 // A URL that is none is refused without being shown, because it may hold a password.
 func TestClickHouseURL(t *testing.T) {
 	t.Parallel()
-	for _, wrong := range []string{"", "127.0.0.1:8123", "ftp://user:secret@host", "http://user:secret@", "http://user:secret@host:x y"} {
+	for _, wrong := range []string{"", "127.0.0.1:8123", "ftp://user:secret@host", "http://user:secret@",
+		"http://user:secret@host:x y"} {
 		if _, err := openClickHouse(wrong); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
 	c, err := openClickHouse("clickhouse://user:secret@host/data")
-	if err != nil || c.base != "http://host:8123/" || c.database != "data" || c.user != "user" || c.password != "secret" {
+	if err != nil || c.base != "http://host:8123/" || c.database != "data" || c.user != "user" ||
+		c.password != "secret" {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -106,8 +106,8 @@ func openStore(ctx context.Context, url string, c config.Config) (*store.DB, err
 	return db, nil
 }
 
-// openMigrated opens a database with what the configuration says of documents and signatures, so that commands store what
-// a server would.
+// openMigrated opens a database with what the configuration says of documents and signatures, so that commands store
+// what a server would.
 func openMigrated(ctx context.Context, url string, c config.Config) (*store.DB, error) {
 	return store.Open(ctx, url, store.Options{Classify: documents.Classify, Decode: contracts.Read,
 		NoFiles: !c.Documents.Feedback, SharedHosts: c.Orchestrator.SharedHosts(), Seal: c.Signing.Seal(),

@@ -89,7 +89,8 @@ func (u URLs) check(chain string) error {
 		}
 		endpoint.Close()
 		if strings.Contains(url, "…") {
-			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s holds …, which stands for something", i+1, chain),
+			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s holds …, which stands for something", i+1,
+				chain),
 				"give the whole URL of an endpoint")
 		}
 	}
@@ -112,7 +113,8 @@ func (v *validators) UnmarshalYAML(n *yaml.Node) error {
 	var list []string
 	if n.Kind == yaml.ScalarNode {
 		if list = []string{n.Value}; n.Value != "any" && n.Value != "listed" {
-			return fmt.Errorf("line %d: validations: %q is neither any, listed nor a list of addresses", n.Line, n.Value)
+			return fmt.Errorf("line %d: validations: %q is neither any, listed nor a list of addresses", n.Line,
+				n.Value)
 		}
 	} else if err := n.Decode(&list); err != nil {
 		return err
@@ -185,7 +187,8 @@ func (c *Config) Followed() ([]Followed, error) {
 			return nil, err
 		}
 		if seen[chain.ID] {
-			return nil, repute.Invalid("chains", fmt.Sprintf("chain %d is listed twice", chain.ID), "list each chain once")
+			return nil, repute.Invalid("chains", fmt.Sprintf("chain %d is listed twice", chain.ID),
+				"list each chain once")
 		}
 		seen[chain.ID] = true
 		out = append(out, Followed{Chain: chain, RPC: cc.RPC, Depth: cc.Depth,

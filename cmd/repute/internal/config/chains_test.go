@@ -92,7 +92,8 @@ func TestValidationsOption(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"validations: all", "validations: [any, listed]", "validations: [\"0x12\"]"} {
-		if chains, err := followedOf(t, customChain("rpc: http://a.example", line)); !errors.Is(err, repute.ErrInvalid) ||
+		if chains, err := followedOf(t, customChain("rpc: http://a.example", line)); !errors.Is(err,
+			repute.ErrInvalid) ||
 			!strings.Contains(err.Error(), "validations") {
 			t.Errorf("%s: got %+v, %v", line, chains, err)
 		}

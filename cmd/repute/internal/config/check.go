@@ -77,8 +77,10 @@ func (c *Config) checkDatabase() error {
 		}
 	}
 	// A worker would compute from what the replica does not know yet, and store that it is done.
-	if worker := slices.IndexFunc(c.Roles, func(role string) bool { return role != "api" }); c.DatabaseRead != "" && worker >= 0 {
-		return repute.Invalid("database_read_url", "the role "+c.Roles[worker]+" must read what it wrote, and a replica is behind",
+	if worker := slices.IndexFunc(c.Roles, func(role string) bool { return role != "api" }); c.DatabaseRead != "" &&
+		worker >= 0 {
+		return repute.Invalid("database_read_url",
+			"the role "+c.Roles[worker]+" must read what it wrote, and a replica is behind",
 			"a process of its own with roles: [api]")
 	}
 	return nil
@@ -108,8 +110,8 @@ func (c *Config) checkRedis() error {
 	return nil
 }
 
-// checkProxies parses the ranges of proxies. They decide whose word about a caller's address is believed, and with it the
-// rate limits.
+// checkProxies parses the ranges of proxies. They decide whose word about a caller's address is believed, and with it
+// the rate limits.
 func (c *Config) checkProxies() error {
 	c.ProxyRanges = nil
 	for _, s := range c.Proxies {

@@ -59,8 +59,8 @@ type Config struct {
 	LogFormat    string             `yaml:"-"` // text or json, by flag and environment alone
 	LogLevel     string             `yaml:"-"` // debug, info, warn or error, by flag and environment alone
 	Chains       []ChainConfig      `yaml:"chains"`
-	// Lease is how long a frozen process keeps its chains from others, set by environment alone because all processes of
-	// one database do best with the same.
+	// Lease is how long a frozen process keeps its chains from others, set by environment alone because all processes
+	// of one database do best with the same.
 	Lease       time.Duration  `yaml:"-"`
 	ProxyRanges []netip.Prefix // Proxies, parsed by check
 }
@@ -95,8 +95,8 @@ type documentConfig struct {
 	// Bytes kept of documents that no agent shows any more; the oldest are dropped, their hashes
 	// and parsed forms stay. 0: no limit.
 	MaxBytes int64 `yaml:"max_bytes"`
-	// Directory with the files of the Open Agent Trust Registry (manifest.json, revocations.json, root-keys.json, proofs).
-	// Issuers that manifests name are checked against it. Empty: none is verified.
+	// Directory with the files of the Open Agent Trust Registry (manifest.json, revocations.json, root-keys.json,
+	// proofs). Issuers that manifests name are checked against it. Empty: none is verified.
 	Issuers string `yaml:"issuers"`
 }
 
@@ -138,7 +138,8 @@ func defaults() Config {
 // fromEnvironment replaces values by those of the environment, which win over the file and lose to flags.
 func fromEnvironment(c *Config) error {
 	for name, dst := range map[string]*string{
-		"DATABASE_URL": &c.Database, "DATABASE_READ_URL": &c.DatabaseRead, "REDIS_URL": &c.Redis, "REPUTE_DATA_DIR": &c.DataDir, "REPUTE_LISTEN": &c.Listen,
+		"DATABASE_URL": &c.Database, "DATABASE_READ_URL": &c.DatabaseRead, "REDIS_URL": &c.Redis,
+		"REPUTE_DATA_DIR": &c.DataDir, "REPUTE_LISTEN": &c.Listen,
 		"REPUTE_LOG_FORMAT": &c.LogFormat, "REPUTE_LOG_LEVEL": &c.LogLevel,
 		"REPUTE_SIGNING_KEY": (*string)(&c.Signing.Key),
 	} {

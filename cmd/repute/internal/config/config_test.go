@@ -131,7 +131,8 @@ func TestConfigRefuses(t *testing.T) {
 		{"another database", "database: mysql://u:secret@h/x", "database", ""},
 		{"a broken database URL", "database: postgres://u:secret@h:port/x", "database", ""},
 		{"an allowed host with scheme", "allow_hosts: [http://127.0.0.1:9000]", "allow_hosts", ""},
-		{"a host of agents with scheme", "orchestrator: {agent_hosts: [http://127.0.0.1:9000]}", "orchestrator.agent_hosts",
+		{"a host of agents with scheme", "orchestrator: {agent_hosts: [http://127.0.0.1:9000]}",
+			"orchestrator.agent_hosts",
 			""},
 		{"who may do more than read", "orchestrator: {roles: {\"*\": [ask]}}", "orchestrator.roles.*", ""},
 		{"a short token of a person", "orchestrator: {tokens: {ann: secret}}", "orchestrator.tokens.ann", ""},
@@ -145,7 +146,8 @@ func TestConfigRefuses(t *testing.T) {
 		{"a key in place of a reference", "signing: {key: secret0123}", "signing.key", ""},
 		{"one contract for two", strings.Replace(custom, "0x12", identityHex, 1), "reputation", ""},
 		{"a chain without registries", "chains: [{name: x, id: 5, rpc: \"http://h\"}]", "chain", ""},
-		{"a chain without reputation", "chains: [{name: x, id: 5, identity: \"" + identityHex + "\", rpc: \"http://h\"}]",
+		{"a chain without reputation", "chains: [{name: x, id: 5, identity: \"" + identityHex +
+			"\", rpc: \"http://h\"}]",
 			"reputation", ""},
 		{"an example for a URL", "", "rpc", "--chain base --rpc https://…"},
 	}
@@ -156,7 +158,8 @@ func TestConfigRefuses(t *testing.T) {
 				_, err = got.Followed()
 			}
 			var input *repute.InputError
-			if !errors.As(err, &input) || input.Field != c.field || input.Hint == "" || strings.Contains(err.Error(), "secret") {
+			if !errors.As(err, &input) || input.Field != c.field || input.Hint == "" ||
+				strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v, want an error naming %s with a hint", err, c.field)
 			}
 		})
@@ -253,7 +256,8 @@ func TestConfigSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, same := range map[string]bool{"": true, "trust: {sources: default}": true, "trust: {sources: " + path + "}": false} {
+	for file, same := range map[string]bool{"": true, "trust: {sources: default}": true,
+		"trust: {sources: " + path + "}": false} {
 		c, err := loadWith(t, file)
 		if err != nil {
 			t.Fatal(err)
@@ -283,7 +287,8 @@ func TestReplicaAndSites(t *testing.T) {
 	for _, file := range []string{both, both + "roles: [api, orchestrator]\n", both + "roles: [api, trust]\n",
 		"roles: [api]\ndatabase_read_url: mysql://user:secret@b/repute\n"} {
 		var wrong *repute.InputError
-		if _, err := loadWith(t, file); !errors.As(err, &wrong) || wrong.Field != "database_read_url" || strings.Contains(err.Error(), "secret") {
+		if _, err := loadWith(t, file); !errors.As(err, &wrong) || wrong.Field != "database_read_url" ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -301,7 +306,8 @@ orchestrator: {public_url: "https://own.example"}
 func TestCacheName(t *testing.T) {
 	names := map[string]string{}
 	for _, file := range []string{"database: postgres://a/one", "database: postgres://a/two",
-		"database: postgres://a/one\ndefault_chain: 1", "database: postgres://a/one\ntrust: {sources: none}", "data_dir: /x"} {
+		"database: postgres://a/one\ndefault_chain: 1", "database: postgres://a/one\ntrust: {sources: none}",
+		"data_dir: /x"} {
 		c, err := loadWith(t, file)
 		if err != nil {
 			t.Fatal(err)

@@ -78,7 +78,8 @@ func (r *reference) section(t *testing.T, typ reflect.Type, value reflect.Value,
 		if text == "" {
 			t.Errorf("%s.%s has no comment", typ.Name(), f.Name)
 		}
-		fmt.Fprintf(r, "| `%s` | %s | %s | %s |\n", key, kindOfKey(f.Type), defaultOf(value.FieldByIndex(f.Index)), text)
+		fmt.Fprintf(r, "| `%s` | %s | %s | %s |\n", key, kindOfKey(f.Type),
+			defaultOf(value.FieldByIndex(f.Index)), text)
 	}
 	for _, group := range groups {
 		group()

@@ -21,7 +21,8 @@ func (c *Config) Embedder() (intent.Embedder, error) {
 	}
 	dim, err := strconv.Atoi(os.Getenv("REPUTE_EMBEDDER_DIM"))
 	if err != nil {
-		return nil, repute.Invalid("REPUTE_EMBEDDER_DIM", "not a number", "the dimensions of the model's vectors, e.g. 1536")
+		return nil, repute.Invalid("REPUTE_EMBEDDER_DIM", "not a number",
+			"the dimensions of the model's vectors, e.g. 1536")
 	}
 	return openai.New(&http.Client{}, openai.Config{URL: base, Model: os.Getenv("REPUTE_EMBEDDER_MODEL"), Dim: dim,
 		Key: os.Getenv("REPUTE_EMBEDDER_KEY")})

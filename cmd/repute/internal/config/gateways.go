@@ -37,15 +37,18 @@ func gatewaysOf(entries []string, chain repute.Chain) (list []repute.WatchedCont
 		isListed := func(h repute.WatchedContract) bool { return h.Address == g.Address }
 		switch {
 		case slices.ContainsFunc(list, isListed):
-			return nil, repute.Invalid("validations", fmt.Sprintf("gateway %s stands twice", g.Address.Hex()), "keep one")
-		case g.Address == chain.Identity || g.Address == chain.Reputation || slices.Contains(chain.Validations, g.Address):
+			return nil, repute.Invalid("validations", fmt.Sprintf("gateway %s stands twice", g.Address.Hex()),
+				"keep one")
+		case g.Address == chain.Identity || g.Address == chain.Reputation ||
+			slices.Contains(chain.Validations, g.Address):
 			return nil, repute.Invalid("validations", fmt.Sprintf("gateway %s is another contract of the chain",
 				g.Address.Hex()), "the address of the gateway")
 		}
 		list = append(list, g)
 	}
 	if len(list) > maxGateways {
-		return nil, repute.Invalid("validations", fmt.Sprintf("%d gateways", len(list)), fmt.Sprintf("at most %d", maxGateways))
+		return nil, repute.Invalid("validations", fmt.Sprintf("%d gateways", len(list)),
+			fmt.Sprintf("at most %d", maxGateways))
 	}
 	return list, nil
 }

@@ -16,8 +16,10 @@ func TestGateways(t *testing.T) {
 	gateway := common.Address{19: 9}
 	preset, _ := preset("base")
 	for line, validations := range map[string]int{
-		`["gateway ` + gateway.Hex() + ` 41000000"]`:                                                     len(preset.Validations),
-		`[listed, "gateway ` + gateway.Hex() + ` 41000000"]`:                                             len(preset.Validations),
+		`["gateway ` + gateway.Hex() +
+			` 41000000"]`: len(preset.Validations),
+		`[listed, "gateway ` + gateway.Hex() +
+			` 41000000"]`: len(preset.Validations),
 		`["` + common.Address{1}.Hex() + `", "gateway ` + strings.ToLower(gateway.Hex()) + ` 41000000"]`: 1,
 	} {
 		chains, err := followedOf(t, "chains:\n  - name: base\n    rpc: http://a.example\n    validations: "+line+"\n")

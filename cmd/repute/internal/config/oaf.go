@@ -51,7 +51,8 @@ func (c *Config) OAF() (f OAFFile, err error) {
 	}
 	for i := range f.Agents {
 		if f.Agents[i].Dir == "" {
-			return f, repute.Invalid(fmt.Sprintf("%s.agents.%d.dir", field, i), "is missing", "a directory with an AGENTS.md")
+			return f, repute.Invalid(fmt.Sprintf("%s.agents.%d.dir", field, i), "is missing",
+				"a directory with an AGENTS.md")
 		}
 		if !filepath.IsAbs(f.Agents[i].Dir) {
 			f.Agents[i].Dir = filepath.Join(filepath.Dir(path), f.Agents[i].Dir)

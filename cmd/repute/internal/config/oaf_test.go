@@ -29,14 +29,16 @@ func TestOAF(t *testing.T) {
 		c.Orchestrator.OAF = path
 		f, err := c.OAF()
 		if field != "" {
-			if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), field) || strings.Contains(err.Error(),
-				"sk-secret") {
+			if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), field) ||
+				strings.Contains(err.Error(),
+					"sk-secret") {
 				t.Errorf("%s: %v, want %s", text, err, field)
 			}
 			continue
 		}
 		if err != nil || f.Agents[0].Dir != filepath.Join(filepath.Dir(path),
-			"a") || f.Models.Table["m"].Key != "file:"+filepath.Join(filepath.Dir(path), "keys/m") || f.Agents[1].Dir != "/b" || !f.Agents[1].Programs {
+			"a") || f.Models.Table["m"].Key != "file:"+filepath.Join(filepath.Dir(path), "keys/m") ||
+			f.Agents[1].Dir != "/b" || !f.Agents[1].Programs {
 			t.Errorf("%+v, %v", f, err)
 		}
 	}

@@ -115,7 +115,8 @@ func readTrustFile(key, path string) ([]byte, error) {
 		err = errors.New("is larger than 1 MiB")
 	}
 	if err != nil {
-		return nil, repute.Invalid(key, fmt.Sprintf("%s: %v", path, err), "give a file like the one that repute comes with")
+		return nil, repute.Invalid(key, fmt.Sprintf("%s: %v", path, err),
+			"give a file like the one that repute comes with")
 	}
 	return body, nil
 }

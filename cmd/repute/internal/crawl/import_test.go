@@ -26,7 +26,8 @@ func TestParseList(t *testing.T) {
 	if want := []string{"shop.example.com", "xn--bcher-kva.example"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
-	for _, line := range []string{"https://shop.example", "shop.example:8443", "shop.example/x", "localhost", "127.0.0.1",
+	for _, line := range []string{"https://shop.example", "shop.example:8443", "shop.example/x", "localhost",
+		"127.0.0.1",
 		"[::1]", "a b.example", "user@shop.example", ".", "..", strings.Repeat("a.", 127) + "example"} {
 		if got, err := parseList(strings.NewReader("a.example\n" + line)); !errors.Is(err, repute.ErrInvalid) ||
 			!strings.Contains(err.Error(), "line 2") {

@@ -26,7 +26,8 @@ type ManifestReport struct {
 	Declared agentjson.Tier `json:"declaredTier"`
 	Verified agentjson.Tier `json:"verifiedTier"`
 	Served   bool           `json:"servedByOrigin"`
-	// Identity is empty where the DID document of the origin has the manifest's key, and else says why it does not count.
+	// Identity is empty where the DID document of the origin has the manifest's key, and else says why it does not
+	// count.
 	Identity  string                   `json:"identityProblem,omitempty"`
 	KeyForm   identity.Form            `json:"keyForm,omitempty"`
 	Signature agentjson.SignatureState `json:"signature"`
@@ -142,8 +143,9 @@ func judgeManifest(source string, b []byte, how judging, evidence agentjson.Evid
 	}
 	v := agentjson.Verify(m, problems, evidence)
 	report.Manifest = &ManifestReport{Origin: m.Origin, Version: m.Version, Declared: v.Declared, Verified: v.Verified,
-		Served: v.Served, Identity: v.IdentityReason, KeyForm: v.KeyForm, Signature: v.Signature, Unsigned: v.SignatureReason,
-		Intents: wire.EncodeManifestIntents(&m)}
+		Served: v.Served, Identity: v.IdentityReason, KeyForm: v.KeyForm, Signature: v.Signature,
+		Unsigned: v.SignatureReason,
+		Intents:  wire.EncodeManifestIntents(&m)}
 	if v.Issuer != nil {
 		report.Manifest.Issuer = &issuerReport{v.Issuer.Verified, v.Issuer.Proven, v.Issuer.Reason}
 	}
@@ -172,9 +174,11 @@ func (r *ManifestReport) write(b *strings.Builder) {
 	}
 	for _, in := range r.Intents {
 		for _, w := range in.Terms.Ways {
-			fmt.Fprintf(b, "  pay     %s\n", cli.Visible(strings.Join(strings.Fields(fmt.Sprintf("%s by %s %s %s: %s %s to %s",
-				in.Name, w.Protocol, orNothing(w.Network), orNothing(w.Asset), orNothing(w.Direct), orNothing(w.Currency),
-				orNothing(w.Recipient))), " ")))
+			fmt.Fprintf(b, "  pay     %s\n",
+				cli.Visible(strings.Join(strings.Fields(fmt.Sprintf("%s by %s %s %s: %s %s to %s",
+					in.Name, w.Protocol, orNothing(w.Network), orNothing(w.Asset), orNothing(w.Direct),
+					orNothing(w.Currency),
+					orNothing(w.Recipient))), " ")))
 		}
 	}
 }

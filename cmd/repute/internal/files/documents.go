@@ -26,7 +26,8 @@ import (
 // again.
 func DocumentsCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "documents", Short: "look after the files that agents and feedback point to"}
-	cmd.AddCommand(documentsStatusCommand(p), documentsRetryCommand(p), documentsDenyCommand(p), documentsAllowCommand(p),
+	cmd.AddCommand(documentsStatusCommand(p), documentsRetryCommand(p), documentsDenyCommand(p),
+		documentsAllowCommand(p),
 		documentsDeniedCommand(p))
 	for _, sub := range cmd.Commands() {
 		p.Flags.Database(sub.Flags())
@@ -154,7 +155,8 @@ func documentsDeniedCommand(p *cli.Program) *cobra.Command {
 				}
 				t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 				for _, d := range list {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.Kind, d.Value, d.Created.UTC().Format(time.RFC3339), oneLine(d.Reason))
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.Kind, d.Value, d.Created.UTC().Format(time.RFC3339),
+						oneLine(d.Reason))
 				}
 				return t.Flush()
 			})

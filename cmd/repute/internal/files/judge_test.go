@@ -11,7 +11,8 @@ import (
 func TestJudgeAgentOfPage(t *testing.T) {
 	t.Parallel()
 	_, problems := manifest.Parse([]byte("<html>"))
-	report, err := judgeAgent(repute.Agent{Document: repute.Document{Status: repute.DocumentInvalid, Problems: problems}})
+	report, err := judgeAgent(repute.Agent{Document: repute.Document{Status: repute.DocumentInvalid,
+		Problems: problems}})
 	if err != nil || report.Errors != 1 || report.Link != "" {
 		t.Errorf("%+v, %v", report, err)
 	}

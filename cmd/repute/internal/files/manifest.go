@@ -70,7 +70,8 @@ not be read.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(checkKinds, string(how.kind)) {
-				return repute.Invalid("kind", fmt.Sprintf("%q is none", how.kind), "one of "+strings.Join(checkKinds, ", "))
+				return repute.Invalid("kind", fmt.Sprintf("%q is none", how.kind),
+					"one of "+strings.Join(checkKinds, ", "))
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), checkTimeout)
 			defer cancel()
@@ -82,7 +83,8 @@ not be read.`,
 				return err
 			}
 			if report.Errors > 0 {
-				return cli.ExitError{Code: codeDefective, Text: cli.Count(report.Errors, "error") + " in " + report.Source}
+				return cli.ExitError{Code: codeDefective,
+					Text: cli.Count(report.Errors, "error") + " in " + report.Source}
 			}
 			return nil
 		},
@@ -180,7 +182,8 @@ func readFileDocument(name string) ([]byte, error) {
 func readDocument(from io.Reader, name string) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(from, resolver.DefaultMaxBytes+1))
 	if err == nil && len(b) > resolver.DefaultMaxBytes {
-		return nil, repute.Invalid("document", fmt.Sprintf("%.200s has more than %d bytes", name, resolver.DefaultMaxBytes),
+		return nil, repute.Invalid("document",
+			fmt.Sprintf("%.200s has more than %d bytes", name, resolver.DefaultMaxBytes),
 			"readers take no more than that: shorten it")
 	}
 	return b, err

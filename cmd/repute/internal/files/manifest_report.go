@@ -59,8 +59,9 @@ func newReport(source string, kind repute.DocumentKind, problems []repute.Proble
 		case repute.SeverityInfo:
 			r.Infos++
 		}
-		r.Problems = append(r.Problems, manifestProblem{Code: p.Code, Severity: p.Severity, Path: p.Path, Message: p.Message,
-			Hint: hint(p.Code)})
+		r.Problems = append(r.Problems, manifestProblem{Code: p.Code, Severity: p.Severity, Path: p.Path,
+			Message: p.Message,
+			Hint:    hint(p.Code)})
 	}
 	return r
 }
@@ -109,7 +110,8 @@ func (r Report) text() string {
 	}
 	lines := make([]cli.ProblemLine, len(r.Problems))
 	for i, p := range r.Problems {
-		lines[i] = cli.ProblemLine{Severity: p.Severity, Code: p.Code, Place: p.place(), Message: p.Message, Hint: p.Hint}
+		lines[i] = cli.ProblemLine{Severity: p.Severity, Code: p.Code, Place: p.place(), Message: p.Message,
+			Hint: p.Hint}
 	}
 	cli.WriteProblems(&b, lines)
 	return b.String()

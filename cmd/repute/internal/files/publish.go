@@ -125,7 +125,8 @@ func manifestDIDCommand(p *cli.Program) *cobra.Command {
 				return repute.Invalid("domain", "is missing", "--domain HOST, without scheme, port and path")
 			}
 			if !isDomain(domain) {
-				return repute.Invalid("domain", fmt.Sprintf("%.80q is no domain", domain), "the host that serves agent.json")
+				return repute.Invalid("domain", fmt.Sprintf("%.80q is no domain", domain),
+					"the host that serves agent.json")
 			}
 			key, err := readKey(keyFile)
 			if err != nil {

@@ -113,7 +113,8 @@ func (f *findFlags) ask(ctx context.Context, p *cli.Program, text string) error 
 	}
 	out := foundJSON{Sure: !r.Unsure, Margin: r.Margin, Matches: []matchJSON{}}
 	for _, m := range r.Items {
-		out.Matches = append(out.Matches, matchJSON{m.Name + "@" + cmp.Or(m.Domain, m.Agent), intent.Kind(m.Kind), m.Name, m.Score,
+		out.Matches = append(out.Matches, matchJSON{m.Name + "@" + cmp.Or(m.Domain, m.Agent), intent.Kind(m.Kind),
+			m.Name, m.Score,
 			m.Similarity})
 	}
 	return f.print(p, &out)
@@ -219,7 +220,8 @@ func (m manifests) read(ctx context.Context, name string) (raw []byte, host stri
 // itemsOf are the intents of a manifest.
 func itemsOf(m *agentjson.Manifest) (out []intent.Item) {
 	for _, in := range m.Intents {
-		item := intent.Item{ID: in.Name + "@" + m.Origin, Kind: intent.KindIntent, Name: in.Name, Description: in.Description}
+		item := intent.Item{ID: in.Name + "@" + m.Origin, Kind: intent.KindIntent, Name: in.Name,
+			Description: in.Description}
 		for _, p := range in.Parameters {
 			item.Parameters = append(item.Parameters, strings.TrimSpace(p.Name))
 		}

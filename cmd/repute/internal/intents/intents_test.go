@@ -73,7 +73,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("%+v: %s, %v", c, out, err)
 		}
 	}
-	if _, err := do("book_hotel", "--max", "0.01"); err == nil || !strings.Contains(err.Error(), "the price is 0.02 dollars") {
+	if _, err := do("book_hotel", "--max", "0.01"); err == nil ||
+		!strings.Contains(err.Error(), "the price is 0.02 dollars") {
 		t.Errorf("above the bound: %v", err)
 	}
 	out, err := do("pack_bags")
@@ -83,10 +84,12 @@ func TestRun(t *testing.T) {
 	if len(asked) != 0 {
 		t.Errorf("asked %q", asked)
 	}
-	if out, err = do("search_flights", "--param", "to=LIS OPO", "--json"); err != nil || !strings.Contains(out, `LIS OPO`) {
+	if out, err = do("search_flights", "--param", "to=LIS OPO", "--json"); err != nil ||
+		!strings.Contains(out, `LIS OPO`) {
 		t.Errorf("%s, %v", out, err)
 	}
-	if _, err = do("translate"); err == nil || !strings.Contains(err.Error(), "demands payment for an intent without a price") {
+	if _, err = do("translate"); err == nil ||
+		!strings.Contains(err.Error(), "demands payment for an intent without a price") {
 		t.Errorf("%v", err)
 	}
 	if got := fmt.Sprint(asked); got != "[GET /flights?to=LIS+OPO POST /demand]" {
@@ -99,16 +102,19 @@ func TestFindInIndex(t *testing.T) {
 	var asked string
 	index := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.RequestURI()
-		fmt.Fprint(w, `{"items":[{"kind":"intent","domain":"example.com","name":"book_hotel\u001b[31m","score":0.62,"similarity":0.5},
+		fmt.Fprint(w,
+			`{"items":[{"kind":"intent","domain":"example.com","name":"book_hotel\u001b[31m","score":0.62,"similarity":0.5},
 			{"kind":"skill","agent":"eip155:8453:0x1:7","name":"hotels","score":0.41,"similarity":0.3}],"margin":0.21,"unsure":true}`)
 	}))
 	t.Cleanup(index.Close)
 	out, err := run(t, "find", "a room", "--index", index.URL, "--top", "3", "--kind", "intent")
-	if err != nil || asked != "/intents?kind=intent&limit=3&q=a+room" || !strings.Contains(out, "unsure") || strings.Contains(out, "\x1b") ||
+	if err != nil || asked != "/intents?kind=intent&limit=3&q=a+room" || !strings.Contains(out, "unsure") ||
+		strings.Contains(out, "\x1b") ||
 		!strings.Contains(out, "@example.com") || !strings.Contains(out, "hotels@eip155:8453:0x1:7") {
 		t.Errorf("%s asked %s: %v", out, asked, err)
 	}
-	if out, err = run(t, "find", "a room", "--index", index.URL, "--json"); err != nil || !strings.Contains(out, `"sure": false`) ||
+	if out, err = run(t, "find", "a room", "--index", index.URL, "--json"); err != nil ||
+		!strings.Contains(out, `"sure": false`) ||
 		!strings.Contains(out, `"margin": 0.21`) {
 		t.Errorf("%s, %v", out, err)
 	}
@@ -143,7 +149,8 @@ func TestFind(t *testing.T) {
 	if err != nil || !strings.Contains(out, "unsure") || strings.Count(out, "\n") != 6 {
 		t.Errorf("%s, %v", out, err)
 	}
-	if out, err = run(t, "find", "hotel", "--from", file, "--kind", "tool"); err != nil || strings.Contains(out, "book_hotel") {
+	if out, err = run(t, "find", "hotel", "--from", file, "--kind", "tool"); err != nil ||
+		strings.Contains(out, "book_hotel") {
 		t.Errorf("another kind: %s, %v", out, err)
 	}
 	broken := filepath.Join(t.TempDir(), "agent.json")

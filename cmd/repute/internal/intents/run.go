@@ -51,7 +51,8 @@ An intent without an endpoint says in words what to do: they are printed and not
 	p.Flags.Database(cmd.Flags())
 	p.Flags.Reading(cmd.Flags())
 	f.Flags(cmd.Flags())
-	cmd.Flags().StringArrayVar(&f.params, "param", nil, "argument NAME=VALUE; lists and objects in JSON; may be repeated")
+	cmd.Flags().StringArrayVar(&f.params, "param", nil,
+		"argument NAME=VALUE; lists and objects in JSON; may be repeated")
 	cmd.Flags().StringVar(&f.Max, "max", "", "most that this call may cost, in dollars; nothing is paid without it")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print answer and receipt, or the instructions, as one JSON object")
 	return cmd
@@ -111,7 +112,8 @@ func (f *runFlags) bound() (*repute.Micros, error) {
 }
 
 // call sends the request, and pays for it where a bound is given.
-func (f *runFlags) call(ctx context.Context, p *cli.Program, c *config.Config, r payer.Request, limit repute.Micros) error {
+func (f *runFlags) call(ctx context.Context, p *cli.Program, c *config.Config, r payer.Request,
+	limit repute.Micros) error {
 	client := service.Outside(c, c.AllowHosts)
 	if f.Max == "" {
 		a, err := intentcall.Call(ctx, intentcall.Free{Client: client}, r)
@@ -149,11 +151,13 @@ type instructions struct {
 // instruct prints what an intent says in words.
 func (f *runFlags) instruct(p *cli.Program, plan *intentcall.Plan, arguments map[string]json.RawMessage) error {
 	if f.json {
-		return p.PrintJSON(map[string]instructions{"instructions": {plan.Intent.Name, plan.Origin, plan.Intent.Description,
+		return p.PrintJSON(map[string]instructions{"instructions": {plan.Intent.Name, plan.Origin,
+			plan.Intent.Description,
 			arguments}})
 	}
 	fmt.Fprintf(p.Stdout, "%s of %s has no endpoint; its instructions, which are not checked:\n  %s\n",
-		cli.Visible(plan.Intent.Name), cli.Visible(plan.Origin), cli.Visible(strings.TrimSpace(plan.Intent.Description)))
+		cli.Visible(plan.Intent.Name), cli.Visible(plan.Origin),
+		cli.Visible(strings.TrimSpace(plan.Intent.Description)))
 	for _, text := range f.params {
 		fmt.Fprintf(p.Stdout, "  %s\n", cli.Visible(text))
 	}

@@ -119,7 +119,8 @@ type lister struct {
 func (l lister) ListTools(ctx context.Context, s format.Server) ([]string, error) {
 	if at, err := url.Parse(s.Connection.URL); err == nil && at.Host != "" {
 		if err := l.guard.Check(at); err != nil {
-			return nil, repute.Invalid("connection.url", err.Error(), "add --allow-host "+at.Host+" if the server is yours")
+			return nil, repute.Invalid("connection.url", err.Error(),
+				"add --allow-host "+at.Host+" if the server is yours")
 		}
 	}
 	names, err := l.asks.ListTools(ctx, s)
@@ -177,9 +178,12 @@ Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be
 		"judge by the text of the format, as a publisher wants it, not as a reader does")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&ask.servers, "ask-servers", false, "ask the agent's MCP servers for the tools that it selects")
-	cmd.Flags().BoolVar(&ask.programs, "programs", false, "with --ask-servers, also start servers that are programs: no limits bind them")
-	cmd.Flags().StringArrayVar(&ask.env, "env", nil, "with --ask-servers, a variable that the agent's files may use; may be repeated")
-	cmd.Flags().StringArrayVar(&ask.hosts, "allow-host", nil, "with --ask-servers, a private host:port that may be asked; may be repeated")
+	cmd.Flags().BoolVar(&ask.programs, "programs", false,
+		"with --ask-servers, also start servers that are programs: no limits bind them")
+	cmd.Flags().StringArrayVar(&ask.env, "env", nil,
+		"with --ask-servers, a variable that the agent's files may use; may be repeated")
+	cmd.Flags().StringArrayVar(&ask.hosts, "allow-host", nil,
+		"with --ask-servers, a private host:port that may be asked; may be repeated")
 	return cmd
 }
 
@@ -274,7 +278,8 @@ func newReport(source string, agents []*format.Agent, problems []problem.Problem
 
 // checked returns what a report says of an agent. Sub-agents without a directory are left out.
 func checked(a *format.Agent) Checked {
-	c := Checked{ID: a.ID(), Name: a.Name, Version: a.Version, Skills: []string{}, Servers: []string{}, Agents: []string{}}
+	c := Checked{ID: a.ID(), Name: a.Name, Version: a.Version, Skills: []string{}, Servers: []string{},
+		Agents: []string{}}
 	for _, s := range a.LocalSkills {
 		c.Skills = append(c.Skills, s.Name)
 	}
@@ -306,7 +311,8 @@ func (r Report) text() string {
 	}
 	lines := make([]cli.ProblemLine, len(r.Problems))
 	for i, p := range r.Problems {
-		lines[i] = cli.ProblemLine{Severity: p.Severity, Code: p.Code, Place: p.place(), Message: p.Message, Hint: p.Hint}
+		lines[i] = cli.ProblemLine{Severity: p.Severity, Code: p.Code, Place: p.place(), Message: p.Message,
+			Hint: p.Hint}
 	}
 	cli.WriteProblems(&b, lines)
 	return b.String()

@@ -30,7 +30,8 @@ func Command(p *cli.Program) *cobra.Command {
 		Use:   "oaf",
 		Short: "check, make, pack, export and import agents of the Open Agent Format",
 	}
-	cmd.AddCommand(checkCommand(p), newCommand(p), generateCommand(p), versionCommand(p), packCommand(p), unpackCommand(p),
+	cmd.AddCommand(checkCommand(p), newCommand(p), generateCommand(p), versionCommand(p), packCommand(p),
+		unpackCommand(p),
 		exportCommand(p), importCommand(p))
 	return cmd
 }

@@ -18,7 +18,8 @@ func TestExportThenImport(t *testing.T) {
 		if !strings.Contains(out, "not carried: north/coordinator: orchestration: ") {
 			t.Errorf("%s: the report is %s", from, out)
 		}
-		must(t, "import", filepath.Join(dir, "project", source), "--from", from, "--output", filepath.Join(dir, "agents"))
+		must(t, "import", filepath.Join(dir, "project", source), "--from", from, "--output",
+			filepath.Join(dir, "agents"))
 		must(t, "check", filepath.Join(dir, "agents/coordinator"))
 		must(t, "check", filepath.Join(dir, "agents/reviewer"))
 	}
@@ -50,7 +51,8 @@ func TestExportReplacesNothing(t *testing.T) {
 	dir := t.TempDir()
 	must(t, "export", team+"reviewer", "--to", "goose", "--output", dir)
 	before := read(t, filepath.Join(dir, "AGENTS.md"))
-	if out, err := run("export", team+"coordinator", "--to", "goose", "--output", dir); err == nil || !strings.Contains(err.Error(), "another directory") {
+	if out, err := run("export", team+"coordinator", "--to", "goose", "--output", dir); err == nil ||
+		!strings.Contains(err.Error(), "another directory") {
 		t.Errorf("%v: %s", err, out)
 	}
 	if read(t, filepath.Join(dir, "AGENTS.md")) != before {
@@ -66,14 +68,17 @@ func TestImportLeavesOutBrokenAgents(t *testing.T) {
 	source := t.TempDir()
 	agents := filepath.Join(source, ".claude", "agents")
 	if err := errors.Join(os.MkdirAll(agents, 0o755),
-		os.WriteFile(filepath.Join(agents, "a.md"), []byte("---\nname: a\ndescription: Writes tests: all of them\n---\n\nWork.\n"), 0o600),
-		os.WriteFile(filepath.Join(agents, "b.md"), []byte("---\nname: b\nskills: [\n---\n\nWork.\n"), 0o600)); err != nil {
+		os.WriteFile(filepath.Join(agents, "a.md"),
+			[]byte("---\nname: a\ndescription: Writes tests: all of them\n---\n\nWork.\n"), 0o600),
+		os.WriteFile(filepath.Join(agents, "b.md"), []byte("---\nname: b\nskills: [\n---\n\nWork.\n"),
+			0o600)); err != nil {
 		t.Fatal(err)
 	}
 	output := filepath.Join(t.TempDir(), "out")
 	out, err := run("import", source, "--from", "claude-code", "--vendor", "acme", "--output", output, "--json")
 	var c oaf.Carried
-	if json.Unmarshal([]byte(out), &c) != nil || err == nil || !strings.Contains(err.Error(), "1 agent with errors left out") {
+	if json.Unmarshal([]byte(out), &c) != nil || err == nil ||
+		!strings.Contains(err.Error(), "1 agent with errors left out") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if len(c.Problems) != 1 || c.Problems[0].Line == 0 || c.Problems[0].Hint == "" {

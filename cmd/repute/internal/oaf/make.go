@@ -166,7 +166,8 @@ func pack(dirs []string, output string) ([]byte, error) {
 			return nil, err
 		}
 		if _, twice := files[agent.AgentKey]; twice {
-			return nil, repute.Invalid("agents", fmt.Sprintf("two agents have the key %.80q", agent.AgentKey), "pack them apart")
+			return nil, repute.Invalid("agents", fmt.Sprintf("two agents have the key %.80q", agent.AgentKey),
+				"pack them apart")
 		}
 		if files[agent.AgentKey], err = filesOf(dir); err != nil {
 			return nil, err

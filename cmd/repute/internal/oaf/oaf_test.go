@@ -32,9 +32,10 @@ func TestMain(m *testing.M) {
 // filesServer is an MCP server with the tool read_file.
 func filesServer() *sdk.Server {
 	mcp := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "1"}, nil)
-	sdk.AddTool(mcp, &sdk.Tool{Name: "read_file"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
-		return &sdk.CallToolResult{}, nil, nil
-	})
+	sdk.AddTool(mcp, &sdk.Tool{Name: "read_file"},
+		func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{}, nil, nil
+		})
 	return mcp
 }
 
@@ -45,7 +46,8 @@ func reader(t *testing.T, config string) string {
 	must(t, "new", dir, "--vendor", "acme")
 	files := filepath.Join(dir, "mcp-configs", "files")
 	if err := errors.Join(os.MkdirAll(files, 0o755),
-		os.WriteFile(filepath.Join(files, "ActiveMCP.json"), []byte(`{"vendor":"acme","server":"files","version":"1.0.0",
+		os.WriteFile(filepath.Join(files, "ActiveMCP.json"),
+			[]byte(`{"vendor":"acme","server":"files","version":"1.0.0",
 			"selectedTools":[{"name":"read_file","enabled":true},
 			{"name":"move_file","enabled":true}]}`), 0o600),
 		os.WriteFile(filepath.Join(files, "config.yaml"), []byte(config), 0o600)); err != nil {
@@ -108,7 +110,8 @@ func TestCheckExitCodes(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			out, err := run(append([]string{"check"}, tc.args...)...)
 			var exit cli.ExitError
-			if errors.As(err, &exit); exit.Code != tc.code || (err == nil) != (tc.code == 0) || !strings.Contains(out, tc.text) {
+			if errors.As(err, &exit); exit.Code != tc.code || (err == nil) != (tc.code == 0) ||
+				!strings.Contains(out, tc.text) {
 				t.Errorf("code %d, %v, want %d:\n%s", exit.Code, err, tc.code, out)
 			}
 		})
@@ -149,11 +152,13 @@ func TestCheckAsksServers(t *testing.T) {
 		t.Errorf("a server was asked unasked: %s", out)
 	}
 	host := strings.TrimPrefix(web.URL, "http://")
-	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") || !strings.Contains(out, "--allow-host "+host) || asked {
+	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") ||
+		!strings.Contains(out, "--allow-host "+host) || asked {
 		t.Errorf("a private address was asked: %s", out)
 	}
 	out, _ := run("check", dir, "--ask-servers", "--allow-host", host)
-	if !strings.Contains(out, `"move_file"`) || strings.Contains(out, `"read_file"`) || !strings.Contains(out, "WO772") || !asked {
+	if !strings.Contains(out, `"move_file"`) || strings.Contains(out, `"read_file"`) ||
+		!strings.Contains(out, "WO772") || !asked {
 		t.Errorf("a tool that the server lacks: %s", out)
 	}
 }
@@ -171,18 +176,21 @@ func TestCheckAsksPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := reader(t, "connection:\n  type: stdio\n  command: "+script+"\n")
-	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") || !strings.Contains(out, "add --programs") {
+	if out, _ := run("check", dir, "--ask-servers"); !strings.Contains(out, "IO773") ||
+		!strings.Contains(out, "add --programs") {
 		t.Errorf("a program that may not be started: %s", out)
 	}
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("a program of the directory was started unasked")
 	}
 	out, err := run("check", dir, "--ask-servers", "--programs")
-	if err != nil || !strings.Contains(out, "WO772 mcp-configs/files/ActiveMCP.json:3") || strings.Contains(out, `"read_file"`) {
+	if err != nil || !strings.Contains(out, "WO772 mcp-configs/files/ActiveMCP.json:3") ||
+		strings.Contains(out, `"read_file"`) {
 		t.Errorf("%v: %s", err, out)
 	}
 	var exit cli.ExitError
-	if out, err := run("check", dir, "--ask-servers", "--programs", "--strict"); !errors.As(err, &exit) || exit.Code != 1 {
+	if out, err := run("check", dir, "--ask-servers", "--programs", "--strict"); !errors.As(err, &exit) ||
+		exit.Code != 1 {
 		t.Errorf("a publisher's server lacks a tool: %v: %s", err, out)
 	}
 }
@@ -237,8 +245,8 @@ func TestEditedFilesAreLeft(t *testing.T) {
 	}
 }
 
-// An archive is unpacked into a directory of its own, or takes the places of the agents of its names as a whole: no agent is
-// made of the files of two.
+// An archive is unpacked into a directory of its own, or takes the places of the agents of its names as a whole: no
+// agent is made of the files of two.
 func TestUnpackNeverMixesAgents(t *testing.T) {
 	dir := t.TempDir()
 	agent, out := filepath.Join(dir, "helper"), filepath.Join(dir, "out")
@@ -246,17 +254,20 @@ func TestUnpackNeverMixesAgents(t *testing.T) {
 	must(t, "new", agent, "--vendor", "acme", "--template", "full")
 	must(t, "pack", agent, "--output", first)
 	must(t, "unpack", first, out)
-	if err := errors.Join(os.RemoveAll(filepath.Join(agent, "skills")), os.RemoveAll(filepath.Join(agent, "examples"))); err != nil {
+	if err := errors.Join(os.RemoveAll(filepath.Join(agent, "skills")),
+		os.RemoveAll(filepath.Join(agent, "examples"))); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Replace(read(t, filepath.Join(agent, "AGENTS.md")), "source: local", "source: registry", 1)
 	other := filepath.Join(out, "other.txt")
-	if err := errors.Join(os.WriteFile(filepath.Join(agent, "AGENTS.md"), []byte(text), 0o600), os.WriteFile(other, nil, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(agent, "AGENTS.md"), []byte(text), 0o600),
+		os.WriteFile(other, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	must(t, "pack", agent, "--output", second)
 	before := read(t, filepath.Join(out, "helper/AGENTS.md"))
-	if text, err := run("unpack", second, out); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "--force") {
+	if text, err := run("unpack", second, out); !errors.Is(err, repute.ErrConflict) ||
+		!strings.Contains(err.Error(), "--force") {
 		t.Errorf("%v: %s", err, text)
 	}
 	if read(t, filepath.Join(out, "helper/AGENTS.md")) != before {
@@ -266,7 +277,8 @@ func TestUnpackNeverMixesAgents(t *testing.T) {
 	if read(t, filepath.Join(out, "helper/AGENTS.md")) != text {
 		t.Error("the agent was not replaced")
 	}
-	for name, stays := range map[string]bool{"helper/skills": false, "helper/examples": false, "helper/mcp-configs": true, "other.txt": true} {
+	for name, stays := range map[string]bool{"helper/skills": false, "helper/examples": false,
+		"helper/mcp-configs": true, "other.txt": true} {
 		if _, err := os.Stat(filepath.Join(out, name)); (err == nil) != stays {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -283,7 +295,8 @@ func TestUnpackNeverMixesAgents(t *testing.T) {
 		os.WriteFile(filepath.Join(out, "helper", "AGENTS.md"), []byte(website), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run("unpack", second, out, "--force"); !errors.Is(err, repute.ErrConflict) || read(t, filepath.Join(out, "helper/AGENTS.md")) != website {
+	if _, err := run("unpack", second, out, "--force"); !errors.Is(err, repute.ErrConflict) ||
+		read(t, filepath.Join(out, "helper/AGENTS.md")) != website {
 		t.Errorf("a directory with another AGENTS.md was replaced: %v", err)
 	}
 }
@@ -304,7 +317,8 @@ func TestArchiveIsNotPacked(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "license"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run("pack", dir, "--output", archive); !errors.Is(err, repute.ErrInvalid) || read(t, archive) != first {
+	if _, err := run("pack", dir, "--output", archive); !errors.Is(err, repute.ErrInvalid) ||
+		read(t, archive) != first {
 		t.Errorf("an archive that nobody could unpack: %v", err)
 	}
 }
@@ -312,8 +326,10 @@ func TestArchiveIsNotPacked(t *testing.T) {
 // Every wrong use of a command has the exit code of invalid input, as in the other commands.
 func TestWrongUse(t *testing.T) {
 	dir := t.TempDir()
-	for _, args := range [][]string{{"new", dir}, {"pack", dir}, {"export", dir, "--output", dir}, {"export", dir, "--to", "letta"},
-		{"import", dir, "--output", dir}, {"import", dir, "--from", "letta"}, {"check", dir, "--programs"}, {"check", dir, "--env", "A"},
+	for _, args := range [][]string{{"new", dir}, {"pack", dir}, {"export", dir, "--output", dir},
+		{"export", dir, "--to", "letta"},
+		{"import", dir, "--output", dir}, {"import", dir, "--from", "letta"}, {"check", dir, "--programs"},
+		{"check", dir, "--env", "A"},
 		{"check", dir, "--allow-host", "a"}} {
 		if out, err := run(args...); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "(") {
 			t.Errorf("%q: %v: %s", args, err, out)
@@ -326,18 +342,21 @@ func TestCarriedAsJSON(t *testing.T) {
 	dir := t.TempDir()
 	out := must(t, "export", team+"coordinator", "--to", "letta", "--output", dir, "--json")
 	var c oaf.Carried
-	if err := json.Unmarshal([]byte(out), &c); err != nil || len(c.Files) != 1 || !strings.HasSuffix(c.Files[0], "coordinator.af") ||
+	if err := json.Unmarshal([]byte(out), &c); err != nil || len(c.Files) != 1 ||
+		!strings.HasSuffix(c.Files[0], "coordinator.af") ||
 		!slices.ContainsFunc(c.Notes, func(n oaf.Note) bool {
 			return n.Kind == "dropped" && n.Agent == "north/coordinator" && n.Field == "orchestration" && n.Reason != ""
 		}) {
 		t.Errorf("%v: %s", err, out)
 	}
 	file := filepath.Join(dir, "loop.af")
-	if err := os.WriteFile(file, []byte(`{"agents":[{"id":"agent-0","name":"Loop","metadata":null,"messages":[1]},{"id":"agent-1","name":"Loop"}]}`), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte(`{"agents":[{"id":"agent-0","name":"Loop","metadata":null,"messages":[1]},{"id":"agent-1","name":"Loop"}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out = must(t, "import", file, "--from", "letta", "--vendor", "acme", "--output", filepath.Join(dir, "a"), "--json")
-	if err := json.Unmarshal([]byte(out), &c); err != nil || !strings.Contains(strings.Join(c.Files, " "), "loop-2/AGENTS.md") ||
+	if err := json.Unmarshal([]byte(out), &c); err != nil ||
+		!strings.Contains(strings.Join(c.Files, " "), "loop-2/AGENTS.md") ||
 		!slices.ContainsFunc(c.Notes, func(n oaf.Note) bool { return n.Kind == "guessed" && n.Field == "agentKey" }) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -347,7 +366,8 @@ func TestCarriedAsJSON(t *testing.T) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	if out, err := run("check", filepath.Join(dir, "none"), "--json"); err == nil || !strings.Contains(out, `"error":`) {
+	if out, err := run("check", filepath.Join(dir, "none"), "--json"); err == nil ||
+		!strings.Contains(out, `"error":`) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -382,13 +402,16 @@ func TestRefusedCommands(t *testing.T) {
 		{[]string{"export", agent, "--to", "emacs", "--output", out}, "claude-code"},
 		{[]string{"export", agent, "--to", "goose", "--layout", "flat", "--output", out}, "layout"},
 		{[]string{"export", broken, "--to", "goose", "--output", out}, "oaf check"},
-		{[]string{"export", filepath.Join(agent, "AGENTS.md"), "--to", "goose", "--output", out}, "the directory that it is in: " + agent},
-		{[]string{"pack", prompt, "--output", out}, "vendorKey: is missing in AGENTS.md (add a line such as vendorKey: acme)"},
+		{[]string{"export", filepath.Join(agent, "AGENTS.md"), "--to", "goose", "--output", out},
+			"the directory that it is in: " + agent},
+		{[]string{"pack", prompt, "--output", out},
+			"vendorKey: is missing in AGENTS.md (add a line such as vendorKey: acme)"},
 		{[]string{"generate", prompt}, "vendorKey: is missing in AGENTS.md (add a line such as vendorKey: acme)"},
 		{[]string{"pack", archive, "--output", out}, "is a file"},
 		{[]string{"pack", agent, "--output", filepath.Join(dir, "none", "x.oaf")}, "none: no such file or directory ("},
 		{[]string{"unpack", agent, out}, "is a directory (an archive of agents)"},
-		{[]string{"import", archive, "--from", "claude-code", "--output", out}, "is a file (the directory of a project"},
+		{[]string{"import", archive, "--from", "claude-code", "--output", out},
+			"is a file (the directory of a project"},
 		{[]string{"import", agent, "--from", "letta", "--output", out}, "is a directory (an .af file of Letta)"},
 		{[]string{"import", agent, "--from", "emacs", "--output", out}, "\"emacs\" is unknown (claude-code or letta)"},
 		{[]string{"import", agent, "--from", "claude-code", "--output", out}, ".claude"},
@@ -413,8 +436,10 @@ func TestOutputIsVisible(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"check", dir}, {"check", dir, "--strict"}, {"export", dir, "--to", "letta", "--output", filepath.Join(dir, "o")}} {
-		if out, err := run(args...); strings.ContainsAny(out, "\x1b\a") || err != nil && strings.ContainsAny(err.Error(), "\x1b\a") {
+	for _, args := range [][]string{{"check", dir}, {"check", dir, "--strict"},
+		{"export", dir, "--to", "letta", "--output", filepath.Join(dir, "o")}} {
+		if out, err := run(args...); strings.ContainsAny(out, "\x1b\a") ||
+			err != nil && strings.ContainsAny(err.Error(), "\x1b\a") {
 			t.Errorf("%q: %q, %v", args, out, err)
 		}
 	}

@@ -89,7 +89,8 @@ func local(db *store.DB, w *wallet.Wallet, list []wallet.ChainConfig, settler st
 const stopWait = 10 * time.Second
 
 // serveFacilitator serves until ctx ends, and follows what was sent.
-func serveFacilitator(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, settler, listen string) error {
+func serveFacilitator(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB,
+	settler, listen string) error {
 	w, list, err := openWallet(p, c, db)
 	if err != nil {
 		return err
@@ -103,7 +104,8 @@ func serveFacilitator(ctx context.Context, p *cli.Program, c *config.Config, db 
 	if err != nil {
 		return repute.Invalid("listen", err.Error(), "HOST:PORT that is free")
 	}
-	server := &http.Server{Handler: facilitator.NewHandler(f), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+	server := &http.Server{Handler: facilitator.NewHandler(f), ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:    30 * time.Second,
 		MaxHeaderBytes: 2 * x402.MaxHeader}
 	fmt.Fprintf(p.Stdout, "facilitator on http://%s\n", l.Addr())
 	g, ctx := errgroup.WithContext(ctx)

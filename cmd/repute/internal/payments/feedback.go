@@ -65,7 +65,8 @@ URI, or written to --out for you to publish at --uri.`,
 	set.StringVar(&f.value, "value", "", "the rating: a decimal number, such as 90 or 4.5")
 	set.StringVar(&f.tag, "tag", "", "first tag, such as quality")
 	set.StringVar(&f.tag2, "tag2", "", "second tag")
-	set.StringVar(&f.as, "as", "", "slug of the identity in orchestrator.wallets that paid; may be left out where one has a key")
+	set.StringVar(&f.as, "as", "",
+		"slug of the identity in orchestrator.wallets that paid; may be left out where one has a key")
 	set.StringVar(&f.agent, "agent", "", "agent that is rated; the one of the receipt")
 	set.StringVar(&f.to, "to", "", "account that was paid; the receipt's, or the agent's wallet")
 	set.StringVar(&f.endpoint, "endpoint", "", "endpoint that is rated; the receipt's URL")
@@ -111,13 +112,15 @@ func (f *feedbackFlags) read(p *cli.Program) (b purchase, err error) {
 func ofPay(raw []byte) (b purchase, err error) {
 	var a paidAnswer
 	if err := json.Unmarshal(raw, &a); err != nil {
-		return b, repute.Invalid("receipt", fmt.Sprintf("%.200s", err.Error()), "what repute pay --json prints, or curl -i")
+		return b, repute.Invalid("receipt", fmt.Sprintf("%.200s", err.Error()),
+			"what repute pay --json prints, or curl -i")
 	}
 	r := a.Receipt
 	if r == nil {
 		return b, repute.Invalid("receipt", "says that nothing was paid", "the receipt of a payment")
 	}
-	b = purchase{payer: r.Payer, payTo: r.PayTo, network: r.Network, transaction: r.Transaction, endpoint: r.URL, at: r.Time}
+	b = purchase{payer: r.Payer, payTo: r.PayTo, network: r.Network, transaction: r.Transaction, endpoint: r.URL,
+		at: r.Time}
 	if r.Payee != nil {
 		b.agent = r.Payee.Agent
 	}
@@ -139,7 +142,8 @@ func ofAnswer(raw []byte) (b purchase, err error) {
 	}
 	s, ok := x402.SettlementOf(h)
 	if !ok || !s.Success {
-		return b, repute.Invalid("receipt", "the answer has no settlement (header PAYMENT-RESPONSE)", "an answer that was paid for")
+		return b, repute.Invalid("receipt", "the answer has no settlement (header PAYMENT-RESPONSE)",
+			"an answer that was paid for")
 	}
 	id := repute.AgentID{ChainID: r.Domain.ChainID, Registry: r.Domain.Registry, TokenID: r.AgentID}
 	return purchase{agent: id.String(), payer: s.Payer, network: s.Network, transaction: s.Transaction,
@@ -160,7 +164,8 @@ type rating struct {
 }
 
 // rated checks a purchase against the wallet.
-func (f *feedbackFlags) rated(ctx context.Context, w *wallet.Wallet, list []wallet.ChainConfig, b *purchase) (r rating, err error) {
+func (f *feedbackFlags) rated(ctx context.Context, w *wallet.Wallet, list []wallet.ChainConfig,
+	b *purchase) (r rating, err error) {
 	r.at, r.endpoint = b.at.UTC(), f.endpoint
 	if r.endpoint == "" {
 		r.endpoint = b.endpoint
@@ -180,7 +185,8 @@ func (f *feedbackFlags) rated(ctx context.Context, w *wallet.Wallet, list []wall
 	}
 	ref, err := repute.ParseAgentRef(agent)
 	if err != nil {
-		return r, repute.Invalid("agent", fmt.Sprintf("%.80q is no agent, and the receipt names none", agent), repute.AgentIDForms)
+		return r, repute.Invalid("agent", fmt.Sprintf("%.80q is no agent, and the receipt names none", agent),
+			repute.AgentIDForms)
 	}
 	r.id = repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID}
 	if r.id.ChainID == 0 {
@@ -198,7 +204,8 @@ func (f *feedbackFlags) rated(ctx context.Context, w *wallet.Wallet, list []wall
 
 // accounts finds who paid and who was paid. The rater MUST be the payer: another one's payment is no
 // proof.
-func (f *feedbackFlags) accounts(ctx context.Context, w *wallet.Wallet, list []wallet.ChainConfig, b *purchase, r *rating) error {
+func (f *feedbackFlags) accounts(ctx context.Context, w *wallet.Wallet, list []wallet.ChainConfig, b *purchase,
+	r *rating) error {
 	var err error
 	choice := Buying{as: f.as}
 	if r.slug, err = choice.identity(list); err != nil {
@@ -219,9 +226,11 @@ func (f *feedbackFlags) accounts(ctx context.Context, w *wallet.Wallet, list []w
 		r.to, err = repute.ParseAddress("to", to)
 		return err
 	}
-	raw, err := w.Read(ctx, r.id.ChainID, r.id.Registry, bindings.NewIdentityRegistry().PackGetAgentWallet(r.id.TokenID.ToBig()))
+	raw, err := w.Read(ctx, r.id.ChainID, r.id.Registry,
+		bindings.NewIdentityRegistry().PackGetAgentWallet(r.id.TokenID.ToBig()))
 	if r.to = common.BytesToAddress(raw); err == nil && r.to == (common.Address{}) {
-		return repute.Invalid("to", "is missing: the receipt does not name it, and the agent has no wallet", "the account that was paid")
+		return repute.Invalid("to", "is missing: the receipt does not name it, and the agent has no wallet",
+			"the account that was paid")
 	}
 	return err
 }
@@ -231,8 +240,10 @@ func valueOf(text string) (*big.Int, uint8, error) {
 	whole, fraction, _ := strings.Cut(strings.TrimPrefix(text, "-"), ".")
 	digits := whole + fraction
 	n, ok := new(big.Int).SetString(digits, 10)
-	if !ok || whole == "" || len(digits) > 30 || len(fraction) > repute.MaxDecimals || strings.Trim(digits, "0123456789") != "" {
-		return nil, 0, repute.Invalid("value", fmt.Sprintf("%.40q is no rating", text), "a decimal number, such as 90 or 4.5")
+	if !ok || whole == "" || len(digits) > 30 || len(fraction) > repute.MaxDecimals ||
+		strings.Trim(digits, "0123456789") != "" {
+		return nil, 0, repute.Invalid("value", fmt.Sprintf("%.40q is no rating", text),
+			"a decimal number, such as 90 or 4.5")
 	}
 	if strings.HasPrefix(text, "-") {
 		n.Neg(n)
@@ -265,8 +276,9 @@ type paymentProof struct {
 // document is the feedback file of a rating.
 func (f *feedbackFlags) document(r *rating) ([]byte, error) {
 	return json.Marshal(feedbackDocument{AgentRegistry: fmt.Sprintf("eip155:%d:%s", r.id.ChainID, r.id.Registry.Hex()),
-		AgentID: json.RawMessage(r.id.TokenID.Dec()), ClientAddress: fmt.Sprintf("eip155:%d:%s", r.id.ChainID, r.from.Hex()),
-		CreatedAt: r.at.Format(time.RFC3339), Value: json.RawMessage(r.value.String()), Decimals: r.decimals,
+		AgentID:       json.RawMessage(r.id.TokenID.Dec()),
+		ClientAddress: fmt.Sprintf("eip155:%d:%s", r.id.ChainID, r.from.Hex()),
+		CreatedAt:     r.at.Format(time.RFC3339), Value: json.RawMessage(r.value.String()), Decimals: r.decimals,
 		Tag1: f.tag, Tag2: f.tag2, Endpoint: r.endpoint,
 		Proof: paymentProof{From: r.from.Hex(), To: r.to.Hex(), ChainID: fmt.Sprint(r.chain), TxHash: r.tx.Hex()}})
 }
@@ -322,7 +334,8 @@ func (f *feedbackFlags) give(ctx context.Context, p *cli.Program, c *config.Conf
 	if err != nil {
 		return err
 	}
-	data := bindings.NewReputationRegistry().PackGiveFeedback(r.id.TokenID.ToBig(), r.value, r.decimals, f.tag, f.tag2, r.endpoint,
+	data := bindings.NewReputationRegistry().PackGiveFeedback(r.id.TokenID.ToBig(), r.value, r.decimals, f.tag, f.tag2,
+		r.endpoint,
 		uri, crypto.Keccak256Hash(document))
 	name := crypto.Keccak256Hash(fmt.Appendf(nil, "%s %d %s", r.id, r.chain, r.tx))
 	sent, err := w.Send(ctx, transaction.Intent{ID: "feedback-" + name.Hex(), Origin: transaction.Origin{Agent: r.slug},
@@ -339,7 +352,8 @@ func (f *feedbackFlags) give(ctx context.Context, p *cli.Program, c *config.Conf
 	if f.json {
 		return p.PrintJSON(out)
 	}
-	_, err = fmt.Fprintf(p.Stdout, "rated %s with %s in transaction %s; proof of payment %s\n", out.Agent, out.Value, out.Transaction,
+	_, err = fmt.Fprintf(p.Stdout, "rated %s with %s in transaction %s; proof of payment %s\n", out.Agent, out.Value,
+		out.Transaction,
 		out.Payment)
 	return err
 }

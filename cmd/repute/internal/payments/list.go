@@ -30,7 +30,8 @@ A purchase is open while no answer was received: its payment may still be settle
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 || limit > maxListed {
-				return repute.Invalid("limit", fmt.Sprintf("%d is out of range", limit), fmt.Sprintf("1 to %d", maxListed))
+				return repute.Invalid("limit", fmt.Sprintf("%d is out of range", limit),
+					fmt.Sprintf("1 to %d", maxListed))
 			}
 			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
 				list, err := walletdb.Purchases(cmd.Context(), db, limit)

@@ -35,11 +35,14 @@ type Buying struct {
 // Flags adds all flags to a set but the one for Max.
 func (b *Buying) Flags(set *pflag.FlagSet) {
 	set.StringVar(&b.index, "index", "", "URL of the index that is asked whom to trust (INDEXER_URL)")
-	set.StringVar(&b.as, "as", "", "slug of the identity in orchestrator.wallets whose key pays; may be left out where one has a key")
+	set.StringVar(&b.as, "as", "",
+		"slug of the identity in orchestrator.wallets whose key pays; may be left out where one has a key")
 	set.StringVar(&b.maxHost, "max-host", "1", "most that is paid to one host in 24 hours, in dollars")
 	set.StringVar(&b.maxDay, "max-day", "5", "most that is paid in 24 hours, in dollars")
-	set.Float64Var(&b.minScore, "min-score", 20, "the lower bound of the payee's score must be at least this, -100 to 100")
-	set.BoolVar(&b.unknown, "allow-unknown", false, "also pay accounts of no known agent, and agents that nobody has rated")
+	set.Float64Var(&b.minScore, "min-score", 20,
+		"the lower bound of the payee's score must be at least this, -100 to 100")
+	set.BoolVar(&b.unknown, "allow-unknown", false,
+		"also pay accounts of no known agent, and agents that nobody has rated")
 }
 
 // Do asks a server by a client, and pays for the answer. By names the caller in the records.
@@ -123,7 +126,8 @@ func (f *payFlags) request(p *cli.Program, address string) (payer.Request, error
 func (b *Buying) options(c *config.Config, w *wallet.Wallet, list []wallet.ChainConfig) (o payer.Options, err error) {
 	o = payer.Options{Index: cmp.Or(b.index, os.Getenv("INDEXER_URL")), MinScore: b.minScore, AllowUnknown: b.unknown}
 	if o.Index == "" {
-		return o, repute.Invalid("index", "is missing", "--index, or INDEXER_URL: the URL of an index such as repute serve")
+		return o, repute.Invalid("index", "is missing",
+			"--index, or INDEXER_URL: the URL of an index such as repute serve")
 	}
 	for _, cap := range []struct {
 		field, text string
@@ -216,7 +220,8 @@ func printText(p *cli.Program, a *payer.Answer) error {
 	}
 	whom := "an account of no known agent"
 	if r.Payee != nil {
-		whom = fmt.Sprintf("agent %s (by %s, score %g, at least %g)", cli.Visible(r.Payee.Agent), r.Payee.By, r.Payee.Score,
+		whom = fmt.Sprintf("agent %s (by %s, score %g, at least %g)", cli.Visible(r.Payee.Agent), r.Payee.By,
+			r.Payee.Score,
 			r.Payee.Low)
 	}
 	fmt.Fprintf(p.Stderr, "paid %s dollars to %s, %s, in transaction %s; receipt %s\n", r.Dollars, r.PayTo, whom,

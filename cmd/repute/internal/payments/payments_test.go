@@ -81,7 +81,8 @@ func (w *world) serveIndex(t *testing.T) {
 	var f config.Flags
 	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	f.Serving(set)
-	ok(t, set.Parse([]string{"--config", w.file, "--database-url", w.database, "--roles", "indexer,documents,api,trust"}))
+	ok(t, set.Parse([]string{"--config", w.file, "--database-url", w.database, "--roles",
+		"indexer,documents,api,trust"}))
 	c, err := f.Load()
 	ok(t, err)
 	db, err := store.Open(t.Context(), w.database, store.Options{})
@@ -151,7 +152,8 @@ func TestPayOnce(t *testing.T) {
 	t.Cleanup(server.Close)
 	pay := func(more ...string) (*clitest.Output, error) {
 		out := &clitest.Output{}
-		return out, w.run(t.Context(), out, append([]string{"pay", server.URL, "--index", w.index, "--as", "buyer"}, more...)...)
+		return out, w.run(t.Context(), out, append([]string{"pay", server.URL, "--index", w.index, "--as", "buyer"},
+			more...)...)
 	}
 	if _, err := pay(); err == nil || !strings.Contains(err.Error(), "belongs to no agent") {
 		t.Fatalf("nobody can be named: %v", err)
@@ -164,10 +166,12 @@ func TestPayOnce(t *testing.T) {
 			break
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "nobody has rated agent") || !strings.Contains(err.Error(), "(by wallet)") {
+	if err == nil || !strings.Contains(err.Error(), "nobody has rated agent") ||
+		!strings.Contains(err.Error(), "(by wallet)") {
 		t.Fatalf("the agent is not named: %v", err)
 	}
-	if _, err := pay("--allow-unknown", "--max", "0.019999"); err == nil || !strings.Contains(err.Error(), "at most 0.019999") {
+	if _, err := pay("--allow-unknown", "--max", "0.019999"); err == nil ||
+		!strings.Contains(err.Error(), "at most 0.019999") {
 		t.Errorf("over the cap: %v", err)
 	}
 	if w.Balance(t, w.Token, w.Payee()) != 0 {
@@ -202,7 +206,8 @@ func (w *world) listed(t *testing.T, r *payer.Receipt) {
 		Receipt                            *payer.Receipt
 	}
 	ok(t, json.Unmarshal([]byte(out.String()), &list))
-	if len(list) != 3 || list[0].State != "paid" || list[1].ID != r.ID || list[1].Receipt.Transaction != r.Transaction ||
+	if len(list) != 3 || list[0].State != "paid" || list[1].ID != r.ID ||
+		list[1].Receipt.Transaction != r.Transaction ||
 		list[1].As != "buyer" || list[1].Payee.Agent != r.Payee.Agent || list[2].State != "refused" ||
 		!strings.Contains(list[2].Reason, "at most 0.019999") || list[2].Receipt != nil {
 		t.Errorf("%s", out)
@@ -232,7 +237,8 @@ func TestFeedbackGiven(t *testing.T) {
 	out, err := &clitest.Output{}, error(nil)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		out = &clitest.Output{}
-		if err = w.run(t.Context(), out, "pay", server.URL, "--index", w.index, "--as", "buyer", "--allow-unknown", "--json"); err != nil ||
+		if err = w.run(t.Context(), out, "pay", server.URL, "--index", w.index, "--as", "buyer", "--allow-unknown",
+			"--json"); err != nil ||
 			strings.Contains(out.String(), `"agent"`) {
 			break
 		}
@@ -242,7 +248,8 @@ func TestFeedbackGiven(t *testing.T) {
 	ok(t, os.WriteFile(receipt, []byte(out.String()), 0o600))
 	give := func(more ...string) (string, error) {
 		out := &clitest.Output{}
-		err := w.run(t.Context(), out, append([]string{"feedback", "give", "--receipt", receipt, "--tag", "quality", "--as"}, more...)...)
+		err := w.run(t.Context(), out, append([]string{"feedback", "give", "--receipt", receipt, "--tag", "quality",
+			"--as"}, more...)...)
 		return out.String(), err
 	}
 	if _, err := give("settler", "--value", "90"); err == nil || !strings.HasPrefix(err.Error(), "as:") {
@@ -266,7 +273,8 @@ func TestFeedbackGiven(t *testing.T) {
 func (w *world) ratesByAnswer(t *testing.T, url string) {
 	t.Helper()
 	out := &clitest.Output{}
-	ok(t, w.run(t.Context(), out, "pay", url, "--index", w.index, "--as", "buyer", "--allow-unknown", "--json", "--data", `{"b":2}`))
+	ok(t, w.run(t.Context(), out, "pay", url, "--index", w.index, "--as", "buyer", "--allow-unknown", "--json",
+		"--data", `{"b":2}`))
 	var paid struct{ Receipt payer.Receipt }
 	ok(t, json.Unmarshal([]byte(out.String()), &paid))
 	body, d := `{"answer":1}`, signed.Domain{ChainID: w.Chain().ID, Registry: w.Chain().Identity}
@@ -286,7 +294,8 @@ func (w *world) ratesByAnswer(t *testing.T, url string) {
 		file := filepath.Join(t.TempDir(), name)
 		ok(t, os.WriteFile(file, []byte(text.String()+"\r\n"+body), 0o600))
 		out = &clitest.Output{}
-		return w.run(t.Context(), out, "feedback", "give", "--receipt", file, "--value", "4.5", "--tag", "quality", "--as", "buyer",
+		return w.run(t.Context(), out, "feedback", "give", "--receipt", file, "--value", "4.5", "--tag", "quality",
+			"--as", "buyer",
 			"--json")
 	}
 	if err := give(`{"answer":2}`, "changed.txt"); err == nil || !strings.HasPrefix(err.Error(), "body:") {
@@ -324,7 +333,8 @@ func (w *world) seesPaid(t *testing.T) {
 	}
 	payer := w.Account(paytest.PayerAccount).Address.Hex()
 	if len(list.Items) != 1 || list.Items[0].Client != payer || list.Items[0].Payment == nil ||
-		list.Items[0].Payment.State != "verified" || list.Items[0].Payment.From != payer || list.Items[0].Payment.USD != "0.02" {
+		list.Items[0].Payment.State != "verified" || list.Items[0].Payment.From != payer ||
+		list.Items[0].Payment.USD != "0.02" {
 		t.Errorf("the rating is not shown as paid: %+v", list)
 	}
 }
@@ -361,7 +371,8 @@ func TestMisuse(t *testing.T) {
 		"max":      {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1", "--as", "buyer", "--max", "1e3"},
 		"max-day":  {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1", "--as", "buyer", "--max-day", "-1"},
 	} {
-		if err := w.run(t.Context(), &clitest.Output{}, args...); err == nil || !strings.HasPrefix(err.Error(), strings.TrimSpace(name)+":") {
+		if err := w.run(t.Context(), &clitest.Output{}, args...); err == nil ||
+			!strings.HasPrefix(err.Error(), strings.TrimSpace(name)+":") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -114,7 +114,8 @@ func (t *tracker) text() string {
 	if d := t.eta(); d > 0 {
 		eta = "  ETA " + d.String()
 	}
-	return fmt.Sprintf("%d%%  block %d of %d  %.0f events/s%s%s", s.percent(), s.block, s.head, events, eta, t.endpoints())
+	return fmt.Sprintf("%d%%  block %d of %d  %.0f events/s%s%s", s.percent(), s.block, s.head, events, eta,
+		t.endpoints())
 }
 
 // endpoints returns how many endpoints work, e.g. "  endpoints 2/3".

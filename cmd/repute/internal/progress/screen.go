@@ -26,7 +26,8 @@ type Screen struct {
 func NewScreen(out io.Writer, terminal bool) *Screen {
 	s := &Screen{out: out}
 	if terminal && roomy(out) {
-		s.bars = mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(screenRefresh), mpb.WithWidth(30))
+		s.bars = mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(screenRefresh),
+			mpb.WithWidth(30))
 	}
 	return s
 }

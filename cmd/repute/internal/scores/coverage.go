@@ -115,7 +115,8 @@ func printBySource(w io.Writer, c chainCoverage) {
 	if lift == nil {
 		return
 	}
-	price := fmt.Sprintf("out of reach by credentials with a published price, which give %.1f units at most", lift.Units)
+	price := fmt.Sprintf("out of reach by credentials with a published price, which give %.1f units at most",
+		lift.Units)
 	if lift.Dollars != nil {
 		price = fmt.Sprintf("$%.0f by published prices (%s)", *lift.Dollars, strings.Join(lift.Priced, ", "))
 	}

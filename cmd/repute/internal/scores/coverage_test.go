@@ -12,12 +12,14 @@ func TestPrintCoverage(t *testing.T) {
 	t.Parallel()
 	states := []repute.SourceState{{Source: "agentbook", Status: "ok", Complete: 100},
 		{Source: "bab", Status: "incomplete", Reason: "no route to it", Complete: 40, Kept: 3}}
-	covered := repute.ChainStatus{Scoring: repute.Scoring{VerifiedTo: 90, Verified: true, Sources: states, Coverage: repute.Coverage{
-		BySource: map[string]int64{"agentbook": 30, "bab": 4},
-		ToFifty:  &repute.LiftPrice{Cents: 47_000, Units: 5000, Priced: []string{"agentbook"}, Unpriced: []string{"bab"}},
-		Records:  repute.Counted{All: 200, Counted: 50}, Raters: repute.Counted{All: 30, Counted: 3},
-		Agents: repute.Counted{All: 40, Counted: 12}, Several: 8, ByRoots: 20, Rated: 6, Thin: 2,
-		Left: map[string]int64{"scale": 10, "no-weight": 100, "unknown-tag": 40}}}}
+	covered := repute.ChainStatus{Scoring: repute.Scoring{VerifiedTo: 90, Verified: true, Sources: states,
+		Coverage: repute.Coverage{
+			BySource: map[string]int64{"agentbook": 30, "bab": 4},
+			ToFifty: &repute.LiftPrice{Cents: 47_000, Units: 5000, Priced: []string{"agentbook"},
+				Unpriced: []string{"bab"}},
+			Records: repute.Counted{All: 200, Counted: 50}, Raters: repute.Counted{All: 30, Counted: 3},
+			Agents: repute.Counted{All: 40, Counted: 12}, Several: 8, ByRoots: 20, Rated: 6, Thin: 2,
+			Left: map[string]int64{"scale": 10, "no-weight": 100, "unknown-tag": 40}}}}
 	covered.ID, covered.Name = 8453, "base"
 	empty := repute.ChainStatus{}
 	empty.ID, empty.Name = 1, "ethereum"

@@ -68,7 +68,8 @@ func evidenceRemoveCommand(p *cli.Program) *cobra.Command {
 				if err := rootdb.RemoveLink(cmd.Context(), db, chain, a, b); err != nil {
 					return err
 				}
-				fmt.Fprintf(p.Stdout, "removed the link of %s and %s on chain %d, from the next epoch on\n", a.Hex(), b.Hex(),
+				fmt.Fprintf(p.Stdout, "removed the link of %s and %s on chain %d, from the next epoch on\n", a.Hex(),
+					b.Hex(),
 					chain)
 				return nil
 			})

@@ -72,13 +72,15 @@ func rootsAddCommand(p *cli.Program) *cobra.Command {
 					return err
 				}
 				flags := cmd.Flags()
-				return addRoot(cmd.Context(), p, db, chain, set, root, flags.Changed("weight"), flags.Changed("expires"))
+				return addRoot(cmd.Context(), p, db, chain, set, root, flags.Changed("weight"),
+					flags.Changed("expires"))
 			})
 		},
 	}
 	setFlag(cmd, &set)
 	cmd.Flags().StringVar(&reason, "reason", "", "why it is trusted, so that others can check it")
-	cmd.Flags().StringVar(&weight, "weight", "", "above 0, at most 1000; only the ratio between roots counts (default 1)")
+	cmd.Flags().StringVar(&weight, "weight", "",
+		"above 0, at most 1000; only the ratio between roots counts (default 1)")
 	cmd.Flags().StringVar(&expires, "expires", "",
 		"day or time from which on it does not count, by the chain's time (default never)")
 	return cmd
@@ -148,7 +150,8 @@ func rootsRemoveCommand(p *cli.Program) *cobra.Command {
 				if err := rootdb.RemoveRoot(cmd.Context(), db, chain, set, address); err != nil {
 					return err
 				}
-				fmt.Fprintf(p.Stdout, "removed %s from set %s of chain %d, which counts %s\n", address.Hex(), set, chain,
+				fmt.Fprintf(p.Stdout, "removed %s from set %s of chain %d, which counts %s\n", address.Hex(), set,
+					chain,
 					countsFrom(set))
 				return nil
 			})

@@ -129,7 +129,8 @@ stored bytes, and where a number stored beside these is another.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.Stdout, "agent %s: score %s of epoch %d (block %d) follows from its stored inputs, byte by byte\n",
+				fmt.Fprintf(p.Stdout,
+					"agent %s: score %s of epoch %d (block %d) follows from its stored inputs, byte by byte\n",
 					id.Short(), s.Score, s.Epoch, s.Block.Number)
 				return nil
 			})
@@ -140,7 +141,8 @@ stored bytes, and where a number stored beside these is another.`,
 }
 
 // withReader calls f with an agent and the reader of its scores.
-func withReader(ctx context.Context, p *cli.Program, agent string, f func(*explain.Reader, repute.AgentID) error) error {
+func withReader(ctx context.Context, p *cli.Program, agent string, f func(*explain.Reader,
+	repute.AgentID) error) error {
 	ref, err := repute.ParseAgentRef(agent)
 	if err != nil {
 		return err
@@ -173,7 +175,8 @@ func printExplanation(w io.Writer, e wire.ExplainAnswer) error {
 		fmt.Fprintf(t, "\t\t%s\n", *e.Reason)
 	}
 	if e.ScoredAt != nil {
-		fmt.Fprintf(t, "of\tblock %d\t%s, epoch %d, scorer %s, %s\n", e.ScoredAt.Block, *e.Finality, *e.Epoch, *e.Scorer,
+		fmt.Fprintf(t, "of\tblock %d\t%s, epoch %d, scorer %s, %s\n", e.ScoredAt.Block, *e.Finality, *e.Epoch,
+			*e.Scorer,
 			verified(e.Verified, e.VerifiedTo))
 	}
 	for _, s := range e.Sources {
@@ -184,7 +187,8 @@ func printExplanation(w io.Writer, e wire.ExplainAnswer) error {
 		if own.Sourced {
 			sources = "with the chain's sources"
 		}
-		fmt.Fprintf(t, "by\troots: %s\t%d, of which %d ever rated anybody; %s\n", *e.Roots, own.Given, own.Known, sources)
+		fmt.Fprintf(t, "by\troots: %s\t%d, of which %d ever rated anybody; %s\n", *e.Roots, own.Given, own.Known,
+			sources)
 	}
 	fmt.Fprintln(t, "\npoints\tkind\topinion\tevidence\tweight\trater\trows")
 	for _, c := range e.Contributions {

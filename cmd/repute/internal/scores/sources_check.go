@@ -131,7 +131,8 @@ func answerOf(policy *source.Policy, r *source.Reading, held []source.Credential
 
 // printCheck prints the answers about one address as a table.
 func printCheck(p *cli.Program, v checkView) error {
-	fmt.Fprintf(p.Stdout, "%s on chain %d at block %d: weight %s from sources\n", v.Address, v.ChainID, v.Block, v.Weight)
+	fmt.Fprintf(p.Stdout, "%s on chain %d at block %d: weight %s from sources\n", v.Address, v.ChainID, v.Block,
+		v.Weight)
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SOURCE\tSAYS\tWEIGHT\tISSUED\tWHY")
 	for _, s := range v.Sources {

@@ -68,7 +68,8 @@ func verifySources(ctx context.Context, p *cli.Program, db *store.DB, a *asking,
 	}
 	onChains := a.past
 	onChains.Credentials = slices.DeleteFunc(slices.Clone(a.past.Credentials), func(c source.Credential) bool {
-		return slices.ContainsFunc(a.spent, func(s *source.Source) bool { return s.ID == c.Source && s.Version == c.Version })
+		return slices.ContainsFunc(a.spent,
+			func(s *source.Source) bool { return s.ID == c.Source && s.Version == c.Version })
 	})
 	found, err := a.reader.Verify(ctx, a.chain, a.run.Block, a.sources, onChains)
 	if err != nil {

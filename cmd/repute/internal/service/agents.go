@@ -121,7 +121,8 @@ func grants(entries []config.OAFAgent) (out []grant, err error) {
 		slug := oaf.Slug(def.ID())
 		if before, twice := at[slug]; twice {
 			return nil, repute.Invalid(fmt.Sprintf("orchestrator.oaf.agents.%d.dir", i),
-				fmt.Sprintf("has the agent %.80s, which entry %d has, too", slug, before), "one directory for each agent")
+				fmt.Sprintf("has the agent %.80s, which entry %d has, too", slug, before),
+				"one directory for each agent")
 		}
 		at[slug] = i
 		out = append(out, grant{def, entry})

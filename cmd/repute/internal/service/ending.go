@@ -28,7 +28,8 @@ func (e Ending) Check(c config.Config) error {
 	case e.Until > 0 && e.Once:
 		return repute.Invalid("until-block", "given with --once", "one of the two")
 	case e.Until > 0 && len(c.Chains) != 1:
-		return repute.Invalid("until-block", fmt.Sprintf("%d chains are followed", len(c.Chains)), "use it with one --chain")
+		return repute.Invalid("until-block", fmt.Sprintf("%d chains are followed", len(c.Chains)),
+			"use it with one --chain")
 	}
 	return nil
 }

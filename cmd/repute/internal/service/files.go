@@ -17,9 +17,9 @@ type files struct {
 	db     *store.DB
 }
 
-// Fetch returns the bytes behind a URI. repute.ErrInvalid says why there are none, in words of this program: causes name
-// addresses that strangers must not learn. It is repute.ErrNotFound too where the host has no such file. The error of a
-// context is returned as it is.
+// Fetch returns the bytes behind a URI. repute.ErrInvalid says why there are none, in words of this program: causes
+// name addresses that strangers must not learn. It is repute.ErrNotFound too where the host has no such file. The error
+// of a context is returned as it is.
 func (f files) Fetch(ctx context.Context, uri string) ([]byte, error) {
 	if denied, err := documents.Denied(ctx, f.db, uri); err != nil || denied != nil {
 		return nil, refused(denied, err)

@@ -48,7 +48,8 @@ func TestFilesOfCallers(t *testing.T) {
 	sum := sha256.Sum256([]byte("/bad"))
 	for kind, value := range map[repute.DenyKind]string{repute.DenyHost: evil, repute.DenyCID: cid,
 		repute.DenySHA256: hex.EncodeToString(sum[:])} {
-		if err := denydb.Deny(t.Context(), db, repute.Denial{Kind: kind, Value: value, Reason: "court order"}, false); err != nil {
+		if err := denydb.Deny(t.Context(), db, repute.Denial{Kind: kind, Value: value, Reason: "court order"},
+			false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // directory cannot take the place of another agent.
 func TestGrants(t *testing.T) {
 	dir := t.TempDir()
-	for key, agents := range map[string]string{"main": "  - {vendor: acme, agent: helper, version: \"1.0.0\"}", "helper": "  []", "copy": "  []"} {
+	for key, agents := range map[string]string{"main": "  - {vendor: acme, agent: helper, version: \"1.0.0\"}",
+		"helper": "  []", "copy": "  []"} {
 		name := key
 		if key == "copy" {
 			name = "main"
@@ -53,8 +54,9 @@ You work.
 		programs bool // of the helper
 		env      []string
 	}{
-		"without an entry":   {[]config.OAFAgent{entry("main", true, "TOKEN")}, false, nil},
-		"with its own":       {[]config.OAFAgent{entry("main", false), entry("helper", true, "OTHER")}, true, []string{"OTHER"}},
+		"without an entry": {[]config.OAFAgent{entry("main", true, "TOKEN")}, false, nil},
+		"with its own": {[]config.OAFAgent{entry("main", false), entry("helper", true, "OTHER")}, true,
+			[]string{"OTHER"}},
 		"with one before it": {[]config.OAFAgent{entry("helper", true), entry("main", false, "TOKEN")}, true, nil},
 	} {
 		got, err := grants(c.entries)
@@ -66,7 +68,8 @@ You work.
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if _, err := grants([]config.OAFAgent{entry("main", true), entry("copy", true)}); !errors.Is(err, repute.ErrInvalid) ||
+	if _, err := grants([]config.OAFAgent{entry("main", true), entry("copy", true)}); !errors.Is(err,
+		repute.ErrInvalid) ||
 		!strings.HasPrefix(err.Error(), "orchestrator.oaf.agents.1.dir") {
 		t.Error(err)
 	}
@@ -75,10 +78,12 @@ You work.
 // An error names the agent, and how a sub-agent without an entry gets what it needs.
 func TestFailedGrants(t *testing.T) {
 	cause := repute.Invalid("connection.type", "is stdio", "allow programs")
-	for dir, want := range map[string]string{"/agents/main": "", "": "give it an entry of its own in orchestrator.oaf"} {
+	for dir, want := range map[string]string{"/agents/main": "",
+		"": "give it an entry of its own in orchestrator.oaf"} {
 		g := grant{&format.Agent{Slug: "acme/helper"}, config.OAFAgent{Dir: dir}}
 		err := g.failed(cause)
-		if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), "agent acme/helper") || !strings.HasSuffix(err.Error(), want) ||
+		if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), "agent acme/helper") ||
+			!strings.HasSuffix(err.Error(), want) ||
 			strings.Contains(err.Error(), "orchestrator.oaf") != (want != "") {
 			t.Errorf("%q: %v", dir, err)
 		}

@@ -29,7 +29,8 @@ func (s *Service) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, t
 	if err != nil {
 		return err
 	}
-	if _, err := s.server(ctx, h, nil, tools, intents, nil); err != nil { // tools are there with the routes that they are
+	if _, err := s.server(ctx, h, nil, tools, intents,
+		nil); err != nil { // tools are there with the routes that they are
 		return err
 	}
 	var beside sync.WaitGroup

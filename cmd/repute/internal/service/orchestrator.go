@@ -73,13 +73,15 @@ func (s *Service) engineOptions(h sender) (o orchestrator.Options, err error) {
 	if err != nil {
 		return o, err
 	}
-	return orchestrator.Options{Modules: modules, Intents: intentcall.Planner{From: wellknown.New(documents)}, Tools: h.tools(), Policy: s.Config.Orchestrator.PolicyNow,
+	return orchestrator.Options{Modules: modules, Intents: intentcall.Planner{From: wellknown.New(documents)},
+		Tools: h.tools(), Policy: s.Config.Orchestrator.PolicyNow,
 		HTTP: Outside(&s.Config, s.Config.AllowHosts), Lenient: s.Config.Orchestrator.Development,
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},
 		Payer: h.payer(s.db, Outside(&s.Config, s.Config.AllowHosts), s.log),
-		Names: h.names, Tokens: h.tokens, Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust,
+		Names: h.names, Tokens: h.tokens, Keys: h.keys(), Chain: h.chain(), Registries: h.registries,
+		TrustChain:     h.trust,
 		ExecutionChain: h.execution,
 		Drain:          config.Drain, Log: s.log}, nil
 }
@@ -108,7 +110,8 @@ func (s *Service) reader(h sender) workgraph.Reader {
 }
 
 // control adds the routes under /v1 to a server, and their tools to an MCP server.
-func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server, tools *mcp.Server, hooks *hooks) error {
+func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server, tools *mcp.Server,
+	hooks *hooks) error {
 	client, err := tasks.NewClient(s.db)
 	if err != nil {
 		return err

@@ -98,7 +98,8 @@ func (s *Service) followTreasuries(ctx context.Context, t followedTreasury) {
 	chain := repute.Chain{ID: t.chain.ID, StartBlock: t.from}
 	f := indexer.NewFollower(s.db, chain, pool, indexer.Options{TTL: s.Config.Lease, Depth: treasuryDepth,
 		Metrics: s.metrics, Log: s.log,
-		Verifier: verify.New(s.db, chain, pool.Nodes, verify.Options{HistoryOnly: true, Metrics: s.verified, Log: s.log})})
+		Verifier: verify.New(s.db, chain, pool.Nodes,
+			verify.Options{HistoryOnly: true, Metrics: s.verified, Log: s.log})})
 	if err := f.Run(ctx); err != nil {
 		s.log.Error("treasury no longer followed", "chain", t.chain.ID, "error", err)
 	}

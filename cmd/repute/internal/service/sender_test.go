@@ -97,7 +97,8 @@ func TestWalletsConfigured(t *testing.T) {
 	s := New(c, db, slog.New(slog.DiscardHandler))
 	defer s.Close()
 	var wrong *repute.InputError
-	if _, err := s.openSender(t.Context()); !errors.As(err, &wrong) || wrong.Field != "orchestrator.wallets[0].operator" {
+	if _, err := s.openSender(t.Context()); !errors.As(err, &wrong) ||
+		wrong.Field != "orchestrator.wallets[0].operator" {
 		t.Fatalf("without the variable: %v", err)
 	}
 	t.Setenv("TEST_OPERATOR_KEY", "0123 no key")
@@ -136,7 +137,8 @@ func opened(t *testing.T, text string) (*Service, sender) {
 // The wallet asks the pool that the other loops of the process ask: its failures are theirs.
 func TestPoolsAreShared(t *testing.T) {
 	s, h := opened(t, keyed(t))
-	if _, err := h.wallet.Read(t.Context(), 31337, common.HexToAddress("0xaa"), nil); !errors.Is(err, repute.ErrUnavailable) {
+	if _, err := h.wallet.Read(t.Context(), 31337, common.HexToAddress("0xaa"), nil); !errors.Is(err,
+		repute.ErrUnavailable) {
 		t.Errorf("read without an endpoint that answers: %v", err)
 	}
 	for _, treasury := range h.treasuries {

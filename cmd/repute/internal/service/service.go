@@ -73,7 +73,8 @@ type Service struct {
 // New returns a service that does nothing until Run.
 func New(c config.Config, db *store.DB, log *slog.Logger) *Service {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	loops := prometheus.NewRegistry()
 	metrics := indexer.NewMetrics(loops)
 	s := &Service{Config: c, log: log, db: db, registry: registry, loops: loops,
@@ -146,8 +147,8 @@ func (s *Service) work(ctx context.Context, g *errgroup.Group, h sender) {
 	}
 }
 
-// warmTimeout bounds how long the API prepares its connections before it answers: an idle machine takes half a second, and
-// without a database the API must answer that it is away.
+// warmTimeout bounds how long the API prepares its connections before it answers: an idle machine takes half a second,
+// and without a database the API must answer that it is away.
 const warmTimeout = 5 * time.Second
 
 // answer starts the API on listener l. The routes of the orchestrator are there without the
@@ -198,7 +199,8 @@ func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, to
 	if err != nil {
 		return nil, err
 	}
-	return server, errors.Join(s.api(ctx, server, tools, intents, hooks, s.reader(h)), s.control(ctx, h, server, tools, hooks))
+	return server, errors.Join(s.api(ctx, server, tools, intents, hooks, s.reader(h)),
+		s.control(ctx, h, server, tools, hooks))
 }
 
 // changesKept is how long the change feed is kept: a reader that was away for longer reads the
@@ -361,8 +363,8 @@ func (s *Service) api(ctx context.Context, server *httpapi.Server, tools *mcp.Se
 	return err
 }
 
-// embeddingRest gives the model of the program a quarter of one processor while the index of meanings loads: with all of
-// it, requests wait several times as long on two.
+// embeddingRest gives the model of the program a quarter of one processor while the index of meanings loads: with all
+// of it, requests wait several times as long on two.
 const embeddingRest = 3
 
 // finder returns the index of what services offer.

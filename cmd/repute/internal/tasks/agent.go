@@ -90,7 +90,8 @@ proven; else the URL is of a domain that proves the identity, or --key-file sign
 			return withControl(cmd.Context(), p, func(c *control.Control, _ *store.DB) error {
 				a, isNew, err := c.Register(cmd.Context(), r)
 				if err == nil {
-					fmt.Fprintf(p.Stdout, "%s %s\n", map[bool]string{true: "registered", false: "asked again:"}[isNew], a.Slug)
+					fmt.Fprintf(p.Stdout, "%s %s\n", map[bool]string{true: "registered", false: "asked again:"}[isNew],
+						a.Slug)
 				}
 				return err
 			})

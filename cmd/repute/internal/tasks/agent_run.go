@@ -217,7 +217,8 @@ func build(ctx context.Context, p *cli.Program, dir string) (command []string, r
 // child runs an agent's program until ctx ends; that it ends before is an error.
 func child(ctx context.Context, p *cli.Program, r running, command []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = r.what, p.Stderr, p.Stderr, append(os.Environ(), "AGENT_ADDRESS="+r.address)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = r.what, p.Stderr, p.Stderr, append(os.Environ(),
+		"AGENT_ADDRESS="+r.address)
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 5*time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {
@@ -284,7 +285,8 @@ func prove(r *control.AgentRegistration, file string) error {
 	}
 	ref, err := repute.ParseAgentRef(r.AgentID)
 	if err != nil || ref.ChainID == 0 {
-		return repute.Invalid("agent-id", fmt.Sprintf("%.80q is no id to sign for", r.AgentID), "chain:id beside --key-file")
+		return repute.Invalid("agent-id", fmt.Sprintf("%.80q is no id to sign for", r.AgentID),
+			"chain:id beside --key-file")
 	}
 	text, err := keys.SecretFile("key-file", file, 1<<10)
 	if err != nil {

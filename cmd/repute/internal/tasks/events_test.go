@@ -15,7 +15,8 @@ func TestEndedSaysOutcome(t *testing.T) {
 	for status, want := range map[repute.RunStatus]string{repute.RunFailed: "the run failed: why",
 		repute.RunCancelled: "the run was cancelled: why"} {
 		var out strings.Builder
-		err := ended(&cli.Program{Stdout: &out}, control.Run{RunLine: control.RunLine{Status: status, Error: "why"}}, true)
+		err := ended(&cli.Program{Stdout: &out},
+			control.Run{RunLine: control.RunLine{Status: status, Error: "why"}}, true)
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: %v", status, err)
 		}
@@ -28,7 +29,8 @@ func TestEventsNameRunsBelow(t *testing.T) {
 	var out strings.Builder
 	p := &cli.Program{Stdout: &out}
 	for _, run := range []string{"root", "below"} {
-		if err := showEvent(p, "root", repute.RunEvent{Run: run, Kind: "phase", Data: []byte("{}")}, false); err != nil {
+		if err := showEvent(p, "root", repute.RunEvent{Run: run, Kind: "phase", Data: []byte("{}")},
+			false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -58,7 +58,8 @@ func compact(text json.RawMessage) string {
 func ended(p *cli.Program, run control.Run, asJSON bool) error {
 	var err error
 	if asJSON {
-		err = json.NewEncoder(p.Stdout).Encode(runResult{"result", run.ID, run.Status, run.Error, run.Summary, run.Steps})
+		err = json.NewEncoder(p.Stdout).Encode(runResult{"result", run.ID, run.Status, run.Error, run.Summary,
+			run.Steps})
 	} else {
 		var b strings.Builder
 		shownRun{Run: run}.result(liner(&b))

@@ -172,7 +172,8 @@ func showRun(p *cli.Program, r shownRun, asJSON bool) error {
 		_, err = fmt.Fprint(p.Stdout, r.text())
 	}
 	if err == nil && r.Gate != nil && !r.Gate.Verified {
-		return cli.ExitError{Code: 1, Text: "the decisions are not as they were stored, or do not follow from what is stored"}
+		return cli.ExitError{Code: 1,
+			Text: "the decisions are not as they were stored, or do not follow from what is stored"}
 	}
 	return err
 }
@@ -188,8 +189,8 @@ func (r shownRun) awaited(line func(name, format string, args ...any)) {
 	}
 }
 
-// answerLine returns the command that answers an open approval. Subjects have ids of steps, which a planner chose: one that
-// cannot be shown whole gets no command.
+// answerLine returns the command that answers an open approval. Subjects have ids of steps, which a planner chose: one
+// that cannot be shown whole gets no command.
 func answerLine(run, subject string) string {
 	line := shell.Line("repute", "task", "approve", run, "--subject", subject)
 	if line == "" {
@@ -202,7 +203,8 @@ func answerLine(run, subject string) string {
 // gateLines adds the lines about the check of decisions.
 func gateLines(g *control.GateCheck, line func(name, format string, args ...any)) {
 	for _, v := range g.Decisions {
-		line("gate", "decision %d of run %s, phase %s: verified %v %s", v.Number, v.RunID, v.Phase, v.Verified, v.Differs)
+		line("gate", "decision %d of run %s, phase %s: verified %v %s", v.Number, v.RunID, v.Phase, v.Verified,
+			v.Differs)
 	}
 	for _, f := range g.Faults {
 		line("fault", "decision %d of run %s %s: %s", f.Number, f.Run, f.Kind, f.Why)
@@ -232,7 +234,8 @@ func (r shownRun) text() string {
 			u.Writes, r.Limits.Writes, u.RuntimeMS, r.Limits.RuntimeMS)
 	}
 	for _, ph := range r.Phases {
-		line("phase", "%d %-9s %-8s %d ms  %s", ph.Attempt, ph.Phase, ph.Status, ph.Ended.Sub(ph.Started).Milliseconds(),
+		line("phase", "%d %-9s %-8s %d ms  %s", ph.Attempt, ph.Phase, ph.Status,
+			ph.Ended.Sub(ph.Started).Milliseconds(),
 			ph.Error)
 	}
 	for _, s := range r.Steps {

@@ -8,8 +8,8 @@ import (
 	"repute/orchestrator/control"
 )
 
-// TestAnswersAreSafeCommands: the command that answers an approval quotes its whole subject, and is left out where a reader
-// could not see what it does.
+// TestAnswersAreSafeCommands: the command that answers an approval quotes its whole subject, and is left out where a
+// reader could not see what it does.
 func TestAnswersAreSafeCommands(t *testing.T) {
 	t.Parallel()
 	for subject, want := range map[string]string{
@@ -18,7 +18,8 @@ func TestAnswersAreSafeCommands(t *testing.T) {
 		"a\u200bb":                "no command is offered",
 		"a\x1b[201~b":             "no command is offered",
 	} {
-		r := shownRun{Run: control.Run{RunLine: control.RunLine{ID: "run1", Status: repute.RunRunning, Awaiting: "policy"},
+		r := shownRun{Run: control.Run{RunLine: control.RunLine{ID: "run1", Status: repute.RunRunning,
+			Awaiting: "policy"},
 			Awaited: []control.Awaited{{Subject: subject}}}}
 		_, answer, _ := strings.Cut(r.text(), "\nanswer   ")
 		answer, _, _ = strings.Cut(answer, "\n")

@@ -147,8 +147,9 @@ func (countFlag) Type() string { return "int" }
 // submitRemote submits a task to a remote orchestrator and, with watch, follows it.
 func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r standard.Request, watch,
 	asJSON bool) error {
-	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: control.Terms(r.Terms),
-		Key: r.Key}
+	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
+		Terms: control.Terms(r.Terms),
+		Key:   r.Key}
 	var t control.Task
 	if err := e.Call(ctx, http.MethodPost, "/v1/tasks", asked, &t); err != nil {
 		return err
@@ -289,8 +290,9 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 				if subject == "" {
 					return askRemote(cmd.Context(), p, e, args[0])
 				}
-				return done(p, e.approve(cmd.Context(), args[0], control.ApprovalAnswer{Subject: subject, Approved: &yes,
-					Reason: reason}), said)
+				return done(p, e.approve(cmd.Context(), args[0],
+					control.ApprovalAnswer{Subject: subject, Approved: &yes,
+						Reason: reason}), said)
 			}
 			return withClient(cmd.Context(), p, func(db *store.DB, client *tasks.Client) error {
 				run := args[0]
@@ -316,7 +318,8 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
 	cmd.Flags().BoolVar(&deny, "deny", false, "reject instead of approve")
-	cmd.Flags().StringVar(&subject, "subject", "", "what the answer is about; without it what the run waits for is shown")
+	cmd.Flags().StringVar(&subject, "subject", "",
+		"what the answer is about; without it what the run waits for is shown")
 	return cmd
 }
 
@@ -369,13 +372,15 @@ func taskRetryCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comman
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, ok := repute.ParsePhase(cmp.Or(name, repute.PhaseDiscover.String()))
 			if !ok {
-				return repute.Invalid("from", fmt.Sprintf("%.40q is no phase", name), fmt.Sprintf("one of %v", repute.Phases()))
+				return repute.Invalid("from", fmt.Sprintf("%.40q is no phase", name),
+					fmt.Sprintf("one of %v", repute.Phases()))
 			}
 			if name == "" {
 				from = 0
 			}
 			if e.URL != "" {
-				return done(p, e.Call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name},
+				return done(p, e.Call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"),
+					control.RetryFrom{From: name},
 					nil), "begun again")
 			}
 			return withClient(cmd.Context(), p, func(_ *store.DB, client *tasks.Client) error {

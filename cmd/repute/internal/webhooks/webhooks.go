@@ -76,7 +76,8 @@ func (f *filterFlags) add(set *pflag.FlagSet) {
 
 // filter returns the filter of the flags that are set.
 func (f *filterFlags) filter(set *pflag.FlagSet) push.WebhookFilter {
-	out := push.WebhookFilter{Agent: f.agent, Chain: wire.Long(f.chain), Kinds: f.kinds, Tier: f.tier, Finality: f.finality}
+	out := push.WebhookFilter{Agent: f.agent, Chain: wire.Long(f.chain), Kinds: f.kinds, Tier: f.tier,
+		Finality: f.finality}
 	if set.Changed("below") {
 		out.Below = &f.below
 	}
@@ -115,7 +116,8 @@ func (x *commands) add() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().StringVar(&since, "since", "", "cursor after which changes are sent; empty: the oldest change that is kept; absent: from now on")
+	cmd.Flags().StringVar(&since, "since", "",
+		"cursor after which changes are sent; empty: the oldest change that is kept; absent: from now on")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -228,7 +230,8 @@ A disabled webhook is enabled. A cursor that is too old is refused, with the old
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", "cursor after which changes are sent; empty: the oldest change that is kept")
+	cmd.Flags().StringVar(&since, "since", "",
+		"cursor after which changes are sent; empty: the oldest change that is kept")
 	return cmd
 }
 

@@ -194,7 +194,8 @@ func TestHostileNames(t *testing.T) {
 // A listed resolver without code, as after a self-destruction, turns the source off.
 func TestResolverWithoutCode(t *testing.T) {
 	s := startNames(t)
-	text := strings.ReplaceAll(string(s.policy.Encode()), strings.ToLower(s.resolver.Hex()), common.Address{19: 9}.Hex())
+	text := strings.ReplaceAll(string(s.policy.Encode()), strings.ToLower(s.resolver.Hex()),
+		common.Address{19: 9}.Hex())
 	var err error
 	s.policy, err = source.Parse([]byte(text))
 	ok(t, err)

@@ -136,7 +136,8 @@ func start(t *testing.T) *chain {
 	c.names = c.create(&fixtures.NamesMetaData, nil)
 	c.schema = crypto.Keccak256Hash([]byte("bool member"), c.registry[:], []byte{1})
 	c.text = strings.NewReplacer("$multicall", multicall.Hex(), "$registry", c.registry.Hex(),
-		"$attester", c.from.Address.Hex(), "$schema", c.schema.Hex(), "$book", c.book.Hex(), "$token", c.token.Hex(), "$names",
+		"$attester", c.from.Address.Hex(), "$schema", c.schema.Hex(), "$book", c.book.Hex(), "$token", c.token.Hex(),
+		"$names",
 		c.names.Hex()).Replace(policyText)
 	c.policy, err = source.Parse([]byte(c.text))
 	ok(t, err)
@@ -365,7 +366,8 @@ func TestReorganised(t *testing.T) {
 	_, err := c.d.Mine(t.Context())
 	ok(t, err)
 	ok(t, c.d.Reorg(t.Context(), 3, 5))
-	readings, err := c.reader.Read(t.Context(), 31337, repute.Block{Number: gone.Number, Hash: gone.Hash, Time: gone.Time},
+	readings, err := c.reader.Read(t.Context(), 31337,
+		repute.Block{Number: gone.Number, Hash: gone.Hash, Time: gone.Time},
 		c.policy.On(31337), []common.Address{c.from.Address}, source.Past{})
 	ok(t, err)
 	for _, r := range readings {
