@@ -122,20 +122,3 @@ func (p *Policy) windowEnd(now time.Time) (time.Time, bool) {
 	}
 	return start.Add(length), ok
 }
-
-// UpgradeAllowed reports whether the agent may upgrade itself at a time: autoUpgrade is true, and the
-// maintenance window, if any, is open. A window without a length is open for an hour.
-func (p *Policy) UpgradeAllowed(now time.Time) bool {
-	rules := p.file.Rules.Upgrade
-	switch {
-	case !rules.AutoUpgrade:
-		return false
-	case p.window == nil:
-		return true
-	case rules.MaintenanceMinutes > 0:
-		_, open := p.windowEnd(now)
-		return open
-	}
-	start := p.window.Next(now.UTC().Add(-time.Hour))
-	return !start.IsZero() && !start.After(now)
-}
