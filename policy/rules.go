@@ -144,15 +144,13 @@ func Environment(options ...cel.EnvOption) (*cel.Env, error) {
 	return cel.NewEnv(options...)
 }
 
-func add(a, b *big.Int) (*big.Int, error) {
-	return new(big.Int).Add(a,
-		b), nil
-} //nolint:unparam // as subtract and divide
+func add(a, b *big.Int) (*big.Int, error) { //nolint:unparam // as subtract and divide
+	return new(big.Int).Add(a, b), nil
+}
 
-func multiply(a, b *big.Int) (*big.Int, error) {
-	return new(big.Int).Mul(a,
-		b), nil
-} //nolint:unparam // as subtract and divide
+func multiply(a, b *big.Int) (*big.Int, error) { //nolint:unparam // as subtract and divide
+	return new(big.Int).Mul(a, b), nil
+}
 
 // subtract is an error where the result would be negative: amounts in wei never are.
 func subtract(a, b *big.Int) (*big.Int, error) {

@@ -41,8 +41,8 @@ func openStreams(ctx context.Context, address string, n int) (s *streams, err er
 		}
 	}
 	for i, c := range s.all { // the server answers them side by side
-		res, err := http.ReadResponse(bufio.NewReaderSize(c, 4096),
-			nil) //nolint:bodyclose // closing the connection ends it
+		//nolint:bodyclose // closing the connection ends it
+		res, err := http.ReadResponse(bufio.NewReaderSize(c, 4096), nil)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("stream %d: %w", i, err), s.close())
 		}
