@@ -97,21 +97,6 @@ func dropCurrent(b *pgx.Batch, chainID uint64, agents []repute.TokenID, plain []
 		where `+isShown("g", "r")+` order by g.token_id`, chainID, column.TokenArray(agents), plain)
 }
 
-// tellCurrent returns the SQL, after a statement's part "written" with the rows of trust_scores that it stored for run
-// $2, that adds a change for each agent whose visible score is now another one. It needs a part "before" of
-// scoresBefore.
-func tellCurrent() string {
-	return `
-	insert into changes (chain_id, kind, block, log_index, token_id, data)
-	select $1, '` + changedata.KindScore + `', w.block, 0, w.token_id, ` + changeData(provisional, "w.run", "r.epoch", "b.standing", "w.standing",
-		"w.block", "w.block_hash", "w.block_time") + `
-	from (select w.*, case when ` + isShown("w", "o") + ` then ` + standing("w") + ` end as standing from written w
-		join trust_runs o on (o.chain_id, o.run) = ($1, w.run)) w
-	join trust_runs r on (r.chain_id, r.run) = ($1, w.run)
-	left join before b using (token_id)
-	where w.standing is distinct from b.standing order by w.token_id`
-}
-
 // scoresBefore returns the SQL of the statuses of agents $3 that have a score, and of their standings, null for those
 // that are not visible.
 func scoresBefore() string {
@@ -119,6 +104,35 @@ func scoresBefore() string {
 	select s.token_id, s.status, case when ` + isShown("s", "r") + ` then ` + standing("s") + ` end as standing
 	from trust_scores s left join trust_runs r on (r.chain_id, r.run) = ($1, s.run)
 	where s.chain_id = $1 and s.token_id = any($3::numeric[])`
+}
+
+// scoresChanged returns the SQL of the rows of trust_scores that a statement's part "written" stored, with the status
+// and the standing of each agent before, of its part "before": see scoresBefore. It sorts both together and takes the row
+// ahead, because transactions that store scores have no joins but nested loops: see planByKey. A loop over thousands of
+// agents within one over as many took a minute.
+func scoresChanged() string {
+	return `
+	select * from (
+		select *, lag(status) over agent as old_status, lag(standing) over agent as old_standing from (
+			select false as stored, token_id, status, standing, null::bigint as run, null::bigint as block,
+				null::bytea as block_hash, null::timestamptz as block_time from before
+			union all
+			select true, w.token_id, w.status, case when ` + isShown("w", "r") + ` then ` + standing("w") + ` end, w.run, w.block,
+				w.block_hash, w.block_time
+			from written w left join trust_runs r on (r.chain_id, r.run) = ($1, w.run)) s
+		window agent as (partition by token_id order by stored)) s
+	where stored`
+}
+
+// tellCurrent returns the SQL, after a statement's part "changed" of scoresChanged, that adds a change for each agent
+// whose visible score is now another one.
+func tellCurrent() string {
+	return `
+	insert into changes (chain_id, kind, block, log_index, token_id, data)
+	select $1, '` + changedata.KindScore + `', w.block, 0, w.token_id, ` + changeData(provisional, "w.run", "r.epoch", "w.old_standing", "w.standing",
+		"w.block", "w.block_hash", "w.block_time") + `
+	from changed w join trust_runs r on (r.chain_id, r.run) = ($1, w.run)
+	where w.standing is distinct from w.old_standing order by w.token_id`
 }
 
 // tellFinals adds a change for each agent whose final score is another one than in the run that was closed before.

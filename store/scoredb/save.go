@@ -255,8 +255,10 @@ func writeCurrent(b *pgx.Batch, chainID, run uint64, agents []*ScoredAgent) {
 			low = excluded.low, high = excluded.high, mean = excluded.mean, confidence = excluded.confidence, tier = excluded.tier,
 			result = excluded.result, facts = excluded.facts
 		where not (`+sameScore+`)
-		returning s.*), told as (`+tellCurrent()+`),
-		statuses as (select b.status as old, w.status as new from written w left join before b using (token_id)),
+		returning s.*),
+		changed as materialized (`+scoresChanged()+`),
+		told as (`+tellCurrent()+`),
+		statuses as (select old_status as old, status as new from changed),
 		totals as (`+addTotals("statuses")+`)
 		select token_id from written`, append(c.args(chainID, run), tolerance)...).Query(
 		noteWritten("newest scores", agents, func(a *ScoredAgent) { a.wroteCurrent = true }))
