@@ -92,18 +92,17 @@ func (p *planned) execute(t *testing.T) (out []executed) {
 	return out
 }
 
-// The statements of an event were planned for a connection while the chain was new. They still read few pages when it
-// has grown, though nothing analyzed its tables since. Once they are analyzed, no statement is planned for each event
-// again.
-func TestPlansOfAnEventFollowGrowth(t *testing.T) {
-	t.Parallel()
+// eventStatements returns the statements of an event of one agent, on a connection of their own, and a database with so
+// many agents, which is analyzed.
+func eventStatements(t *testing.T, agents int) (*planned, *store.DB) {
+	t.Helper()
 	ctx, url, r := t.Context(), pgtest.New(t), &recorder{}
 	db := store.OpenTraced(t, url, r)
 	ok(t, chaindb.AddChain(ctx, db, newWorld(1, 100, 0).chain))
 	ok(t, scoredb.AddRun(ctx, db, scoredb.Run{ChainID: 1, Run: 1, Scorer: "test"}))
 	sqlExec(t, db, `insert into tags (hash, value) values (sha256(''), '')`)
 	sqlExec(t, db, `insert into uris (hash, uri, kind, host) values (sha256(''), '', 'empty', '')`)
-	grow(t, db, 0, 20)
+	grow(t, db, 0, agents)
 	sqlExec(t, db, "analyze")
 	r.take()
 	tokens := []repute.TokenID{tokenID(4)}
@@ -123,6 +122,15 @@ func TestPlansOfAnEventFollowGrowth(t *testing.T) {
 			p.list = append(p.list, s)
 		}
 	}
+	return p, db
+}
+
+// The statements of an event were planned for a connection while the chain was new. They still read few pages when it
+// has grown, though nothing analyzed its tables since. Once they are analyzed, no statement is planned for each event
+// again.
+func TestPlansOfAnEventFollowGrowth(t *testing.T) {
+	t.Parallel()
+	p, db := eventStatements(t, 20)
 	p.execute(t)
 	grow(t, db, 20, 12_000)
 	for _, s := range p.execute(t) {
@@ -137,6 +145,25 @@ func TestPlansOfAnEventFollowGrowth(t *testing.T) {
 		}
 		if strings.Contains(s.plan, "token_id = '4'::numeric") || strings.Contains(s.plan, "'{4}'") {
 			t.Errorf("planned for one agent:\n%s\n%s", s.sql, s.plan)
+		}
+	}
+}
+
+// The statements of an event were planned for a connection while no agent was stale and none had a penalty. They still
+// read few pages when very many are and have, before these tables are analyzed again.
+func TestPlansOfAnEventFollowQueues(t *testing.T) {
+	t.Parallel()
+	p, db := eventStatements(t, 12_000)
+	sqlExec(t, db, "truncate trust_stale")
+	sqlExec(t, db, "vacuum analyze")
+	p.execute(t)
+	sqlExec(t, db, `insert into trust_stale (chain_id, token_id, cause, final) select 1, i, 1, false
+		from generate_series(0, 50000) i`)
+	sqlExec(t, db, `insert into trust_penalties (chain_id, final, token_id, identity, owner, score, high, tier, run, known)
+		select 1, f, i, sha256(i::text::bytea), '', 0, 0, 0, 1, '' from generate_series(0, 50000) i, (values (false), (true)) v(f)`)
+	for _, s := range p.execute(t) {
+		if s.pages > 200 {
+			t.Errorf("%d pages by\n%s\n%s", s.pages, s.sql, s.plan)
 		}
 	}
 }

@@ -1,11 +1,13 @@
 package store_test
 
 import (
+	"math/big"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -15,8 +17,8 @@ import (
 	"repute/store/scoredb"
 )
 
-// The statement that replaces the scores of many agents does not compare each of them with each other one. It would take
-// a minute for a batch of a pass, with the lock of scores held.
+// The statements that replace the scores and penalties of many agents do not compare each of them with each other one.
+// It would take a minute for a batch of a pass, with the lock of scores held.
 func TestScoresOfABatchAreNotComparedWithAllOthers(t *testing.T) {
 	t.Parallel()
 	const agents = 1000
@@ -28,32 +30,34 @@ func TestScoresOfABatchAreNotComparedWithAllOthers(t *testing.T) {
 	ok(t, err)
 	batch := make([]scoredb.ScoredAgent, agents)
 	for i := range batch {
+		penalty := repute.Penalty{TokenID: tokenID(i), Identity: common.BigToAddress(big.NewInt(int64(i)))}
 		batch[i] = scoredb.ScoredAgent{StaleAgent: scoredb.StaleAgent{TokenID: tokenID(i)},
-			Current: &scoredb.AgentScore{Score: repute.Score{Status: repute.Thin, Result: []byte("{}")}}}
+			Current: &scoredb.AgentScore{Score: repute.Score{Status: repute.Thin, Result: []byte("{}")},
+				Penalties: []repute.Penalty{penalty}}}
 	}
 	r.take()
-	_, err = scoredb.SavePass(ctx, db, store.Lease{}, p, batch, true, scoredb.Identities{})
+	_, err = scoredb.SavePass(ctx, db, store.Lease{}, p, batch, true, scoredb.Identities{
+		Members: func(one common.Address) []common.Address { return []common.Address{one} }})
 	ok(t, err)
 	conn, err := pgx.Connect(ctx, url)
 	ok(t, err)
 	t.Cleanup(func() { conn.Close(ctx) })
 	again := &planned{conn: conn}
 	for _, s := range r.take() {
-		if strings.Contains(s.sql, "insert into trust_scores") {
+		if strings.Contains(s.sql, "insert into trust_scores") || strings.Contains(s.sql, "insert into trust_penalties") {
 			again.list = append(again.list, s)
 		}
 	}
-	if len(again.list) != 1 {
-		t.Fatalf("%d statements store scores", len(again.list))
-	}
 	sqlExec(t, db, `update trust_scores set status = 'unrated', facts = 'other'`) // so that each is replaced
-	plan := again.execute(t)[0].plan
-	for _, removed := range regexp.MustCompile(`"Rows Removed by Join Filter": (\d+)`).FindAllStringSubmatch(plan, -1) {
-		if n, err := strconv.Atoi(removed[1]); err != nil || n > 10*agents {
-			t.Fatalf("%s pairs were compared:\n%s", removed[1], plan)
-		}
+	done := again.execute(t)
+	if len(done) != 3 || !strings.Contains(done[0].plan, `"Actual Rows": 1000`) {
+		t.Fatalf("%d statements, the first by\n%s", len(done), done[0].plan)
 	}
-	if !strings.Contains(plan, `"Actual Rows": 1000`) {
-		t.Errorf("no scores were replaced:\n%s", plan)
+	for _, s := range done {
+		for _, removed := range regexp.MustCompile(`"Rows Removed by Join Filter": (\d+)`).FindAllStringSubmatch(s.plan, -1) {
+			if n, err := strconv.Atoi(removed[1]); err != nil || n > 10*agents {
+				t.Errorf("%s pairs were compared by\n%s\n%s", removed[1], s.sql, s.plan)
+			}
+		}
 	}
 }

@@ -52,11 +52,14 @@ func (db *DB) ReadBatch(ctx context.Context, doing string, b *pgx.Batch) error {
 // once for a connection, by indexes. Otherwise it plans statements with arrays again each time, which takes longer than
 // executing them. A plan that is made while a table is small may read all of it, and is kept until the table is
 // analyzed again. So statements are planned each time until the statistics say that the tables that grow are not small;
-// only then do plans by key cost less than others.
+// only then do plans by key cost less than others. They are also planned each time while a table, as a queue that was
+// empty, has several times the pages that it had when it was last vacuumed or analyzed: planning looks at these.
 const PlanOnce = `
 	select set_config(name, value, true) from (
-		select min(reltuples) > 10000 as large from pg_class where oid in ('feedback'::regclass, 'agents'::regclass,
-			'agent_states'::regclass, 'events'::regclass, 'trust_scores'::regclass, 'trust_finals'::regclass)) t,
+		select min(reltuples) filter (where oid not in ('trust_stale'::regclass, 'trust_penalties'::regclass)) > 10000
+			and bool_and(pg_relation_size(oid) <= 8192 * (32 + 4 * relpages::bigint)) as large
+		from pg_class where oid in ('feedback'::regclass, 'agents'::regclass, 'agent_states'::regclass, 'events'::regclass,
+			'trust_scores'::regclass, 'trust_finals'::regclass, 'trust_stale'::regclass, 'trust_penalties'::regclass)) t,
 	lateral (values ('plan_cache_mode', case when large then 'force_generic_plan' else 'force_custom_plan' end),
 		('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`
 

@@ -313,3 +313,59 @@ func (f forbidden) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	}
 	return f.Encoder.Embed(ctx, texts)
 }
+
+// Intents that change while very many documents are read for the first time are found before all of them are read.
+func TestIntentsDoNotWaitForDocuments(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	exec(t, db, agents)
+	exec(t, db, `
+		with made as (
+			insert into documents (sha256, media_type, first_seen)
+			select sha256(i::text::bytea), '', now() from generate_series(11, 310) i),
+		parsed as (
+			insert into parses (sha256, kind, parser_version, content, problems, errors)
+			select sha256(i::text::bytea), 'card', 1, jsonb_build_object('Skills', jsonb_build_array(jsonb_build_object(
+				'Name', 'mow', 'Description', 'Cuts the lawn ' || i))), '[]', 0 from generate_series(11, 310) i),
+		named as (
+			insert into uris (hash, uri, kind, host, sha256)
+			select sha256(i::text::bytea), ('u' || i)::bytea, 'https', 'x', sha256(i::text::bytea) from generate_series(11, 310) i
+			returning id)
+		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log,
+			updated_block, updated_log) select 1, 10 + id, '', false, '', '', id, 1, 1, 1, 1 from named`)
+	e := &busy{Encoder: encoder(t), begun: make(chan struct{}), served: make(chan struct{}), end: make(chan struct{})}
+	x := running(t, db, e)
+	<-e.begun
+	serve(t, db, "air.example", 2, "book_flight", "Books a flight between two airports.")
+	close(e.served)
+	first(t, x, manifestdb.IntentFilter{Text: "I need to get on a plane to Paris", Kind: "intent"}, flight)
+	close(e.end)
+}
+
+// busy is a model that waits after it embedded some lawns, and does not embed many of them before the end.
+type busy struct {
+	*sentence.Encoder
+	lawns              int
+	begun, served, end chan struct{}
+}
+
+// Embed implements intent.Embedder. One goroutine at a time embeds lawns.
+func (b *busy) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	for _, text := range texts {
+		if !strings.Contains(text, "lawn") {
+			continue
+		}
+		if b.lawns++; b.lawns == 1 {
+			close(b.begun)
+			<-b.served
+		}
+		if b.lawns > 200 {
+			select {
+			case <-b.end:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}
+	return b.Encoder.Embed(ctx, texts)
+}

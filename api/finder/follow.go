@@ -59,6 +59,7 @@ type progress struct {
 	change    string      // cursor of the change feed, from where documents of agents are followed
 	documents common.Hash // the last document that was read
 	complete  bool        // all documents were read once
+	looked    time.Time   // when intents were last followed
 }
 
 // Run reads what is offered, and then what changes, until ctx ends, which is no error. While the database or the model
@@ -105,8 +106,17 @@ func (x *Finder) followIntents(ctx context.Context, at *progress) error {
 			return err
 		}
 	}
-	at.intents = next
+	at.intents, at.looked = next, time.Now()
 	return nil
+}
+
+// meanwhile follows the intents where a look is due. It is called between documents, of which thousands may follow each
+// other and take minutes: changed intents do not wait for all of them.
+func (x *Finder) meanwhile(ctx context.Context, at *progress) error {
+	if time.Since(at.looked) < x.opts.Every {
+		return nil
+	}
+	return x.followIntents(ctx, at)
 }
 
 // vectors returns the vector of each intent. Those that no process computed yet are computed and stored.
@@ -190,6 +200,9 @@ func (x *Finder) readDocuments(ctx context.Context, at *progress) (err error) {
 			return err
 		}
 		at.documents = documents[len(documents)-1].Sum
+		if err := x.meanwhile(ctx, at); err != nil {
+			return err
+		}
 	}
 }
 
@@ -223,6 +236,9 @@ func (x *Finder) followDocuments(ctx context.Context, at *progress) error {
 			return err
 		}
 		at.change = next
+		if err := x.meanwhile(ctx, at); err != nil {
+			return err
+		}
 	}
 }
 

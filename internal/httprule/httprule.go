@@ -14,13 +14,20 @@ import (
 	"golang.org/x/net/idna"
 )
 
+// longestName is the length in bytes of the longest text that may be a name: 253 characters of up to four bytes. The
+// time that idna takes grows with the square of the length, to eight seconds for 90,000 bytes, and strangers choose
+// names.
+const longestName = 4 * 253
+
 // Host returns a name as DNS has it: in ASCII and lower case, without the dot at the end (RFC 5890, RFC 3986 section
 // 3.2.2), so that bücher.example, BÜCHER.example. and xn--bcher-kva.example are one host. A text that is no name, as an
-// address or one with an underscore, is only brought to lower case.
+// address, one with an underscore or one that is too long, is only brought to lower case.
 func Host(name string) string {
 	name = strings.TrimSuffix(name, ".")
-	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
-		name = ascii
+	if len(name) <= longestName {
+		if ascii, err := idna.Lookup.ToASCII(name); err == nil {
+			name = ascii
+		}
 	}
 	return strings.TrimSuffix(strings.ToLower(name), ".")
 }

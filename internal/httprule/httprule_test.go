@@ -3,6 +3,7 @@ package httprule
 import (
 	"math"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 )
@@ -49,5 +50,22 @@ func TestHost(t *testing.T) {
 		if got := Host(name); got != want || Host(got) != got {
 			t.Errorf("%q: %q, wanted %q", name, got, want)
 		}
+	}
+}
+
+// TestHostOfAnyLength: a text of any length, as strangers write it, takes no time to speak of.
+func TestHostOfAnyLength(t *testing.T) {
+	var long []rune
+	for r := rune(0x4e00); r < 0x9f00; r++ {
+		long = append(long, r)
+	}
+	text := "A" + string(long)
+	began := time.Now()
+	if got := Host(text); got != "a"+string(long) || time.Since(began) > time.Second {
+		t.Errorf("%d bytes after %v", len(got), time.Since(began))
+	}
+	wide := strings.Repeat(strings.Repeat("ａ", 61)+"。", 4)
+	if got := Host(wide); got != strings.TrimSuffix(strings.Repeat(strings.Repeat("a", 61)+".", 4), ".") {
+		t.Errorf("a long name in full-width letters is %q", got)
 	}
 }

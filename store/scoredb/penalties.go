@@ -212,7 +212,9 @@ func scanAffiliation(row pgx.CollectableRow) (a Affiliation, err error) {
 	return a, err
 }
 
-// replacePenalties replaces the penalties by those tokens with list and returns the changed ones.
+// replacePenalties replaces the penalties by those tokens with list and returns the changed ones. "not in" is hashed.
+// "not exists" would be a loop over all of list for each penalty, as these transactions have no other joins: see
+// planByKey.
 func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final bool, tokens []repute.TokenID,
 	list []repute.Penalty, who Identities) (changed []Affiliation, err error) {
 	var of []repute.TokenID
@@ -233,8 +235,7 @@ func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final
 				n(token_id, identity, owner, score, high, tier, known, domains)),
 		gone as (
 			delete from trust_penalties g where chain_id = $1 and final = $2 and token_id = any($3::numeric[])
-			and not exists (select from now n where (n.token_id, n.identity) = (g.token_id, g.identity)) returning token_id,
-				identity),
+			and (token_id, identity) not in (select token_id, identity from now) returning token_id, identity),
 		put as (
 			insert into trust_penalties as g (chain_id, final, token_id, identity, owner, score, high, tier, run, known,
 				domains)
