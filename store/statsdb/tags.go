@@ -97,8 +97,8 @@ func (f TagFilter) read(ctx context.Context, tx pgx.Tx, chains []uint64, from us
 // tagsSQL returns the statement that lists the tags of a column by use. It counts ratings and agents by the sums of
 // agents, in the order of their primary key, so that the rows of an agent and a tag follow each other. Raters are
 // counted for the tags of the page, from the index sums_tags: on one chain it has the rows of a tag in the order of
-// clients, and nothing is hashed or sorted. On several chains the same client may come again, and distinct ones are
-// hashed.
+// clients, so that distinct clients are counted without hashing or sorting them. On several chains the same client may
+// come again, and distinct ones are hashed.
 func (f TagFilter) tagsSQL(oneChain bool) string {
 	chain := "s.chain_id = any($1)"
 	if oneChain {
