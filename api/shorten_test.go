@@ -250,7 +250,7 @@ func TestBoundsHold(t *testing.T) {
 		"short": ""} {
 		db := open(t, pgtest.New(t))
 		l := newLedger(t, db, 1)
-		long := func(head string) string { return head + strings.Repeat(of, 3000) }
+		long := func(head string) string { return head + strings.Repeat(of, 1200) }
 		l.add(mint(0, addr(1), long("u"))...)
 		var events []repute.Event
 		for i := range 210 {
