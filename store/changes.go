@@ -16,9 +16,8 @@ import (
 	"repute/store/column"
 )
 
-// Change is one row of the outbox: something a user of the index can see. Rows of
-// one chain are in the order in which they became true, except that a repair
-// speaks of earlier blocks.
+// Change is one row of the outbox: something a user of the index can see. Rows of one chain are in the order in which
+// they became true, except that a repair speaks of earlier blocks.
 type Change struct {
 	Cursor   string // opaque; pass it as since to continue after this row
 	ChainID  uint64
@@ -45,8 +44,7 @@ func (c ChangeCursor) Before(d ChangeCursor) bool {
 	return c.XID < d.XID || c.XID == d.XID && c.Seq < d.Seq
 }
 
-// ParseChangeCursor parses the text that String returns. The empty text is the position before the
-// first change.
+// ParseChangeCursor parses the text that String returns. The empty text is the position before the first change.
 func ParseChangeCursor(s string) (c ChangeCursor, err error) {
 	xid, seq, ok := strings.Cut(s, "-")
 	if c.XID, err = strconv.ParseUint(xid, 10, 64); err == nil {
@@ -84,12 +82,11 @@ const changeWindow = 5000
 // is kept. next is where to continue. It may be later than the last change returned, also where none is, and equals
 // since when nothing follows yet.
 //
-// A change is returned once every transaction that began writing before its own has ended. So a
-// reader that continues from next misses nothing, even changes that commit late,
-// and no change is returned while an older write is open.
+// A change is returned once every transaction that began writing before its own has ended. So a reader that continues
+// from next misses nothing, even changes that commit late, and no change is returned while an older write is open.
 //
-// repute.ErrInvalid for a malformed since, repute.ErrGone when the change it names is no longer
-// kept: changes after it may be lost, and the reader must read the state again.
+// repute.ErrInvalid for a malformed since, repute.ErrGone when the change it names is no longer kept: changes after it
+// may be lost, and the reader must read the state again.
 func (db *DB) Changes(ctx context.Context, since string, limit int, f ChangeFilter) (list []Change, next string,
 	err error) {
 	var after ChangeCursor
@@ -178,8 +175,8 @@ func scanChange(row pgx.Rows) (c Change, at ChangeCursor, selected bool, err err
 	return c, at, selected, err
 }
 
-// changeKept returns repute.ErrGone when the change that a reader saw last was pruned. Pruning
-// removes the oldest changes first, so if this one exists, all later ones do.
+// changeKept returns repute.ErrGone when the change that a reader saw last was pruned. Pruning removes the oldest
+// changes first, so if this one exists, all later ones do.
 func (db *DB) changeKept(ctx context.Context, at ChangeCursor) error {
 	var kept bool
 	var oldest *string
@@ -199,8 +196,8 @@ func (db *DB) changeKept(ctx context.Context, at ChangeCursor) error {
 	return fmt.Errorf("the oldest change kept is %s: %w", *oldest, repute.ErrGone)
 }
 
-// PruneChanges deletes changes older than olderThan and returns how many. It keeps the newest
-// change, because readers wait at its cursor.
+// PruneChanges deletes changes older than olderThan and returns how many. It keeps the newest change, because readers
+// wait at its cursor.
 func (db *DB) PruneChanges(ctx context.Context, olderThan time.Duration) (int64, error) {
 	var xid string
 	var seq int64

@@ -9,8 +9,8 @@ import (
 	"repute"
 )
 
-// Everywhere below, At has no default: the zero At is block 0, as in package
-// repute. Callers who want the newest state say repute.Latest.
+// Everywhere below, At has no default: the zero At is block 0, as in package repute. Callers who want the newest state
+// say repute.Latest.
 
 // MaxPage is the largest page of any list.
 const MaxPage = 200
@@ -22,15 +22,15 @@ type Page[T any] struct {
 	AsOf  []repute.AsOf
 }
 
-// cursorForm is the content of a page cursor: a position, and a digest of the request that it
-// belongs to. Callers treat a cursor as opaque.
+// cursorForm is the content of a page cursor: a position, and a digest of the request that it belongs to. Callers treat
+// a cursor as opaque.
 type cursorForm[P any] struct {
 	For string `json:"f"`
 	Pos P      `json:"p"`
 }
 
-// CursorFor returns a digest of the parts of a request. A cursor of another request is refused,
-// because its position would skip or repeat rows.
+// CursorFor returns a digest of the parts of a request. A cursor of another request is refused, because its position
+// would skip or repeat rows.
 func CursorFor(parts ...any) (string, error) {
 	b, err := json.Marshal(parts)
 	sum := sha256.Sum256(b)
@@ -43,8 +43,8 @@ func EncodeCursor[P any](question string, pos P) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b), err
 }
 
-// DecodeCursor decodes the position of a cursor that EncodeCursor made for the same request. ok is
-// false for an empty cursor.
+// DecodeCursor decodes the position of a cursor that EncodeCursor made for the same request. ok is false for an empty
+// cursor.
 func DecodeCursor[P any](question, cursor string) (pos P, ok bool, err error) {
 	if cursor == "" {
 		return pos, false, nil
@@ -64,8 +64,7 @@ func DecodeCursor[P any](question, cursor string) (pos P, ok bool, err error) {
 	return form.Pos, true, nil
 }
 
-// CheckLimit returns repute.ErrInvalid for a page size outside 1 to MaxPage, which is never clamped
-// silently.
+// CheckLimit returns repute.ErrInvalid for a page size outside 1 to MaxPage, which is never clamped silently.
 func CheckLimit(limit int) error {
 	if limit < 1 || limit > MaxPage {
 		return repute.Invalid("limit", fmt.Sprintf("%d is out of range", limit), fmt.Sprintf("1 to %d", MaxPage))
@@ -78,9 +77,8 @@ func BadCursor() error {
 	return repute.Invalid("cursor", "not a cursor of this list", "pass the next cursor of the page before, unchanged")
 }
 
-// Cut returns the first limit of the items, which were read with a limit of one more, and the
-// cursor of the next page, empty when there is none. pos returns the position of an item in the
-// list.
+// Cut returns the first limit of the items, which were read with a limit of one more, and the cursor of the next page,
+// empty when there is none. pos returns the position of an item in the list.
 func Cut[T, P any](items []T, limit int, question string, pos func(T) P) ([]T, string, error) {
 	if len(items) <= limit {
 		return items, "", nil

@@ -48,6 +48,15 @@ func (db *DB) ReadBatch(ctx context.Context, doing string, b *pgx.Batch) error {
 	return Failed(doing, conn.SendBatch(ctx, &all).Close())
 }
 
+// byIndex are settings with which Postgres reads by indexes and joins by loops alone.
+const byIndex = `('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')`
+
+// PlanByKey is a statement for the beginning of a transaction. Postgres then plans each later statement by indexes. The
+// statistics of a table that grows fast, or that a pass rewrites, are always out of date, and a hash join or a generic
+// plan made when the table was empty would read all of it.
+const PlanByKey = `select set_config(name, value, true) from (
+	values ('plan_cache_mode', 'force_custom_plan'), ` + byIndex + `) v(name, value)`
+
 // PlanOnce is a statement for the beginning of a transaction with few rows. Postgres then plans each later statement
 // once for a connection, by indexes. Otherwise it plans statements with arrays again each time, which takes longer than
 // executing them. A plan that is made while a table is small may read all of it, and is kept until the table is
@@ -61,7 +70,7 @@ const PlanOnce = `
 		from pg_class where oid in ('feedback'::regclass, 'agents'::regclass, 'agent_states'::regclass, 'events'::regclass,
 			'trust_scores'::regclass, 'trust_finals'::regclass, 'trust_stale'::regclass, 'trust_penalties'::regclass)) t,
 	lateral (values ('plan_cache_mode', case when large then 'force_generic_plan' else 'force_custom_plan' end),
-		('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`
+		` + byIndex + `) v(name, value)`
 
 // InSnapshot runs f in a read-only transaction on one snapshot of the index, of the replica where there is one. A
 // replica is behind the database: what must see its own writes, or follows the change feed, reads by InTx or Readers.

@@ -205,19 +205,10 @@ func BeginWrite(ctx context.Context, tx pgx.Tx, chainID uint64, l store.Lease) (
 	if err := store.HoldLease(ctx, tx, l); err != nil {
 		return nil, err
 	}
-	if err := PlanByKey(ctx, tx); err != nil {
+	if _, err := tx.Exec(ctx, store.PlanByKey); err != nil {
 		return nil, err
 	}
 	return chaindb.LockChain(ctx, tx, chainID)
-}
-
-// PlanByKey makes Postgres plan the statements of a transaction by index. The statistics of a table
-// that grows by millions of rows are always out of date, and a hash join or a generic plan made
-// when the table was empty would scan it.
-func PlanByKey(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, `select set_config(name, value, true) from (values ('plan_cache_mode', 'force_custom_plan'),
-		('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`)
-	return err
 }
 
 // applyBatch applies the batch to a chain whose row is locked.

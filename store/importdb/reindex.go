@@ -60,7 +60,7 @@ func (r *reindexer) run(ctx context.Context, chainID uint64) error {
 	for {
 		more := false
 		err := pgx.BeginFunc(ctx, r.conn, func(tx pgx.Tx) (err error) {
-			if err := eventdb.PlanByKey(ctx, tx); err != nil {
+			if _, err := tx.Exec(ctx, store.PlanByKey); err != nil {
 				return err
 			}
 			more, err = r.fold(ctx, tx)
@@ -136,7 +136,7 @@ func (r *reindexer) fold(ctx context.Context, tx pgx.Tx) (bool, error) {
 // swap folds the events that were indexed meanwhile, under the chain's lock, and replaces the
 // current rows.
 func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
-	if err := eventdb.PlanByKey(ctx, tx); err != nil {
+	if _, err := tx.Exec(ctx, store.PlanByKey); err != nil {
 		return err
 	}
 	if err := store.WaitForLocks(ctx, tx); err != nil {

@@ -108,8 +108,8 @@ func scoresBefore() string {
 
 // scoresChanged returns the SQL of the rows of trust_scores that a statement's part "written" stored, with the status
 // and the standing of each agent before, of its part "before": see scoresBefore. It sorts both together and takes the
-// row ahead, because transactions that store scores have no joins but nested loops: see planByKey. A loop over 16,384
-// agents within one over as many took more than a minute.
+// row ahead, because transactions that store scores have no joins but nested loops: see store.PlanByKey. A loop over
+// 16,384 agents within one over as many took more than a minute.
 func scoresChanged() string {
 	return `
 	select * from (

@@ -68,7 +68,7 @@ func PassAgents(ctx context.Context, db *store.DB, p Pass, limit int) (list []St
 func passAgents(ctx context.Context, db *store.DB, p Pass, limit int, by *names) (list []StaleAgent, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "agents of a pass", func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, planByKey); err != nil {
+		if _, err := tx.Exec(ctx, store.PlanByKey); err != nil {
 			return err
 		}
 		const after = `token_id > $2::text::numeric order by token_id limit $3`
@@ -235,7 +235,7 @@ func (p Pass) untouched(ctx context.Context, tx pgx.Tx, agents []ScoredAgent) er
 // deferStale locks the stale agents among those of the batch, marks them so that they are scored after the pass, with
 // their final scores, and returns them.
 func deferStale(ctx context.Context, tx pgx.Tx, p Pass, to string, last bool) (map[repute.TokenID]bool, error) {
-	if _, err := tx.Exec(ctx, planByKey); err != nil {
+	if _, err := tx.Exec(ctx, store.PlanByKey); err != nil {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `
@@ -251,11 +251,6 @@ func deferStale(ctx context.Context, tx pgx.Tx, p Pass, to string, last bool) (m
 	}
 	return column.CollectTokens(rows)
 }
-
-// planByKey makes Postgres use indexes in a transaction, because the statistics of tables that a pass rewrites are
-// always out of date.
-const planByKey = `select set_config(name, value, true) from (values ('plan_cache_mode', 'force_custom_plan'),
-	('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`
 
 // move advances the stored pass. repute.ErrFenced means that the stored pass is no longer p.
 func (p Pass) move(ctx context.Context, tx pgx.Tx, to string, last bool) error {

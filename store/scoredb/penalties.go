@@ -214,7 +214,7 @@ func scanAffiliation(row pgx.CollectableRow) (a Affiliation, err error) {
 
 // replacePenalties replaces the penalties by those tokens with list and returns the changed ones. "not in" is hashed.
 // "not exists" would be a loop over all of list for each penalty, as these transactions have no other joins: see
-// planByKey.
+// store.PlanByKey.
 func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final bool, tokens []repute.TokenID,
 	list []repute.Penalty, who Identities) (changed []Affiliation, err error) {
 	var of []repute.TokenID

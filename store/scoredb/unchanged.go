@@ -65,7 +65,7 @@ func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 	if len(unknown) > 0 {
 		err := k.db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly},
 			fmt.Sprintf("final scores in effect before run %d", k.pass.Run), func(tx pgx.Tx) error {
-				if _, err := tx.Exec(ctx, planByKey); err != nil {
+				if _, err := tx.Exec(ctx, store.PlanByKey); err != nil {
 					return err
 				}
 				return k.readFinals(ctx, tx, unknown, len(unknown) == len(agents))
