@@ -59,11 +59,11 @@ func TestScoresByRootsOfTheCaller(t *testing.T) {
 		}
 	}
 	if same > scoredAgents/2 {
-		t.Errorf("%d of %d agents have the same score whoever the roots are", same, scoredAgents)
+		t.Errorf("%d of %d agents have the same score by any roots", same, scoredAgents)
 	}
 }
 
-// Whoever asks by roots of his own learns why, by the same roots and the same way.
+// A score by roots of the caller is explained by the same roots, and in the same form.
 func TestExplanationsByRootsOfTheCaller(t *testing.T) {
 	t.Parallel()
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})

@@ -58,9 +58,9 @@ func TestTwoProcessesShareAChain(t *testing.T) {
 	go func() { done <- a.Run(first) }()
 	eventually(t, "the first leads", func() bool { return cursorOf(t, db).Number == 50 })
 	go func() { done <- b.Run(ctx) }()
-	eventually(t, "the second stands by", func() bool { return b.Ready() == nil })
+	eventually(t, "the second is ready to take over", func() bool { return b.Ready() == nil })
 	w.grow(10)
-	eventually(t, "the first goes on", func() bool { return cursorOf(t, db).Number == 60 })
+	eventually(t, "the first continues", func() bool { return cursorOf(t, db).Number == 60 })
 	stopFirst()
 	if err := <-done; err != nil {
 		t.Error(err)

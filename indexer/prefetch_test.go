@@ -184,7 +184,7 @@ func TestCursorMovedByAnother(t *testing.T) {
 		if err := f.Step(t.Context(), store.Lease{}); errors.Is(err, ErrNothingNew) {
 			break
 		} else if err != nil && !errors.Is(err,
-			repute.ErrUnavailable) { // without a lease what the other stored ahead is waited for in vain
+			repute.ErrUnavailable) { // without a lease it waits in vain for the range that the other one prefetched
 			t.Fatal(err)
 		}
 	}

@@ -69,8 +69,8 @@ func (n *clientNode) Feedback(ctx context.Context, args struct {
 	return &clientFeedbackConnection{nodes, page, asOf}, nil
 }
 
-// participantPage reads a page of what a client or a validator has to do with, and the agents that it names with as
-// many statements for one as for many.
+// participantPage reads a page of the ratings of a client or the validations of a validator, and the agents that they
+// name. It takes as many statements for one agent as for many.
 func participantPage[T, N any](ctx context.Context, x *answers.Index, of common.Address, f query.ParticipantFilter,
 	first *int32, read func(context.Context, *store.DB, common.Address, query.ParticipantFilter,
 		query.Beside) (store.Page[T],

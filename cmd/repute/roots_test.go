@@ -56,7 +56,7 @@ func TestRootsCommands(t *testing.T) {
 		{"roots list --set mine --chain ethereum", 1, "chain 1 has only: none"},
 		{"roots list --set nope", 1, "there are: default, mine"},
 		{"roots add " + b + " --chain base --reason audits --set mine", 0,
-			"counts at once for whoever asks by the set"},
+			"counts at once for requests that name the set"},
 		{"roots list --set mine", 0, a},
 		{"roots import " + none + " --chain base --replace", 2,
 			"roots: the file lists none (give at least one entry; roots remove"},

@@ -1,5 +1,5 @@
-// Package provenance has the API types of what a score is computed from: sets of roots, roots, the inputs that scores
-// name by their hashes, and the report of the attacks by which the parameters were chosen.
+// Package provenance has the API types of the inputs of a score: sets of roots, roots, the inputs that scores name by
+// their hashes, and the report of the attacks by which the parameters were chosen.
 package provenance
 
 import (

@@ -89,7 +89,7 @@ func (u URLs) check(chain string) error {
 		}
 		endpoint.Close()
 		if strings.Contains(url, "…") {
-			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s holds …, which stands for something", i+1,
+			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s contains …, where a part was left out", i+1,
 				chain),
 				"give the whole URL of an endpoint")
 		}

@@ -116,7 +116,7 @@ func readTrustFile(key, path string) ([]byte, error) {
 	}
 	if err != nil {
 		return nil, repute.Invalid(key, fmt.Sprintf("%s: %v", path, err),
-			"give a file like the one that repute comes with")
+			"give a file in the form of the built-in one")
 	}
 	return body, nil
 }

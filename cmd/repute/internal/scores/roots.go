@@ -119,7 +119,7 @@ func countsFrom(set string) string {
 	if set == repute.DefaultRoots {
 		return "from the next epoch on"
 	}
-	return "at once for whoever asks by the set"
+	return "at once for requests that name the set"
 }
 
 // warnUnindexed prints a warning if the chain is not indexed, because its name may be misspelled.
