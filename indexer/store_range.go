@@ -36,5 +36,6 @@ func (f *Follower) prefetchStore(ctx context.Context, b eventdb.Batch, pr *pendi
 		return
 	}
 	// What is stored belongs to the piece, which may outlast this step.
-	pr.piece.stored = eventdb.Prefetch(context.WithoutCancel(ctx), f.db, f.batch(b.Lease, b.To, pr.piece))
+	pr.piece.stored = eventdb.Prefetch(context.WithoutCancel(ctx), f.db, f.batch(b.Lease, b.To, pr.piece),
+		b.Records)
 }

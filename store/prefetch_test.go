@@ -33,7 +33,7 @@ func waitAheads(t *testing.T, db *store.DB, n int) {
 	for ctx := ctxOf(t); ; time.Sleep(time.Millisecond) {
 		var open int
 		ok(t, db.Pool().QueryRow(ctx, `select count(*) from pg_stat_activity
-			where datname = current_database() and state = 'idle in transaction' and query like 'copy events%'`).Scan(&open))
+			where datname = current_database() and state = 'idle in transaction' and query like 'copy %'`).Scan(&open))
 		if open >= n {
 			return
 		}
@@ -52,7 +52,7 @@ func TestAheadIsTheSameBatch(t *testing.T) {
 	want := dump(t, ctx, db, 2)
 
 	first, rest := twoBatches(l, store.Lease{})
-	rest.Prefetched = eventdb.Prefetch(ctx, db, rest)
+	rest.Prefetched = eventdb.Prefetch(ctx, db, rest, nil)
 	waitAhead(t, db)
 	if got := dump(t, ctx, db, 1); got != "" {
 		t.Fatalf("visible before its turn: %s", got)
@@ -60,7 +60,7 @@ func TestAheadIsTheSameBatch(t *testing.T) {
 	if err := eventdb.Apply(ctx, db, rest); !errors.Is(err, repute.ErrFenced) {
 		t.Fatalf("applied before its turn: %v", err)
 	}
-	rest.Prefetched = eventdb.Prefetch(ctx, db, rest)
+	rest.Prefetched = eventdb.Prefetch(ctx, db, rest, nil)
 	waitAhead(t, db)
 	ok(t, eventdb.Apply(ctx, db, first))
 	if rest.Prefetched == nil {
@@ -90,7 +90,7 @@ func TestAheadThatIsLost(t *testing.T) {
 			l := smallChain()
 			ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 			first, rest := twoBatches(l, store.Lease{})
-			rest.Prefetched = eventdb.Prefetch(ctx, db, rest)
+			rest.Prefetched = eventdb.Prefetch(ctx, db, rest, nil)
 			waitAhead(t, db)
 			ok(t, eventdb.Apply(ctx, db, first))
 			lose(t, db, rest.Prefetched, &rest)
@@ -113,7 +113,7 @@ func TestAheadBesideAhead(t *testing.T) {
 	ok(t, err)
 	first, second := batchOf(1, l.genesis, l.blocks[:1]), batchOf(1, l.blocks[0].Block, l.blocks[1:2])
 	first.Lease, second.Lease = lease, lease
-	first.Prefetched, second.Prefetched = eventdb.Prefetch(ctx, db, first), eventdb.Prefetch(ctx, db, second)
+	first.Prefetched, second.Prefetched = eventdb.Prefetch(ctx, db, first, nil), eventdb.Prefetch(ctx, db, second, nil)
 	waitAheads(t, db, 2)
 	ok(t, eventdb.Apply(ctx, db, first))
 	ok(t, eventdb.Apply(ctx, db, second))
@@ -132,7 +132,7 @@ func TestTakingOverEndsWhatIsAhead(t *testing.T) {
 	first, rest := twoBatches(smallChain(), a)
 	ok(t, eventdb.Apply(ctx, db, first))
 	frozen := rest
-	frozen.Prefetched = eventdb.Prefetch(ctx, db, frozen)
+	frozen.Prefetched = eventdb.Prefetch(ctx, db, frozen, nil)
 	waitAhead(t, db)
 	rest.Lease = takeOver(t, db, "chain:1")
 	soon, cancel := context.WithTimeout(ctx, 8*time.Second) // idle transactions are ended after ten
@@ -153,14 +153,14 @@ func TestAheadIsBounded(t *testing.T) {
 	db := openDB(t, url)
 	_, rest := twoBatches(smallChain(), store.Lease{})
 	var open []*eventdb.Prefetched
-	for a := eventdb.Prefetch(ctx, db, rest); a != nil; a = eventdb.Prefetch(ctx, db, rest) {
+	for a := eventdb.Prefetch(ctx, db, rest, nil); a != nil; a = eventdb.Prefetch(ctx, db, rest, nil) {
 		open = append(open, a)
 	}
 	if len(open) != 2 {
 		t.Fatalf("%d are open", len(open))
 	}
 	open[0].Discard()
-	again := eventdb.Prefetch(ctx, db, rest)
+	again := eventdb.Prefetch(ctx, db, rest, nil)
 	if again == nil {
 		t.Fatal("no place after one was given back")
 	}

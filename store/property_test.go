@@ -90,7 +90,7 @@ func (f *follower) grow(ctx context.Context, t *rapid.T) {
 	}
 	for i, b := range batches {
 		if i+1 < len(batches) && rapid.Bool().Draw(t, "ahead") {
-			batches[i+1].Prefetched = eventdb.Prefetch(ctx, f.db, batches[i+1])
+			batches[i+1].Prefetched = prefetch(ctx, t, f.db, &batches[i+1], b.Records)
 		}
 		ok(t, eventdb.Apply(ctx, f.db, b))
 	}

@@ -130,6 +130,8 @@ type metadataKey struct {
 type fold struct {
 	// chain is the locked row of the chain.
 	chain *chaindb.ChainRow
+	// parent is the last block whose rows load reads: the transaction may have stored later ratings.
+	parent uint64
 	// ids are the interned strings of the records.
 	ids docdb.Interned
 	// quiet says that no changes for readers of the feed are collected.
@@ -321,8 +323,10 @@ type Delta struct {
 	closedKeys   []closedKey
 	operators    []operatorRow
 	closedSpans  []operatorRow
-	// Rows of feedback that the batch adds, and stored rows that it revokes.
+	// Rows of feedback that the batch adds, and stored rows that it revokes. guessed are the rows that its prefetch
+	// stored: a superset of feedback, none of them revoked, or nil when it stored none.
 	feedback    []*feedbackRow
+	guessed     []*feedbackRow
 	revocations []revocation
 	responses   []responseRow
 	requests    []requestRow

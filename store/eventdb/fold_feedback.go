@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/store/chaindb"
 	"repute/store/changedata"
+	"repute/store/docdb"
 	"repute/store/hourdb"
 )
 
@@ -23,8 +24,7 @@ func (f *fold) newFeedback(e repute.NewFeedback, a *foldAgent, at chaindb.Point)
 	case e.Decimals > repute.MaxDecimals:
 		return ignoredRange
 	}
-	row := &feedbackRow{NewFeedback: e, at: at, tag1: f.ids.Tags[e.Tag1], tag2: f.ids.Tags[e.Tag2],
-		uri: f.ids.URIs[e.URI]}
+	row := newFeedbackRow(e, at, f.ids)
 	f.out.feedback = append(f.out.feedback, row)
 	if f.chain.Gateways[e.Client] && f.out.gateways == nil {
 		f.out.gateways = f.chain.GatewayBytes()
@@ -43,6 +43,11 @@ func (f *fold) newFeedback(e repute.NewFeedback, a *foldAgent, at chaindb.Point)
 		f.change(changedata.KindFeedback, at, &a.id, feedbackDataOf(&row.NewFeedback))
 	}
 	return ""
+}
+
+// newFeedbackRow returns the row of a rating whose strings are interned.
+func newFeedbackRow(e repute.NewFeedback, at chaindb.Point, ids docdb.Interned) *feedbackRow {
+	return &feedbackRow{NewFeedback: e, at: at, tag1: ids.Tags[e.Tag1], tag2: ids.Tags[e.Tag2], uri: ids.URIs[e.URI]}
 }
 
 // addUp adds a rating to the sums and the vote of its client.
@@ -84,8 +89,10 @@ func (f *fold) feedbackRevoked(e repute.FeedbackRevoked, a *foldAgent, at chaind
 	revoked := hourdb.Event{Series: hourdb.Ratings, Token: a.id, Ended: true, Value: &rating.value,
 		Decimals: rating.decimals}
 	if rating.row != nil {
-		rating.row.revoked = at
 		revoked.Value, revoked.Decimals = rating.row.Value, rating.row.Decimals
+	}
+	if rating.row != nil && f.out.guessed == nil {
+		rating.row.revoked = at
 	} else {
 		f.out.revocations = append(f.out.revocations, revocation{key, at})
 	}

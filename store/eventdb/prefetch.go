@@ -3,11 +3,13 @@ package eventdb
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 // Prefetched is a batch that is being stored while the batch before it is still applied. Headers
@@ -16,6 +18,9 @@ import (
 // the cursor by then.
 type Prefetched struct {
 	batch Batch
+	// ratings are rows of feedback that are stored too, as if every rating of the batch counted. Apply deletes those
+	// that do not. Nil when ratings are left to Apply.
+	ratings []*feedbackRow
 	// rest passes the remaining work of Apply to the goroutine that has the transaction.
 	rest   chan func(pgx.Tx) error
 	cancel context.CancelFunc
@@ -39,7 +44,11 @@ func newPrefetchSlots() *prefetchSlots {
 
 // Prefetch begins to store b before its parent is the cursor. A wrong guess costs only time. The
 // result goes into Batch.Prefetched or MUST be discarded. It returns nil when too many are open.
-func Prefetch(ctx context.Context, db *store.DB, b Batch) *Prefetched {
+//
+// applied are the records of the batch that is being applied meanwhile. That one would wait for this one if both stored
+// the same rating, as logs of a lying node can have it, and this one waits for that one: b's ratings are left to Apply
+// then.
+func Prefetch(ctx context.Context, db *store.DB, b Batch, applied []repute.Record) *Prefetched {
 	slots := *store.Kept(db, newPrefetchSlots)
 	select {
 	case slots <- struct{}{}:
@@ -47,13 +56,14 @@ func Prefetch(ctx context.Context, db *store.DB, b Batch) *Prefetched {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	a := &Prefetched{batch: b, rest: make(chan func(pgx.Tx) error), cancel: cancel, done: make(chan struct{})}
+	a := &Prefetched{batch: b, ratings: ratingsOf(&b, applied), rest: make(chan func(pgx.Tx) error), cancel: cancel,
+		done: make(chan struct{})}
 	go func() {
 		defer close(a.done) // last: who waits for it finds a free place
 		defer cancel()
 		defer func() { <-slots }()
 		a.err = db.InTx(ctx, pgx.TxOptions{}, b.doing("store ahead"), func(tx pgx.Tx) error {
-			if err := storePrefetched(ctx, tx, &b); err != nil {
+			if err := storePrefetched(ctx, tx, &b, a.ratings); err != nil {
 				return err
 			}
 			select {
@@ -69,16 +79,46 @@ func Prefetch(ctx context.Context, db *store.DB, b Batch) *Prefetched {
 	return a
 }
 
-// storePrefetched stores headers and events. It takes neither the chain's row nor the exclusive
+// storePrefetched stores headers, events and ratings. It takes neither the chain's row nor the exclusive
 // lock of the lease, which the batch before it holds.
-func storePrefetched(ctx context.Context, tx pgx.Tx, b *Batch) error {
+func storePrefetched(ctx context.Context, tx pgx.Tx, b *Batch, ratings []*feedbackRow) error {
 	if err := b.check(); err != nil {
 		return err
 	}
 	if err := store.HoldLeasePrefetch(ctx, tx, b.Lease); err != nil {
 		return err
 	}
-	return storeLogs(ctx, tx, b)
+	if err := storeLogs(ctx, tx, b); err != nil {
+		return err
+	}
+	return encodeFeedback(b.ChainID, ratings).Send(ctx, tx)
+}
+
+// ratingsOf returns the rows of the ratings of a batch, nil when its strings are not interned, or when it has a rating
+// twice or one that applied has too.
+func ratingsOf(b *Batch, applied []repute.Record) (rows []*feedbackRow) {
+	if !b.Prepared.of(b.Records) {
+		return nil
+	}
+	seen := make(map[ratingKey]bool, len(applied)+len(b.Records))
+	for i := range applied {
+		if e, ok := applied[i].Event.(repute.NewFeedback); ok {
+			seen[ratingKey{pairKey{e.TokenID, e.Client}, e.Index}] = true
+		}
+	}
+	for i := range b.Records {
+		e, ok := b.Records[i].Event.(repute.NewFeedback)
+		if !ok || e.Decimals > repute.MaxDecimals || e.Index == 0 || e.Index > math.MaxInt64 {
+			continue // never stored as a rating
+		}
+		key := ratingKey{pairKey{e.TokenID, e.Client}, e.Index}
+		if seen[key] {
+			return nil
+		}
+		seen[key] = true
+		rows = append(rows, newFeedbackRow(e, chaindb.PointOf(&b.Records[i].Log), b.Prepared.ids))
+	}
+	return rows
 }
 
 // storeLogs stores the rows of a batch that do not depend on stored rows.

@@ -264,6 +264,9 @@ func startJob(b *Batch, ids docdb.Interned, careful, stored bool) *job {
 	go func() {
 		f := newFold(ids, b.Records)
 		f.quiet, f.careful = b.Backfill, careful
+		if stored {
+			f.out.guessed = b.Prefetched.ratings
+		}
 		if f.out.hours = hourdb.Of(b.Blocks, b.Parent); careful {
 			f.out.hours = hourdb.Of(b.Blocks, repute.Block{})
 		}
@@ -287,7 +290,7 @@ func storeAndFold(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch,
 		return &Delta{}, nil
 	}
 	f := <-j.fold
-	f.chain, j.folded = c, f
+	f.chain, f.parent, j.folded = c, b.Parent.Number, f
 	if !f.careful {
 		j.known.fill(f)
 	}
@@ -327,7 +330,7 @@ func Backfilled(from, to uint64) ChangeRow {
 func FoldRecords(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record,
 	ids docdb.Interned) (*Delta, error) {
 	f := newFold(ids, records)
-	f.chain, f.quiet, f.careful = c, true, true
+	f.chain, f.parent, f.quiet, f.careful = c, math.MaxInt64, true, true
 	if err := f.load(ctx, tx); err != nil {
 		return nil, err
 	}

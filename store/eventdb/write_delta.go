@@ -119,9 +119,12 @@ func encodeEvents(chainID uint64, records []repute.Record) *pgcopy.Buffer {
 // stored ones.
 func (d *Delta) encode(chainID uint64) {
 	d.added = []*pgcopy.Buffer{
-		d.encodeStates(chainID), d.encodeMetadata(chainID), d.encodeOperators(chainID), d.encodeFeedback(chainID),
+		d.encodeStates(chainID), d.encodeMetadata(chainID), d.encodeOperators(chainID),
 		d.encodeResponses(chainID), d.encodeRequests(chainID), d.encodeAnswers(chainID), d.encodePending(chainID),
 		d.encodeSums(chainID), d.encodeVotes(chainID),
+	}
+	if d.guessed == nil {
+		d.added = append(d.added, encodeFeedback(chainID, d.feedback))
 	}
 	d.replaced = d.encodeAgents(chainID)
 }
@@ -129,6 +132,9 @@ func (d *Delta) encode(chainID uint64) {
 // Write stores the encoded rows. Stored rows are closed before the rows that follow them are added,
 // and what is computed from rows comes after those.
 func (d *Delta) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	if err := d.removeGuessed(ctx, tx, chainID); err != nil {
+		return err
+	}
 	if err := d.closeHistories(ctx, tx, chainID); err != nil {
 		return err
 	}
@@ -148,6 +154,28 @@ func (d *Delta) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 		return nil
 	}
 	return d.replaced.Send(ctx, tx)
+}
+
+// removeGuessed deletes the ratings that the prefetch stored and that have no effect, as those of an unknown agent.
+func (d *Delta) removeGuessed(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	var wrong []ratingKey
+	counted := d.feedback
+	for _, g := range d.guessed {
+		if len(counted) > 0 && counted[0].at == g.at {
+			counted = counted[1:]
+			continue
+		}
+		wrong = append(wrong, ratingKey{pairKey{g.TokenID, g.Client}, g.Index})
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	ids, clients, indexes := ratingArrays(wrong)
+	_, err := tx.Exec(ctx, `
+		delete from feedback f using unnest($2::numeric[], $3::bytea[], $4::bigint[]) u(t, c, x)
+		where f.chain_id = $1 and f.token_id = u.t and f.client = u.c and f.idx = u.x`,
+		chainID, ids, clients, indexes)
+	return store.Failed("delete ratings without effect", err)
 }
 
 // showURIs tells documents which URIs agents show from this transaction on.
@@ -280,11 +308,11 @@ func (d *Delta) encodeOperators(chainID uint64) *pgcopy.Buffer {
 	return c
 }
 
-// encodeFeedback encodes the rows of feedback.
-func (d *Delta) encodeFeedback(chainID uint64) *pgcopy.Buffer {
+// encodeFeedback encodes rows of feedback.
+func encodeFeedback(chainID uint64, rows []*feedbackRow) *pgcopy.Buffer {
 	c := pgcopy.New("feedback",
 		"chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
-	for _, f := range d.feedback {
+	for _, f := range rows {
 		c.Row()
 		c.Int64(int64(chainID))
 		c.Token(&f.TokenID)

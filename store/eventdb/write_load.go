@@ -149,8 +149,8 @@ func (f *fold) queuePairs(b *pgx.Batch) {
 			u.c), 0)::bigint
 		from unnest($2::numeric[], $3::bytea[]) with ordinality u(t, c, i)
 		cross join lateral (select idx from feedback f where f.chain_id = $1 and f.token_id = u.t and f.client = u.c
-			order by idx desc limit 1) l`,
-		f.chain.ID, ids, clients).Query(func(rows pgx.Rows) error {
+			and f.block <= $4 order by idx desc limit 1) l`,
+		f.chain.ID, ids, clients, f.parent).Query(func(rows pgx.Rows) error {
 		var i int
 		var l foldPair
 		_, err := pgx.ForEachRow(rows, []any{&i, &l.last, &l.live}, func() error {
@@ -184,8 +184,8 @@ func (f *fold) queueRatings(b *pgx.Batch) {
 		select u.i, f.revoked_block is not null, f.value::text, f.decimals
 		from unnest($2::numeric[], $3::bytea[], $4::bigint[]) with ordinality u(t, c, x, i)
 		cross join lateral (select * from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x
-			offset 0) f`,
-		f.chain.ID, ids, clients, indexes).Query(func(rows pgx.Rows) error {
+			and block <= $5 offset 0) f`,
+		f.chain.ID, ids, clients, indexes, f.parent).Query(func(rows pgx.Rows) error {
 		var i int
 		var revoked bool
 		var value string
