@@ -81,7 +81,7 @@ func (f *fold) feedbackRevoked(e repute.FeedbackRevoked, a *foldAgent, at chaind
 		return ignoredRevoked
 	}
 	rating.revoked = true
-	revoked := hourdb.Event{Series: hourdb.Ratings, Token: a.id, Ended: true, Value: &rating.value,
+	revoked := hourdb.Event{Series: hourdb.Ratings, Token: a.id, Ended: true, Value: rating.value,
 		Decimals: rating.decimals}
 	if rating.row != nil {
 		rating.row.revoked = at
