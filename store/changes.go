@@ -44,7 +44,8 @@ func (c ChangeCursor) Before(d ChangeCursor) bool {
 	return c.XID < d.XID || c.XID == d.XID && c.Seq < d.Seq
 }
 
-// ParseChangeCursor parses the text that String returns. The empty text is the position before the first change.
+// ParseChangeCursor parses the text that String returns, and returns repute.ErrInvalid for any other one. The zero cursor
+// is the position before the first change and has no text.
 func ParseChangeCursor(s string) (c ChangeCursor, err error) {
 	xid, seq, ok := strings.Cut(s, "-")
 	if c.XID, err = strconv.ParseUint(xid, 10, 64); err == nil {
@@ -121,8 +122,8 @@ func (db *DB) Changes(ctx context.Context, since string, limit int, f ChangeFilt
 				and (coalesce(cardinality($6::text[]), 0) = 0 or kind = any($6)) and not undone as selected
 			from looked l where not exists (select from held h where (l.xid, l.seq) >= (h.xid, h.seq))),
 		last as (select xid, seq from seen order by xid desc, seq desc limit 1)
-		select s.xid::text, s.seq, s.chain_id, s.kind, s.block, s.log_index, s.token_id::text, s.data, s.created_at,
-			s.undone_xid::text, s.retracts, s.selected
+		select s.xid::text, s.seq, s.chain_id, s.kind, s.block, s.log_index, s.token_id, s.data, s.created_at,
+			coalesce(s.undone_xid::text || '-' || s.retracts, ''), s.selected
 		from seen s cross join last where s.selected or s.seq = last.seq
 		order by s.xid, s.seq limit $3`, strconv.FormatUint(after.XID, 10), after.Seq, limit, int64(f.ChainID),
 		(*column.TokenNum)(f.TokenID), f.Kinds, f.Final, window)
@@ -155,23 +156,13 @@ func (db *DB) NewestChange(ctx context.Context) (cursor string, err error) {
 // scanChange reads a row of the statement in Changes, its place, and whether the filter selects it.
 func scanChange(row pgx.Rows) (c Change, at ChangeCursor, selected bool, err error) {
 	var xid string
-	var token, undoneXid *string
-	var undoneSeq *int64
-	if err := row.Scan(&xid, &at.Seq, &c.ChainID, &c.Kind, &c.Block, &c.LogIndex, &token, &c.Data, &c.At, &undoneXid,
-		&undoneSeq, &selected); err != nil {
+	var token *column.TokenNum
+	if err := row.Scan(&xid, &at.Seq, &c.ChainID, &c.Kind, &c.Block, &c.LogIndex, &token, &c.Data,
+		(*column.Time)(&c.At), &c.Retracts, &selected); err != nil {
 		return c, at, false, err
 	}
-	if at.XID, err = strconv.ParseUint(xid, 10, 64); err != nil {
-		return c, at, false, err
-	}
-	c.At, c.Cursor = c.At.UTC(), at.String()
-	if undoneXid != nil {
-		c.Retracts = fmt.Sprintf("%s-%d", *undoneXid, *undoneSeq)
-	}
-	if token != nil {
-		c.TokenID = new(repute.TokenID)
-		err = c.TokenID.SetFromDecimal(*token)
-	}
+	at.XID, err = strconv.ParseUint(xid, 10, 64)
+	c.Cursor, c.TokenID = at.String(), (*repute.TokenID)(token)
 	return c, at, selected, err
 }
 

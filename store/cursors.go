@@ -3,10 +3,11 @@ package store
 import (
 	"context"
 	"errors"
-	"repute/store/column"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"repute/store/column"
 )
 
 // Pass is the position of a maintenance pass, which looks at all rows of a table, one batch per
@@ -25,7 +26,8 @@ func (p Pass) Begun() time.Time { return column.TimeOf(p.Since) }
 
 // RunNext executes the next batch of a maintenance pass in one transaction. It reports whether
 // another batch may follow at once: not before a pause, nor while another process works on the
-// pass.
+// pass. batch changes the position, which is stored when it returns nil. When the process ends in between, the same
+// batch is done again from the same position.
 func (db *DB) RunNext(ctx context.Context, name string, batch func(context.Context, pgx.Tx, *Pass) error) (more bool,
 	err error) {
 	ctx, cancel := context.WithTimeout(ctx, DocumentTimeout)
@@ -50,8 +52,7 @@ func (db *DB) RunNext(ctx context.Context, name string, batch func(context.Conte
 		more = p.Rest == 0
 		_, err = tx.Exec(ctx,
 			"update cursors set state = $2, due = now() + $3::interval where job = $1 and chain_id = 0 and part = 0",
-			name, p,
-			p.Rest)
+			name, p, p.Rest)
 		return err
 	})
 	return more && err == nil, err

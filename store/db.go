@@ -10,6 +10,37 @@
 //   - trustdb, scoredb: evidence about agents, and runs with the scores that follow from it
 //   - paydb: payments that ratings claim
 //   - rundb, walletdb: tasks and runs, and the transactions they send
+//
+// # Pools
+//
+// A DB has a pool of writers and a larger one of readers, so that requests cannot use up the connections of indexing,
+// leases and jobs. A reader that gets no connection within two seconds fails, and its caller may ask again. InSnapshot
+// reads from a replica where there is one: an answer may lack what this process wrote a moment ago. What must see its
+// own writes reads by InTx or Readers.
+//
+// # Transactions
+//
+// InTx commits when its function returns nil. A function that takes a pgx.Tx is part of its caller's transaction and
+// neither commits nor rolls back. Every session has timeouts, so that a process that is frozen within a transaction
+// blocks others for less than 15 seconds. Failed wraps each error once with what was being done: ErrDatabase for the
+// log, and repute.ErrUnavailable where the same call may succeed later.
+//
+// Rows go from Query straight to pgx.CollectRows or pgx.ForEachRow, which return the error of Query too. So that error
+// is dropped where the rows are made.
+//
+// # Leases
+//
+// A lease is the right of one process to write under a name, such as the events of a chain. Its epoch rises with each
+// Acquire. A transaction under it takes an advisory lock and checks the epoch (InLease); Acquire ends the sessions that
+// hold the lock of a former epoch, so that a process that was frozen while it held the lease commits nothing. A process
+// that is killed loses its lease within milliseconds, because Postgres drops the lock of its session.
+//
+// # The change feed
+//
+// Table changes is an outbox: whoever changes what users see inserts a row in the same transaction. Changes returns
+// rows in the order of their transactions, and only those below the oldest transaction that still writes. So a reader
+// that continues at the cursor it got misses no change, however late it commits. The price is that an open write
+// delays all changes after it.
 package store
 
 import (

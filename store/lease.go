@@ -148,6 +148,17 @@ func HoldLease(ctx context.Context, tx pgx.Tx, l Lease) error {
 		select set_config('lock_timeout', '0', true), pg_advisory_xact_lock($1, hashtext($2 || ':' || $3::bigint))`)
 }
 
+// InLease runs f in a transaction under a lease, as InTx. It returns repute.ErrFenced when the lease is lost; the zero
+// lease is not checked.
+func (db *DB) InLease(ctx context.Context, l Lease, doing string, f func(pgx.Tx) error) error {
+	return db.InTx(ctx, pgx.TxOptions{}, doing, func(tx pgx.Tx) error {
+		if err := HoldLease(ctx, tx, l); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
 // HoldLeasePrefetch is HoldLease for the transaction of a prefetched batch. Such transactions share
 // the lock, because each stays open until the batches before it are committed.
 func HoldLeasePrefetch(ctx context.Context, tx pgx.Tx, l Lease) error {

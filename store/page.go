@@ -22,6 +22,26 @@ type Page[T any] struct {
 	AsOf  []repute.AsOf
 }
 
+// FirstRows are the first rows of a list that is read for many keys at once.
+type FirstRows[T any] struct {
+	Items []T
+	More  bool // there are others
+}
+
+// FirstRowsOf groups ordered rows by their key. Each key has up to limit rows; More is set where rows has further ones.
+func FirstRowsOf[K comparable, T any](rows []T, limit int, keyOf func(T) K) map[K]FirstRows[T] {
+	out := map[K]FirstRows[T]{}
+	for _, row := range rows {
+		key := keyOf(row)
+		first := out[key]
+		if first.More = len(first.Items) == limit; !first.More {
+			first.Items = append(first.Items, row)
+		}
+		out[key] = first
+	}
+	return out
+}
+
 // cursorForm is the content of a page cursor: a position, and a digest of the request that it belongs to. Callers treat
 // a cursor as opaque.
 type cursorForm[P any] struct {
@@ -62,6 +82,19 @@ func DecodeCursor[P any](question, cursor string) (pos P, ok bool, err error) {
 			"repeat the filters of the first page, or start again without a cursor")
 	}
 	return form.Pos, true, nil
+}
+
+// BeginPage returns the digest of a request by its parts, and the position that its page begins after: that of the
+// cursor, or first for an empty one.
+func BeginPage[P any](cursor string, first P, parts ...any) (question string, from P, err error) {
+	if question, err = CursorFor(parts...); err != nil {
+		return question, first, err
+	}
+	from, given, err := DecodeCursor[P](question, cursor)
+	if !given {
+		from = first
+	}
+	return question, from, err
 }
 
 // CheckLimit returns repute.ErrInvalid for a page size outside 1 to MaxPage, which is never clamped silently.

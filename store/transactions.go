@@ -11,6 +11,12 @@ import (
 	"repute"
 )
 
+// Querier is what pools and transactions have in common.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
 // acquireReader acquires a connection of a reader within readerWait.
 func acquireReader(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	wait, cancel := context.WithTimeout(ctx, readerWait)

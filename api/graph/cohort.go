@@ -11,6 +11,7 @@ import (
 	"repute/api/answers"
 	"repute/api/wire"
 	"repute/api/wire/work"
+	"repute/store"
 	"repute/store/manifestdb"
 	"repute/store/query"
 )
@@ -24,8 +25,8 @@ type cohort struct {
 	list  bool // several agents: what hangs below them without arguments is read at once
 	ids   []repute.AgentID
 
-	feedback    memo[map[repute.AgentID]query.FirstRows[repute.Feedback]]
-	validations memo[map[repute.AgentID]query.FirstRows[repute.Validation]]
+	feedback    memo[map[repute.AgentID]store.FirstRows[repute.Feedback]]
+	validations memo[map[repute.AgentID]store.FirstRows[repute.Validation]]
 	reputations memo[map[repute.AgentID]query.Reputation]
 	proofs      memo[map[repute.AgentID][]repute.DomainProof]
 	manifests   memo[map[repute.AgentID]manifestdb.Summary]
@@ -57,7 +58,7 @@ func (m *memo[V]) get(key any, read func() (V, error)) (V, error) {
 
 // feedbackOf gives an agent's newest ratings and whether there are more.
 func (c *cohort) feedbackOf(ctx context.Context, id repute.AgentID, first int) ([]repute.Feedback, bool, error) {
-	all, err := c.feedback.get(first, func() (map[repute.AgentID]query.FirstRows[repute.Feedback], error) {
+	all, err := c.feedback.get(first, func() (map[repute.AgentID]store.FirstRows[repute.Feedback], error) {
 		if err := charge(ctx, readCost+first*len(c.ids)); err != nil {
 			return nil, err
 		}
@@ -68,7 +69,7 @@ func (c *cohort) feedbackOf(ctx context.Context, id repute.AgentID, first int) (
 
 // validationsOf gives an agent's newest validations and whether there are more.
 func (c *cohort) validationsOf(ctx context.Context, id repute.AgentID, first int) ([]repute.Validation, bool, error) {
-	all, err := c.validations.get(first, func() (map[repute.AgentID]query.FirstRows[repute.Validation], error) {
+	all, err := c.validations.get(first, func() (map[repute.AgentID]store.FirstRows[repute.Validation], error) {
 		if err := charge(ctx, readCost+first*len(c.ids)); err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"repute/api/answers"
 	"repute/api/wire"
 	"repute/api/wire/stats"
+	"repute/store"
 	"repute/store/column"
 	"repute/store/historydb"
 )
@@ -107,14 +108,15 @@ func (n *agentNode) Series(ctx context.Context, args seriesArgs) (*stats.SeriesA
 
 // overTime are the histories and series of a cohort, each read once for all of its agents.
 type overTime struct {
-	histories memo[map[column.AgentKey]historydb.FirstChanges]
+	histories memo[map[column.AgentKey]store.FirstRows[historydb.Change]]
 	series    memo[map[column.AgentKey]historydb.Series]
 }
 
 // historyOf gives an agent's first changes and whether there are more.
-func (c *cohort) historyOf(ctx context.Context, id repute.AgentID, f historydb.Filter) (historydb.FirstChanges, error) {
+func (c *cohort) historyOf(ctx context.Context, id repute.AgentID,
+	f historydb.Filter) (store.FirstRows[historydb.Change], error) {
 	key := fmt.Sprint(f.Kinds, f.OldestFirst, f.Limit)
-	all, err := c.histories.get(key, func() (map[column.AgentKey]historydb.FirstChanges, error) {
+	all, err := c.histories.get(key, func() (map[column.AgentKey]store.FirstRows[historydb.Change], error) {
 		if err := charge(ctx, readCost+f.Limit*len(c.ids)); err != nil {
 			return nil, err
 		}

@@ -193,11 +193,10 @@ func (in *snapshotReader) begin() error {
 	}
 	unlisted := slices.DeleteFunc(slices.Clone(in.chain.Validations),
 		func(v common.Address) bool { return slices.Contains(in.header.Validations, v) })
-	in.gaps = append(in.gaps, chaindb.HistoryGaps(unlisted, repute.BlockRange(in.header.BlockRange))...)
 	added := slices.DeleteFunc(slices.Clone(in.chain.Gateways), func(g repute.WatchedContract) bool {
 		return slices.ContainsFunc(in.header.Gateways, func(h snapshotGateway) bool { return h.Address == g.Address })
 	})
-	in.gaps = append(in.gaps, chaindb.GatewayGaps(added, repute.BlockRange(in.header.BlockRange))...)
+	in.gaps = append(in.gaps, chaindb.HistoryGaps(unlisted, added, repute.BlockRange(in.header.BlockRange))...)
 	in.decoder, in.foreign = contracts.NewDecoder(in.chain), contracts.ValidationTopics()
 	return nil
 }

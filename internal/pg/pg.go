@@ -2,6 +2,18 @@
 // no configuration, no root rights for the server. Where none are installed it
 // fetches them once. The server listens on the loopback address only, with a
 // random password, and ends with the process that started it.
+//
+// Start makes the cluster in a directory when it is new, takes the directory's lock, and returns a Server that answers.
+// Stop ends it. Keep starts it again whenever it ends by itself, under the same URL. A cluster is written to another
+// directory and renamed, and a server that a killed process left behind is stopped first, so that a kill at any moment
+// is mended by the next Start.
+//
+// Postgres refuses to run as root. A process of root runs it as user postgres or nobody, who must be able to enter the
+// directory. Others may be able to write next to it: no file is written through a symbolic link, and a directory of
+// another user is refused.
+//
+// Binaries are fetched from one host and run only if their hash is among those of this program. The directory belongs
+// to the major version that made it, which is the only one that can open it.
 package pg
 
 import (

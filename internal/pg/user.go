@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"syscall"
 )
 
 // account is the unprivileged user the server runs as when we are root: Postgres
@@ -34,6 +35,14 @@ func unprivileged(euid int) (*account, error) {
 		}
 	}
 	return nil, errors.New("running as root, and neither user postgres nor nobody exists to run the server as")
+}
+
+// attr makes a command run as the account.
+func (a *account) attr() *syscall.SysProcAttr {
+	if a == nil {
+		return &syscall.SysProcAttr{}
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}}
 }
 
 // own hands a path and everything below to the account.
@@ -131,4 +140,10 @@ func (a *account) reaches(dir string) error {
 			return nil
 		}
 	}
+}
+
+// ownedBy reports whether a file belongs to a user.
+func ownedBy(st fs.FileInfo, uid int) bool {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && int(sys.Uid) == uid
 }

@@ -83,18 +83,24 @@ func Read(ctx context.Context, db *store.DB, items []Item, defaultChain uint64) 
 	if len(items) > MaxItems {
 		return b, repute.Invalid("agents", "too many", fmt.Sprintf("at most %d", MaxItems))
 	}
-	err = chaindb.View(ctx, db, "read batch", func(ctx context.Context, tx pgx.Tx) error {
-		chains, err := chaindb.ReadChains(ctx, tx, nil)
-		if err != nil {
-			return err
-		}
-		b = Batch{Found: make([]Found, len(items)), AsOf: chaindb.LatestOf(chains)}
-		if err := b.find(ctx, tx, db.Options().SharedHosts, items, chains, defaultChain); err != nil {
-			return err
-		}
-		return b.read(ctx, tx, b.agents())
+	err = chaindb.View(ctx, db, "read batch", func(ctx context.Context, tx pgx.Tx) (err error) {
+		b, err = readBatch(ctx, tx, db.Options().SharedHosts, items, defaultChain)
+		return err
 	})
 	return b, err
+}
+
+// readBatch is Read within the transaction of a snapshot. shared are the hosts whose files prove nothing of a domain.
+func readBatch(ctx context.Context, tx pgx.Tx, shared []string, items []Item, defaultChain uint64) (Batch, error) {
+	chains, err := chaindb.ReadChains(ctx, tx, nil)
+	if err != nil {
+		return Batch{}, err
+	}
+	b := Batch{Found: make([]Found, len(items)), AsOf: chaindb.LatestOf(chains)}
+	if err := b.find(ctx, tx, shared, items, chains, defaultChain); err != nil {
+		return Batch{}, err
+	}
+	return b, b.read(ctx, tx, b.agents())
 }
 
 // find sets what each item names.
@@ -203,17 +209,14 @@ func (b *Batch) read(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) error
 // countsOf returns the totals of agents. Agents that are not indexed are absent.
 func countsOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) (map[column.AgentKey]repute.AgentCounts, error) {
 	chains, tokens := column.KeyColumns(ids)
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select a.chain_id, a.token_id, a.feedback, a.revoked, a.clients, a.responses, a.validations
 		from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
 		join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id)`, chains, tokens)
-	if err != nil {
-		return nil, err
-	}
 	out := make(map[column.AgentKey]repute.AgentCounts, len(ids))
 	var k column.AgentKey
 	var c repute.AgentCounts
-	_, err = pgx.ForEachRow(rows, []any{&k.Chain, (*column.TokenNum)(&k.Token), &c.Feedback, &c.Revoked, &c.Clients,
+	_, err := pgx.ForEachRow(rows, []any{&k.Chain, (*column.TokenNum)(&k.Token), &c.Feedback, &c.Revoked, &c.Clients,
 		&c.Responses, &c.Validations}, func() error {
 		out[k] = c
 		return nil

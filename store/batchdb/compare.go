@@ -36,15 +36,8 @@ func Compare(ctx context.Context, db *store.DB, refs []repute.AgentRef, defaultC
 		items[i].ID = &refs[i]
 	}
 	err = chaindb.View(ctx, db, "compare agents", func(ctx context.Context, tx pgx.Tx) error {
-		chains, err := chaindb.ReadChains(ctx, tx, nil)
+		b, err := readBatch(ctx, tx, nil, items, defaultChain)
 		if err != nil {
-			return err
-		}
-		b := Batch{Found: make([]Found, len(items)), AsOf: chaindb.LatestOf(chains)}
-		if err := b.find(ctx, tx, nil, items, chains, defaultChain); err != nil {
-			return err
-		}
-		if err := b.read(ctx, tx, b.agents()); err != nil {
 			return err
 		}
 		for i := range b.Found {

@@ -42,7 +42,7 @@ func agentsOfAddresses(ctx context.Context, tx pgx.Tx, items []Item,
 	for _, c := range chains {
 		registries[c.ID] = c.Identity
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select k.address, a.chain_id, a.token_id, a.wallet = k.address, a.owner = k.address, a.claimed
 		from unnest($2::bytea[]) as k(address)
 		cross join unnest($1::bigint[]) as c(chain_id)
@@ -54,13 +54,10 @@ func agentsOfAddresses(ctx context.Context, tx pgx.Tx, items []Item,
 				where chain_id = c.chain_id and owner = k.address order by token_id limit $3)) x
 		join agents a on (a.chain_id, a.token_id) = (x.chain_id, x.token_id)
 		order by k.address, a.chain_id, a.token_id`, chaindb.ChainIDs(chains), column.AddressColumn(list), MaxMatches+1)
-	if err != nil {
-		return nil, err
-	}
-	var address []byte
+	var a common.Address
 	var id repute.AgentID
 	var isWallet, isOwner, isClaimed bool
-	_, err = pgx.ForEachRow(rows, []any{&address, &id.ChainID, (*column.TokenNum)(&id.TokenID), &isWallet, &isOwner,
+	_, err := pgx.ForEachRow(rows, []any{(*column.Address)(&a), &id.ChainID, (*column.TokenNum)(&id.TokenID), &isWallet, &isOwner,
 		&isClaimed}, func() error {
 		id.Registry = registries[id.ChainID]
 		m := Match{Agent: id}
@@ -70,7 +67,6 @@ func agentsOfAddresses(ctx context.Context, tx pgx.Tx, items []Item,
 		if isOwner {
 			m.How, m.Proven = append(m.How, HowOwner), m.Proven || !isClaimed
 		}
-		a := common.BytesToAddress(address)
 		out[a] = append(out[a], m)
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -66,19 +67,17 @@ const (
 // ScanChainRow reads a row of SelectChain. It returns repute.ErrNotFound when there is none.
 func ScanChainRow(chainID uint64, row pgx.Row) (*ChainRow, error) {
 	c := &ChainRow{ID: chainID, Trusted: map[common.Address]bool{}, Gateways: map[common.Address]bool{}}
-	var identity, reputation, hash []byte
 	var validations, gateways, treasuries [][]byte
 	var from []int64
-	err := row.Scan(&identity, &reputation, &validations, &gateways, &treasuries, &from, &c.Start, &c.Imported,
-		&c.Cursor.Number, &hash, &c.Finalized, &c.Reorgs, &c.Writes)
+	err := row.Scan((*column.Address)(&c.Identity), (*column.Address)(&c.Reputation), &validations, &gateways,
+		&treasuries, &from, &c.Start, &c.Imported, &c.Cursor.Number, (*column.Hash)(&c.Cursor.Hash), &c.Finalized,
+		&c.Reorgs, &c.Writes)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.Identity, c.Reputation = common.BytesToAddress(identity), common.BytesToAddress(reputation)
-	c.Cursor.Hash = common.BytesToHash(hash)
 	for _, v := range validations {
 		c.Trusted[common.BytesToAddress(v)] = true
 	}
@@ -91,11 +90,7 @@ func ScanChainRow(chainID uint64, row pgx.Row) (*ChainRow, error) {
 
 // TrustedBytes returns the allow-list of validation contracts as a bytea[] parameter.
 func (c *ChainRow) TrustedBytes() [][]byte {
-	out := [][]byte{}
-	for a := range c.Trusted {
-		out = append(out, a.Bytes())
-	}
-	return out
+	return column.AddressColumn(slices.Collect(maps.Keys(c.Trusted)))
 }
 
 // AddChain stores the chain, or compares it with the stored one: repute.ErrConflict when
@@ -112,7 +107,7 @@ func AddChain(ctx context.Context, db *store.DB, c repute.Chain) error {
 // InsertChain adds a chain that is not stored yet.
 func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	c.StartBlock = max(c.StartBlock, 1)
-	validations := AddressList(c.Validations)
+	validations := column.AddressColumn(c.Validations)
 	gateways, from := watchedColumns(c.Gateways)
 	tag, err := tx.Exec(ctx, `
 		insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block,
@@ -160,16 +155,17 @@ func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 // was listed after blocks were indexed. The contract's address follows.
 const HistorySubject = "history:"
 
-// HistoryGaps returns the gaps that validation contracts leave in blocks that were indexed before
+// HistoryGaps returns the gaps that validation contracts and feedback gateways leave in blocks that were indexed before
 // they were listed.
-func HistoryGaps(contracts []common.Address, blocks repute.BlockRange) (gaps []Gap) {
-	for _, v := range contracts {
-		for _, kind := range []repute.EventKind{repute.KindValidationRequest, repute.KindValidationResponse} {
-			gaps = append(gaps, Gap{Subject: HistorySubject + v.Hex(), Gap: repute.Gap{Kind: kind, Blocks: blocks,
-				Reason: "the contract was listed after these blocks were indexed"}})
-		}
+func HistoryGaps(validations []common.Address, gateways []repute.WatchedContract, blocks repute.BlockRange) []Gap {
+	const reason = "the contract was listed after these blocks were indexed"
+	contracts := make([]repute.WatchedContract, len(validations))
+	for i, v := range validations {
+		contracts[i].Address = v
 	}
-	return gaps
+	return slices.Concat(historyGaps(repute.KindValidationRequest, contracts, blocks, reason),
+		historyGaps(repute.KindValidationResponse, contracts, blocks, reason),
+		historyGaps(repute.KindTicketConsumed, gateways, blocks, reason))
 }
 
 // AddHistoryGaps notes that the events of contracts that enter the allow-list were not asked
@@ -179,7 +175,7 @@ func (c *ChainRow) AddHistoryGaps(ctx context.Context, tx pgx.Tx, now repute.Cha
 	gateways := slices.DeleteFunc(slices.Clone(now.Gateways),
 		func(g repute.WatchedContract) bool { return c.Gateways[g.Address] })
 	indexed := repute.BlockRange{From: c.Start, To: c.Cursor.Number}
-	gaps := append(HistoryGaps(entering, indexed), GatewayGaps(gateways, indexed)...)
+	gaps := HistoryGaps(entering, gateways, indexed)
 	if len(gaps) == 0 || c.Cursor.Number < c.Start {
 		return nil
 	}
@@ -234,22 +230,18 @@ func (c *ChainRow) Conflict(with repute.Chain) error {
 // RecountValidations counts validations anew where contracts entered or left the allow-list. The new list MUST be
 // stored.
 func (c *ChainRow) RecountValidations(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
-	changed := [][]byte{}
-	now := make([][]byte, 0, len(validations))
+	differ := maps.Clone(c.Trusted) // contracts that are on one of the lists alone
 	for _, v := range validations {
-		now = append(now, v.Bytes())
 		if !c.Trusted[v] {
-			changed = append(changed, v.Bytes())
+			differ[v] = true
+		} else {
+			delete(differ, v)
 		}
 	}
-	for v := range c.Trusted {
-		if !slices.Contains(validations, v) {
-			changed = append(changed, v.Bytes())
-		}
-	}
-	if len(changed) == 0 {
+	if len(differ) == 0 {
 		return nil
 	}
+	changed, now := column.AddressColumn(slices.Collect(maps.Keys(differ))), column.AddressColumn(validations)
 	_, err := tx.Exec(ctx, `
 		update agents a set validations = (
 			select count(*) from validation_requests r
@@ -301,11 +293,8 @@ func StoredBlock(ctx context.Context, db *store.DB, chainID, number uint64) (rep
 // stored chain and the node's chain part. Hash and time may be zero for an imported chain.
 func RecentBlocks(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]repute.Block, error) {
 	doing := fmt.Sprintf("recent blocks of chain %d", chainID)
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select number, hash, parent, time from blocks where chain_id = $1 order by number desc limit $2`, chainID, limit)
-	if err != nil {
-		return nil, store.Failed(doing, err)
-	}
 	blocks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (repute.Block, error) { return ScanBlock(row) })
 	return blocks, store.Failed(doing, err)
 }
@@ -313,15 +302,9 @@ func RecentBlocks(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 // ScanBlock reads number, hash, parent hash and time of a block.
 func ScanBlock(row pgx.Row) (repute.Block, error) {
 	var b repute.Block
-	var hash, parent []byte
-	var at *time.Time
-	err := row.Scan(&b.Number, &hash, &parent, &at)
+	err := row.Scan(&b.Number, (*column.Hash)(&b.Hash), (*column.Hash)(&b.Parent), (*column.Time)(&b.Time))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return b, repute.ErrNotFound
-	}
-	b.Hash, b.Parent = common.BytesToHash(hash), common.BytesToHash(parent)
-	if at != nil {
-		b.Time = at.UTC()
 	}
 	return b, err
 }
@@ -336,10 +319,7 @@ type Head struct {
 // keep the stored ones. It deletes headers of final blocks without events, except those that end an
 // epoch of scores. repute.ErrFenced when the lease is lost; the zero lease is not checked.
 func SetHead(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, h Head) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("set head of chain %d", chainID), func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
-			return err
-		}
+	return db.InLease(ctx, l, fmt.Sprintf("set head of chain %d", chainID), func(tx pgx.Tx) error {
 		c, err := HoldChain(ctx, tx, chainID)
 		if err != nil {
 			return err
@@ -364,10 +344,7 @@ func SetHead(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, h
 // works, and halted says that it stopped until an operator acts. repute.ErrFenced when the lease is
 // lost; the zero lease is not checked.
 func SetError(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, msg string, halted bool) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("set error of chain %d", chainID), func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
-			return err
-		}
+	return db.InLease(ctx, l, fmt.Sprintf("set error of chain %d", chainID), func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update chains set last_error = $2, halted = $3 where chain_id = $1`, chainID,
 			column.PlainText(msg, 2000), halted)
 		if err == nil && tag.RowsAffected() == 0 {

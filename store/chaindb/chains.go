@@ -116,10 +116,7 @@ const selectChains = `
 // ReadChains reads the chains with the given ids, or all for nil, ordered by id. Chains without registries are not
 // among them: nothing is known of their agents.
 func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, error) {
-	rows, err := tx.Query(ctx, selectChains, ids)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, selectChains, ids)
 	return pgx.CollectRows(rows, scanChain)
 }
 
@@ -132,7 +129,7 @@ func AskedChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, er
 	}
 	for _, id := range ids {
 		if !slices.ContainsFunc(chains, func(c *ChainView) bool { return c.ID == id }) {
-			return nil, MissingChain(id)
+			return nil, missingChain(id)
 		}
 	}
 	return chains, nil
@@ -159,27 +156,22 @@ func LatestOf(chains []*ChainView) []repute.AsOf {
 // scanChain reads a row of ReadChains.
 func scanChain(row pgx.CollectableRow) (*ChainView, error) {
 	var c ChainView
-	var identity, reputation, hash []byte
 	var validations, gateways, treasuries [][]byte
-	var cursorTime, headSeen, oldest *time.Time
 	var from, to, gatewaysFrom, treasuriesFrom []int64
 	var verified, waits, gaps, open, blocks []byte
-	err := row.Scan(&c.ID, &c.Name, &identity, &reputation, &validations, &gateways, &gatewaysFrom,
-		&treasuries, &treasuriesFrom, &c.StartBlock, &c.Imported,
-		&c.Cursor, &hash, &cursorTime, &c.head, &headSeen, &c.safe,
-		&c.Finalized, &c.Reorgs, &c.Halted, &c.LastError, &from, &to, &c.Pending, &c.Undecoded, &c.now,
-		&c.oldest, &oldest, &verified, &waits, &gaps, &open, &blocks)
+	err := row.Scan(&c.ID, &c.Name, (*column.Address)(&c.Identity), (*column.Address)(&c.Reputation), &validations,
+		&gateways, &gatewaysFrom, &treasuries, &treasuriesFrom, &c.StartBlock, &c.Imported,
+		&c.Cursor, (*column.Hash)(&c.cursorHash), (*column.Time)(&c.cursorTime), &c.head, (*column.Time)(&c.headSeen),
+		&c.safe, &c.Finalized, &c.Reorgs, &c.Halted, &c.LastError, &from, &to, &c.Pending, &c.Undecoded, &c.now,
+		&c.oldest, (*column.Time)(&c.oldestTime), &verified, &waits, &gaps, &open, &blocks)
 	if err != nil {
 		return nil, err
 	}
 	c.proof, err = readProof(verified, waits, gaps, open, blocks)
-	c.Identity, c.Reputation = common.BytesToAddress(identity), common.BytesToAddress(reputation)
 	for _, v := range validations {
 		c.Validations = append(c.Validations, common.BytesToAddress(v))
 	}
 	c.Gateways, c.Treasuries = scanWatched(gateways, gatewaysFrom), scanWatched(treasuries, treasuriesFrom)
-	c.cursorHash = common.BytesToHash(hash)
-	c.cursorTime, c.headSeen, c.oldestTime = column.TimeOf(cursorTime), column.TimeOf(headSeen), column.TimeOf(oldest)
 	for i := range from {
 		c.Ranges = append(c.Ranges, repute.BlockRange{From: uint64(from[i]), To: uint64(to[i])})
 	}
@@ -276,19 +268,16 @@ func (c *ChainView) finalityOf(n int64) repute.Finality {
 // below it.
 func ReadHeader(ctx context.Context, tx pgx.Tx, chain uint64, n int64) (repute.Block, time.Time, error) {
 	b := repute.Block{Number: uint64(n)}
-	var number int64
-	var hash, parent []byte
-	var at *time.Time
-	err := tx.QueryRow(ctx, `
+	stored, err := ScanBlock(tx.QueryRow(ctx, `
 		select number, hash, parent, time from blocks where chain_id = $1 and number <= $2
-		order by number desc limit 1`, chain, n).Scan(&number, &hash, &parent, &at)
-	if errors.Is(err, pgx.ErrNoRows) {
+		order by number desc limit 1`, chain, n))
+	if errors.Is(err, repute.ErrNotFound) {
 		return b, time.Time{}, nil
 	}
-	if err == nil && number == n {
-		b.Hash, b.Parent, b.Time = common.BytesToHash(hash), common.BytesToHash(parent), column.TimeOf(at)
+	if stored.Number == b.Number {
+		b = stored
 	}
-	return b, column.TimeOf(at), err
+	return b, stored.Time, err
 }
 
 // Stalled is the prefix of last_error while the head of a chain advances and nothing is stored.
@@ -314,15 +303,12 @@ type upgrades struct {
 // ReadUpgrades returns per chain how often its registries were upgraded, and when last.
 func ReadUpgrades(ctx context.Context, tx pgx.Tx) (map[uint64]upgrades, error) {
 	// The kind is written out: it is the condition of index events_upgrades.
-	rows, err := tx.Query(ctx,
+	rows, _ := tx.Query(ctx,
 		fmt.Sprintf("select chain_id, count(*) - count(distinct address), max(block) from events where kind = %d group by chain_id", repute.KindUpgraded))
-	if err != nil {
-		return nil, err
-	}
 	out := map[uint64]upgrades{}
 	var chain uint64
 	var u upgrades
-	_, err = pgx.ForEachRow(rows, []any{&chain, &u.N, &u.Last}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&chain, &u.N, &u.Last}, func() error {
 		if u.N > 0 {
 			out[chain] = u
 		}
@@ -342,9 +328,12 @@ func ResolveAgent(ctx context.Context, db *store.DB, ref repute.AgentRef, defaul
 	if wanted != 0 {
 		ids = []uint64{wanted}
 	}
-	known := store.Kept(db, newRegistries)
-	if registry, found := known.of(wanted); found && (ref.Registry == nil || *ref.Registry == registry) {
-		return repute.AgentID{ChainID: wanted, Registry: registry, TokenID: ref.TokenID}, nil
+	known := store.Kept(db, func() *registries { return &registries{} })
+	if v, found := known.Load(wanted); found {
+		registry := v.(common.Address)
+		if ref.Registry == nil || *ref.Registry == registry {
+			return repute.AgentID{ChainID: wanted, Registry: registry, TokenID: ref.TokenID}, nil
+		}
 	}
 	err = View(ctx, db, "resolve agent", func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := ReadChains(ctx, tx, ids)
@@ -352,36 +341,16 @@ func ResolveAgent(ctx context.Context, db *store.DB, ref repute.AgentRef, defaul
 			return err
 		}
 		if id, err = IdentifyAgent(chains, ref, defaultChain); err == nil {
-			known.add(id)
+			known.Store(id.ChainID, id.Registry)
 		}
 		return err
 	})
 	return id, err
 }
 
-// registries has the identity registries of chains that were looked up. A chain keeps its registry for ever (AddChain).
-type registries struct {
-	mu  sync.Mutex
-	all map[uint64]common.Address
-}
-
-// newRegistries returns an empty set.
-func newRegistries() *registries { return &registries{all: map[uint64]common.Address{}} }
-
-// of returns the registry of a chain, and whether it is known.
-func (r *registries) of(chain uint64) (registry common.Address, found bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	registry, found = r.all[chain]
-	return registry, found
-}
-
-// add notes the registry of an agent's chain.
-func (r *registries) add(id repute.AgentID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all[id.ChainID] = id.Registry
-}
+// registries has the identity registries of chains that were looked up, as common.Address by the chain's uint64. A chain
+// keeps its registry for ever (AddChain).
+type registries struct{ sync.Map }
 
 // IdentifyAgent is ResolveAgent for chains that were read already: all of them, or at least the one that the reference
 // or defaultChain names.
@@ -410,7 +379,7 @@ type Subject struct {
 	Tx    pgx.Tx
 	Chain *ChainView
 	ID    repute.AgentID // registry filled in
-	Block int64          // `everything` for latest
+	Block int64          // Everything for latest
 	AsOf  repute.AsOf
 }
 
@@ -461,8 +430,8 @@ func readSubject(ctx context.Context, tx pgx.Tx, id repute.AgentID) (chain *Chai
 	return chain, since, err
 }
 
-// MissingChain returns the error for a chain that is not indexed.
-func MissingChain(id uint64) error {
+// missingChain returns the error for a chain that is not indexed.
+func missingChain(id uint64) error {
 	return &repute.MissingError{What: fmt.Sprintf("chain %d", id), Hint: "/chains lists those that are"}
 }
 

@@ -72,14 +72,11 @@ func saveEndpoint(ctx context.Context, tx pgx.Tx, chainID uint64, e repute.Endpo
 // owner. Rows that no process wrote for a minute are left out. UpdatedAt is by the clock of the
 // database.
 func ReadEndpoints(ctx context.Context, tx pgx.Tx, chainID uint64) ([]repute.Endpoint, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select chain_id, name, owner, kind, state, latency_ms, error_rate, requests, failures, rate_limit,
 			concurrency, head, last_error, last_ok_at, updated_at
 		from endpoints where ($1 = 0 or chain_id = $1) and updated_at >= now() - $2::interval
 		order by chain_id, name, owner`, int64(chainID), endpointsShown)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, scanEndpoint)
 }
 
@@ -88,11 +85,9 @@ func scanEndpoint(row pgx.CollectableRow) (repute.Endpoint, error) {
 	var e repute.Endpoint
 	var state string
 	var latency float64
-	var ok *time.Time
 	err := row.Scan(&e.ChainID, &e.Name, &e.Owner, &e.Kind, &state, &latency, &e.ErrorRate, &e.Requests, &e.Failures,
-		&e.RateLimit, &e.Concurrency, &e.Head, &e.LastError, &ok, &e.UpdatedAt)
+		&e.RateLimit, &e.Concurrency, &e.Head, &e.LastError, (*column.Time)(&e.LastOKAt), (*column.Time)(&e.UpdatedAt))
 	e.State = repute.EndpointState(state)
 	e.Latency = time.Duration(latency * float64(time.Millisecond))
-	e.LastOKAt, e.UpdatedAt = column.TimeOf(ok), e.UpdatedAt.UTC()
 	return e, err
 }

@@ -12,13 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
+	"repute/store"
 	"repute/store/column"
 )
-
-// The fold turns records, in order, into changed rows. It is pure: what it needs
-// of the stored state was loaded before (loadState), what it makes is written
-// afterwards (delta). The same records in any division into whole blocks give
-// the same rows.
 
 // Point is the position of a log on a chain.
 type Point struct {
@@ -71,14 +67,28 @@ const SelectEvents = `select block, log_index, tx_index, address, tx_hash, topic
 
 // ScanEvent reads a stored log. The hash of its block is not restored.
 func ScanEvent(row pgx.CollectableRow) (l types.Log, err error) {
-	var address, tx, topics []byte
-	var data []byte
-	if err := row.Scan(&l.BlockNumber, &l.Index, &l.TxIndex, &address, &tx, &topics, &data); err != nil {
-		return l, err
-	}
-	l.Address, l.TxHash, l.Data = common.BytesToAddress(address), common.BytesToHash(tx), data
+	var topics []byte
+	err = row.Scan(&l.BlockNumber, &l.Index, &l.TxIndex, (*column.Address)(&l.Address), (*column.Hash)(&l.TxHash),
+		&topics, &l.Data)
 	l.Topics = TopicsOf(topics)
-	return l, nil
+	return l, err
+}
+
+// StoredLogs returns what is stored at positions of a chain; a position without a log is absent.
+func StoredLogs(ctx context.Context, q store.Querier, chainID uint64, at []Point) (map[Point]*types.Log, error) {
+	blocks, logs := make([]uint64, len(at)), make([]uint32, len(at))
+	for i, p := range at {
+		blocks[i], logs[i] = p.Block, p.Log
+	}
+	rows, _ := q.Query(ctx, `
+		select e.* from unnest($2::bigint[], $3::integer[]) u(b, l) cross join lateral (
+			`+SelectEvents+`where chain_id = $1 and block = u.b and log_index = u.l offset 0) e`, chainID, blocks, logs)
+	list, err := pgx.CollectRows(rows, ScanEvent)
+	stored := make(map[Point]*types.Log, len(list))
+	for i := range list {
+		stored[PointOf(&list[i])] = &list[i]
+	}
+	return stored, err
 }
 
 // DecodeLogs decodes stored logs. A stored log that does not decode is an error.
@@ -100,19 +110,4 @@ func TopicsOf(raw []byte) (topics []common.Hash) {
 		topics = append(topics, common.BytesToHash(raw[:common.HashLength]))
 	}
 	return topics
-}
-
-// Querier is what pools and transactions have in common.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-// AddressList returns addresses as a bytea[] parameter.
-func AddressList(list []common.Address) [][]byte {
-	out := make([][]byte, len(list))
-	for i, a := range list {
-		out[i] = a.Bytes()
-	}
-	return out
 }

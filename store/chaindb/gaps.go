@@ -29,10 +29,7 @@ type Gap struct {
 // are repaired. repute.ErrFenced when the lease is lost.
 func OpenGaps(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, gaps []Gap) error {
 	dropped := 0
-	err := db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("open gaps of chain %d", chainID), func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
-			return err
-		}
+	err := db.InLease(ctx, l, fmt.Sprintf("open gaps of chain %d", chainID), func(tx pgx.Tx) error {
 		dropped = 0
 		for _, g := range gaps {
 			kept, err := openGap(ctx, tx, chainID, g, false)
@@ -66,7 +63,7 @@ func openGap(ctx context.Context, tx pgx.Tx, chainID uint64, g Gap, widen bool) 
 		set from_block = case when $10 then least(g.from_block, excluded.from_block) else excluded.from_block end,
 			to_block = case when $10 then greatest(g.to_block, excluded.to_block) else excluded.to_block end,
 			reason = excluded.reason`,
-		chainID, g.Kind, column.PlainText(g.Subject, maxSubject), maybeToken(g.Agent), maybeClient(g.Client),
+		chainID, g.Kind, column.PlainText(g.Subject, maxSubject), (*column.TokenNum)(g.Agent), maybeClient(g.Client),
 		g.Blocks.From, max(g.Blocks.From, g.Blocks.To), column.PlainText(g.Reason, MaxReason), maxOpen, widen)
 	return err == nil && tag.RowsAffected() > 0, err
 }
@@ -94,14 +91,6 @@ const (
 	maxOpen = 1000
 )
 
-// maybeToken returns a token id as a parameter, null for nil.
-func maybeToken(id *repute.TokenID) any {
-	if id == nil {
-		return nil
-	}
-	return column.TokenNum(*id)
-}
-
 // maybeClient returns an address as a parameter, null for nil.
 func maybeClient(a *common.Address) []byte {
 	if a == nil {
@@ -126,10 +115,7 @@ func CloseGap(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, 
 // changeGap executes a statement about one gap, whose parameters $1 to $3 are its key, under the
 // lease.
 func changeGap(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, g Gap, sql string, args ...any) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("gap of chain %d", chainID), func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
-			return err
-		}
+	return db.InLease(ctx, l, fmt.Sprintf("gap of chain %d", chainID), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, sql, append([]any{chainID, g.Kind, column.PlainText(g.Subject, maxSubject)}, args...)...)
 		return err
 	})
@@ -137,40 +123,21 @@ func changeGap(ctx context.Context, db *store.DB, chainID uint64, l store.Lease,
 
 // DueGaps returns gaps whose next attempt is due, the longest due first.
 func DueGaps(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]Gap, error) {
-	rows, err := db.Readers().Query(ctx, `
-		select kind, subject, token_id::text, client, from_block, to_block, reason, found_at, tries, next_try from gaps
+	rows, _ := db.Readers().Query(ctx, `
+		select kind, subject, token_id, client, from_block, to_block, reason, found_at, tries, next_try from gaps
 		where chain_id = $1 and next_try <= now() order by next_try, kind, subject limit $2`, chainID, limit)
-	if err != nil {
-		return nil, store.Failed("due gaps", err)
-	}
 	gaps, err := pgx.CollectRows(rows, ScanGap)
 	return gaps, store.Failed("due gaps", err)
 }
 
 // ScanGap reads a gap from the columns of DueGaps.
 func ScanGap(row pgx.CollectableRow) (g Gap, err error) {
-	var token *string
-	var client []byte
-	err = row.Scan(&g.Kind, &g.Subject, &token, &client, &g.Blocks.From, &g.Blocks.To, &g.Reason, &g.Since, &g.Tries,
-		&g.Next)
-	if err != nil {
-		return g, err
-	}
-	g.Since, g.Next = g.Since.UTC(), g.Next.UTC()
-	return g, g.name(token, client)
-}
-
-// name sets the agent and the client that the gap is about.
-func (g *Gap) name(token *string, client []byte) error {
-	if client != nil {
-		a := common.BytesToAddress(client)
-		g.Client = &a
-	}
-	if token == nil {
-		return nil
-	}
-	g.Agent = new(repute.TokenID)
-	return g.Agent.SetFromDecimal(*token)
+	var token *column.TokenNum
+	var client *column.Address
+	err = row.Scan(&g.Kind, &g.Subject, &token, &client, &g.Blocks.From, &g.Blocks.To, &g.Reason,
+		(*column.Time)(&g.Since), &g.Tries, (*column.Time)(&g.Next))
+	g.Agent, g.Client = (*repute.TokenID)(token), (*common.Address)(client)
+	return g, err
 }
 
 // proof is the completeness of one chain per kind of event, as a snapshot shows it.
@@ -199,7 +166,7 @@ const selectProof = `
 	(select jsonb_agg(jsonb_build_array(part, block)) from cursors v where v.job = 'verified' and v.chain_id = c.chain_id),
 	(select jsonb_agg(jsonb_build_array(reason, n)) from (
 		select reason, count(*) n from pending p where p.chain_id = c.chain_id and p.` + Waiting + ` group by reason) p),
-	(select jsonb_agg(jsonb_build_object('kind', kind, 'token', token_id::text, 'client', encode(client, 'hex'),
+	(select jsonb_agg(jsonb_build_object('kind', kind, 'token', token_id::text, 'client', '0x' || encode(client, 'hex'),
 		'from', from_block,
 		'to', to_block, 'reason', reason, 'since', found_at, 'tries', tries, 'next', next_try)) from (
 		select * from gaps g where g.chain_id = c.chain_id and g.` + ofRegistries + ` order by found_at, kind, subject limit 50) g),
@@ -215,8 +182,8 @@ const selectProof = `
 // gapJSON is a gap in the JSON that selectProof makes.
 type gapJSON struct {
 	Kind        repute.EventKind
-	Token       *string
-	Client      *string
+	Token       *repute.TokenID
+	Client      *common.Address
 	From, To    uint64
 	Reason      string
 	Since, Next time.Time
@@ -264,11 +231,9 @@ func (p proof) listGaps(raw []byte) error {
 		return err
 	}
 	for _, g := range listed {
-		gap, err := g.gap()
-		if err != nil {
-			return err
-		}
-		p.Gaps[g.Kind] = append(p.Gaps[g.Kind], gap)
+		p.Gaps[g.Kind] = append(p.Gaps[g.Kind], repute.Gap{Kind: g.Kind, Agent: g.Token, Client: g.Client,
+			Blocks: repute.BlockRange{From: g.From, To: g.To}, Reason: g.Reason, Since: g.Since.UTC(), Tries: g.Tries,
+			Next: g.Next.UTC()})
 	}
 	return nil
 }
@@ -279,18 +244,6 @@ func unmarshal(raw []byte, into any) error {
 		return nil
 	}
 	return json.Unmarshal(raw, into)
-}
-
-// gap returns the gap as the API shows it.
-func (j gapJSON) gap() (repute.Gap, error) {
-	g := Gap{Gap: repute.Gap{Kind: j.Kind, Blocks: repute.BlockRange{From: j.From, To: j.To}, Reason: j.Reason,
-		Since: j.Since.UTC(), Tries: j.Tries, Next: j.Next.UTC()}}
-	var client []byte
-	if j.Client != nil {
-		client = common.FromHex(*j.Client)
-	}
-	err := g.name(j.Token, client)
-	return g.Gap, err
 }
 
 // MissingKind returns the kind of event that a pending event waits for, by its reason.

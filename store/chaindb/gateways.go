@@ -3,6 +3,7 @@ package chaindb
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -10,24 +11,14 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/paydb"
 	"repute/store/trustmark"
 )
 
 // GatewayBytes returns the allow-list of feedback gateways as a bytea[] parameter.
 func (c *ChainRow) GatewayBytes() [][]byte {
-	out := [][]byte{}
-	for a := range c.Gateways {
-		out = append(out, a.Bytes())
-	}
-	return out
-}
-
-// GatewayGaps returns the gaps in the tickets of feedback gateways for blocks that were indexed before a gateway was
-// listed.
-func GatewayGaps(gateways []repute.WatchedContract, blocks repute.BlockRange) []Gap {
-	return historyGaps(repute.KindTicketConsumed, gateways, blocks,
-		"the contract was listed after these blocks were indexed")
+	return column.AddressColumn(slices.Collect(maps.Keys(c.Gateways)))
 }
 
 // SetGateways stores the allow-list of gateways and attributes anew the ratings of those that enter or leave it. Then

@@ -79,7 +79,7 @@ func (d *demand) check(ctx context.Context, tx pgx.Tx) error {
 		where `+HasRegistries+` and ($1::bigint = 0 or chain_id = $1) limit 1`, int64(d.chain)).Scan(&chain, &newest, &chains)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) && d.chain != 0:
-		return MissingChain(d.chain)
+		return missingChain(d.chain)
 	case errors.Is(err, pgx.ErrNoRows):
 		return repute.Invalid("minBlock", "no chain is indexed", "no minBlock")
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 )
 
 // maxTreasuries bounds the treasuries of one chain, because each query for logs names all of them.
@@ -123,7 +124,7 @@ func (c *ChainRow) setRegistries(ctx context.Context, tx pgx.Tx, to repute.Chain
 		update chains set name = $2, identity = $3, reputation = $4, validations = $5, imported = $6, gateways = $7,
 			gateways_from = $8,
 			treasuries_from = array(select greatest(f, $9::bigint) from unnest(treasuries_from) with ordinality u(f, i) order by i)
-		where chain_id = $1`, c.ID, to.Name, to.Identity[:], to.Reputation[:], AddressList(to.Validations), to.Imported,
+		where chain_id = $1`, c.ID, to.Name, to.Identity[:], to.Reputation[:], column.AddressColumn(to.Validations), to.Imported,
 		gateways, from, to.StartBlock)
 	return store.Failed("set registries", err)
 }

@@ -1,4 +1,11 @@
 // Package changedata is what changes of the feed say: their kinds, and the data of each as readers get it.
+//
+// Package store stores and returns changes and knows nothing of their content. Packages that write them take the kind
+// and the types of the data from here, and packages that react to changes, such as webhooks that wait for a score to
+// fall, read the data with the same types. The data of changes that follow from events of the chain is written by
+// package eventdb alone and defined there.
+//
+// The JSON of a change is a contract with readers of the feed.
 package changedata
 
 import (

@@ -1,5 +1,15 @@
 // Package column converts values between Go and columns: ids and integers of any size, addresses and hashes, times, and
 // texts from outside, which Postgres may refuse or which are too long for an answer.
+//
+// TokenNum, BigNum, Address, Hash and Time are types of this package for the same memory as the type of the domain, by which
+// pgx reads a column straight into a field: row.Scan((*column.Address)(&agent.Owner)). Numbers are exact. The zero
+// address and the zero hash are stored as no bytes (AddressBytes, HashBytes), the zero time as null (MaybeTime), and null
+// reads as zero; a column in which null has a meaning of its own is read into a pointer. Arrays of parameters are made by TokenArray,
+// AddressColumn and KeyColumns.
+//
+// Texts of the chain and of documents are chosen by strangers: they may be no UTF-8, hold NUL, or be megabytes long.
+// Those of the chain are stored as bytes, found by their hash (Keccak for tags, SHA256 for URIs), and shown by their head
+// (HeadOf in SQL, Head in Go). Others are cleaned by PlainText and CleanText before they are stored.
 package column
 
 import (
@@ -72,6 +82,48 @@ func AddressColumn(addresses []common.Address) [][]byte {
 		out[i] = a.Bytes()
 	}
 	return out
+}
+
+// Address reads an address from bytea. No bytes and null are the zero address.
+type Address common.Address
+
+// ScanBytes implements pgtype.BytesScanner.
+func (a *Address) ScanBytes(b []byte) error {
+	*a = Address(common.BytesToAddress(b))
+	return nil
+}
+
+// Hash reads a hash from bytea. No bytes and null are the zero hash.
+type Hash common.Hash
+
+// ScanBytes implements pgtype.BytesScanner.
+func (h *Hash) ScanBytes(b []byte) error {
+	*h = Hash(common.BytesToHash(b))
+	return nil
+}
+
+// Time reads a time from timestamptz, in UTC. Null is the zero time.
+type Time time.Time
+
+// ScanTimestamptz implements pgtype.TimestamptzScanner.
+func (t *Time) ScanTimestamptz(v pgtype.Timestamptz) error {
+	if v.InfinityModifier != pgtype.Finite {
+		return errors.New("a time was expected, not infinity")
+	}
+	*t = Time(v.Time.UTC())
+	return nil
+}
+
+// ScanAddress reads a row of one address.
+func ScanAddress(row pgx.CollectableRow) (a common.Address, err error) {
+	err = row.Scan((*Address)(&a))
+	return a, err
+}
+
+// ScanToken reads a row of one token id.
+func ScanToken(row pgx.CollectableRow) (id repute.TokenID, err error) {
+	err = row.Scan((*TokenNum)(&id))
+	return id, err
 }
 
 // OrNull returns the JSON, or a JSON null where there is none.

@@ -94,16 +94,13 @@ func hostOf(db *store.DB, name string) string {
 
 // dropDenied deletes the bytes that d withholds.
 func dropDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		with `+concerned+`
 		update documents d set body = null from (
 			select sha256 from concerned union
 			select f.sha256 from gave g join fetches f on f.uri_id = g.id where f.sha256 is not null) c
 		where d.sha256 = c.sha256 and d.body is not null and `+docdb.DeniedServed("d.sha256")+` is not null
 		returning d.sha256`, concernedArgs(d)...)
-	if err != nil {
-		return err
-	}
 	sums, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 	if err != nil {
 		return err
@@ -220,11 +217,8 @@ const maxDenials = 10_000
 
 // ListDenied returns the deny-list, the newest entry first, at most maxDenials.
 func ListDenied(ctx context.Context, db *store.DB) ([]repute.Denial, error) {
-	rows, err := db.Readers().Query(ctx,
+	rows, _ := db.Readers().Query(ctx,
 		"select kind, value, reason, created from denied order by created desc, kind, value limit $1", maxDenials)
-	if err != nil {
-		return nil, store.Failed("list denied", err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[repute.Denial])
 	return list, store.Failed("list denied", err)
 }

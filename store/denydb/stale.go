@@ -35,10 +35,7 @@ func markScoresStale(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	if err != nil || !many {
 		return store.Failed("mark agents of a denial", err)
 	}
-	rows, err := tx.Query(ctx, "select chain_id from chains where "+chaindb.HasRegistries+" order by chain_id")
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, "select chain_id from chains where "+chaindb.HasRegistries+" order by chain_id")
 	chains, err := pgx.CollectRows(rows, pgx.RowTo[uint64])
 	for _, id := range chains {
 		err = errors.Join(err, trustmark.Add(ctx, tx, id, trustmark.Marks{All: true}))

@@ -4,6 +4,10 @@
 // members and refuses numbers and nesting that are valid JSON. NUL, which Postgres cannot
 // store, is escaped. The package reads no table: docdb writes the parses, and packages that
 // read them decode them here.
+//
+// The names of members are part of statements too: those of registrations in packages query and subgraphdb, those of
+// feedback files, which are the names of Go fields, in subgraphdb. A renamed field needs both and a new version of the
+// parser, by which stored parses are made again.
 package docjson
 
 import (
@@ -27,7 +31,7 @@ type registrationJSON struct {
 	Registrations  []repute.RegistrationLink `json:"registrations,omitempty"`
 	SupportedTrust []string                  `json:"supportedTrust,omitempty"`
 	Extra          map[string]string         `json:"extra,omitempty"`
-	Partial        bool                      `json:"partial,omitempty"` // set by briefRegistration only
+	Partial        bool                      `json:"partial,omitempty"` // set by package query alone, in SQL
 }
 
 // serviceJSON is the stored form of one service, with unknown members as text.

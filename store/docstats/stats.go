@@ -17,7 +17,7 @@ import (
 // operators, not for each request.
 func ReadURIStats(ctx context.Context, db *store.DB) (docdb.URIStats, error) {
 	stats := docdb.URIStats{ByStatus: map[repute.DocumentStatus]int64{}, ByReason: map[string]int64{}}
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select case when coalesce(p.errors, f.errors) > 0 then $1 when u.sha256 is not null then $2 when u.reason <> ''
 			then $3 else $4 end as status,
 			u.reason, count(*), count(u.next_due), count(*) filter (where u.next_due <= now())
@@ -31,13 +31,10 @@ func ReadURIStats(ctx context.Context, db *store.DB) (docdb.URIStats, error) {
 		where u.uri <> '' and (u.next_due is not null or u.fetched_at is not null or u.reason <> '')
 		group by status, u.reason`,
 		repute.DocumentInvalid, repute.DocumentOK, repute.DocumentFailed, repute.DocumentPending)
-	if err != nil {
-		return stats, store.Failed("count documents", err)
-	}
 	var status repute.DocumentStatus
 	var reason string
 	var n, planned, due int64
-	_, err = pgx.ForEachRow(rows, []any{&status, &reason, &n, &planned, &due}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&status, &reason, &n, &planned, &due}, func() error {
 		stats.Total += n
 		stats.Planned += planned
 		stats.Due += due
@@ -62,7 +59,7 @@ type RankQueue struct {
 // ReadQueue counts the queue by rank. It reads all scheduled documents, so it is for every few
 // seconds, not for each request.
 func ReadQueue(ctx context.Context, db *store.DB) ([]RankQueue, error) {
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select r::int, coalesce(p.planned, 0), coalesce(p.due, 0), coalesce(d.dead, 0), p.oldest
 		from generate_series(0, $1::int) r
 		left join (
@@ -71,14 +68,8 @@ func ReadQueue(ctx context.Context, db *store.DB) ([]RankQueue, error) {
 			from uris where next_due is not null group by rank) p on p.rank = r
 		left join (select rank, count(*) as dead from uris where dead group by rank) d on d.rank = r
 		order by r`, docdb.RankFile)
-	if err != nil {
-		return nil, store.Failed("count due documents", err)
-	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q RankQueue, err error) {
-		var oldest *time.Time
-		err = row.Scan(&q.Rank, &q.Planned, &q.Due, &q.Dead, &oldest)
-		q.Oldest = column.TimeOf(oldest)
-		return q, err
+		return q, row.Scan(&q.Rank, &q.Planned, &q.Due, &q.Dead, (*column.Time)(&q.Oldest))
 	})
 	return out, store.Failed("count due documents", err)
 }
@@ -98,7 +89,7 @@ const worstHosts = 20
 // WorstHosts returns the hosts with most documents that wait or failed. It reads every URI, so it
 // is for operators.
 func WorstHosts(ctx context.Context, db *store.DB) ([]HostQueue, error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select u.host, u.due, u.failed, u.dead, coalesce(h.failures, 0)
 		from (
 			select split_part(host, '/', 1) as host, count(*) filter (where next_due <= now()) as due, count(*) filter (where
@@ -108,12 +99,7 @@ func WorstHosts(ctx context.Context, db *store.DB) ([]HostQueue, error) {
 		left join hosts h on h.host = u.host
 		where u.due + u.failed > 0
 		order by u.due + u.failed desc, u.host limit $1`, worstHosts)
-	if err != nil {
-		return nil, store.Failed("count documents of hosts", err)
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q HostQueue, err error) {
-		return q, row.Scan(&q.Host, &q.Due, &q.Failed, &q.Dead, &q.Silent)
-	})
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[HostQueue])
 	return out, store.Failed("count documents of hosts", err)
 }
 
@@ -137,10 +123,8 @@ func NoteWorker(ctx context.Context, db *store.DB) error {
 
 // ReadFetching reads the state of the queue with one cheap query.
 func ReadFetching(ctx context.Context, db *store.DB) (f Fetching, err error) {
-	var since *time.Time
 	err = db.Readers().QueryRow(ctx, `
 		select (select min(due_at) from hosts where due_at <= now()), exists (
-			select from cursors where job = 'documents' and begun > now() - interval '`+workerGone+`')`).Scan(&since, &f.Workers)
-	f.Since = column.TimeOf(since)
+			select from cursors where job = 'documents' and begun > now() - interval '`+workerGone+`')`).Scan((*column.Time)(&f.Since), &f.Workers)
 	return f, store.Failed("look at the queue of documents", err)
 }

@@ -17,7 +17,7 @@ import (
 
 // ChangeRow is a change before it is stored.
 type ChangeRow struct {
-	// Kind is one of the kinds of package store.
+	// Kind is one of the kinds of package changedata.
 	Kind string
 	// At is the position of the event that caused the change.
 	At chaindb.Point

@@ -86,7 +86,7 @@ type foldRating struct {
 	revoked bool
 	row     *feedbackRow // nil when stored before the batch
 	// value and decimals are what a rating that was stored before the batch says.
-	value    big.Int
+	value    *big.Int
 	decimals uint8
 }
 
@@ -112,7 +112,7 @@ type foldRequest struct {
 	// known says that the request exists, and at where: a refold may meet a request that was made
 	// only later.
 	known bool
-	at    chaindb.Point // a refold may meet a request that came only later
+	at    chaindb.Point
 	// answered says that it has a response.
 	answered  bool
 	token     repute.TokenID
@@ -224,7 +224,7 @@ func (f *fold) apply(r *repute.Record) error {
 
 // withoutEffect reports whether events of a kind change nothing of an agent.
 func withoutEffect(k repute.EventKind) bool {
-	return k == repute.KindMetadataUpdate || k == repute.KindBatchMetadataUpdate || k == repute.KindTicketConsumed
+	return k == repute.KindMetadataUpdate || k == repute.KindBatchMetadataUpdate
 }
 
 // LastEffect returns the SQL of the newest event that changed something of an agent of chain $1,

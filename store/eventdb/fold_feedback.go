@@ -86,7 +86,7 @@ func (f *fold) feedbackRevoked(e repute.FeedbackRevoked, a *foldAgent, at chaind
 		return ignoredRevoked
 	}
 	rating.revoked = true
-	revoked := hourdb.Event{Series: hourdb.Ratings, Token: a.id, Ended: true, Value: &rating.value,
+	revoked := hourdb.Event{Series: hourdb.Ratings, Token: a.id, Ended: true, Value: rating.value,
 		Decimals: rating.decimals}
 	if rating.row != nil {
 		revoked.Value, revoked.Decimals = rating.row.Value, rating.row.Decimals

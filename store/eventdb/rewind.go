@@ -109,46 +109,27 @@ func rewindTo(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Blo
 
 // agentsAbove returns the agents that events above block n name.
 func agentsAbove(ctx context.Context, tx pgx.Tx, chainID, n uint64) ([]repute.TokenID, error) {
-	rows, err := tx.Query(ctx, `
-		select distinct token_id::text from events where chain_id = $1 and block > $2 and token_id is not null`, chainID, n)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (id repute.TokenID, err error) {
-		var s string
-		if err := row.Scan(&s); err != nil {
-			return id, err
-		}
-		return id, id.SetFromDecimal(s)
-	})
+	rows, _ := tx.Query(ctx, `
+		select distinct token_id from events where chain_id = $1 and block > $2 and token_id is not null`, chainID, n)
+	return pgx.CollectRows(rows, column.ScanToken)
 }
 
 // ownersAbove returns the addresses whose operators changed above block n.
 func ownersAbove(ctx context.Context, tx pgx.Tx, chainID, n uint64) ([]common.Address, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select owner from operators where chain_id = $1 and from_block > $2
 		union select owner from operators where chain_id = $1 and to_block > $2`, chainID, n)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (owner common.Address, err error) {
-		var column []byte
-		err = row.Scan(&column)
-		return common.BytesToAddress(column), err
-	})
+	return pgx.CollectRows(rows, column.ScanAddress)
 }
 
 // rewindFeedback removes feedback and revocations above block n and computes the totals of the
 // affected clients again.
 func rewindFeedback(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, n uint64) error {
-	rows, err := tx.Query(ctx, `
-		select u.t::text, f.client from unnest($2::numeric[]) u(t)
+	rows, _ := tx.Query(ctx, `
+		select u.t, f.client from unnest($2::numeric[]) u(t)
 		cross join lateral (select client from feedback where chain_id = $1 and token_id = u.t and block > $3 offset 0) f
-		union select token_id::text, client from feedback where chain_id = $1 and revoked_block > $3`,
+		union select token_id, client from feedback where chain_id = $1 and revoked_block > $3`,
 		chainID, column.TokenArray(agents), n)
-	if err != nil {
-		return store.Failed("find rewound feedback", err)
-	}
 	pairs, err := pgx.CollectRows(rows, scanPair)
 	if err != nil {
 		return store.Failed("find rewound feedback", err)
@@ -171,13 +152,7 @@ func rewindFeedback(ctx context.Context, tx pgx.Tx, chainID uint64, agents []rep
 
 // scanPair reads an agent and a client.
 func scanPair(row pgx.CollectableRow) (p pairKey, err error) {
-	var token string
-	var client []byte
-	if err := row.Scan(&token, &client); err != nil {
-		return p, err
-	}
-	p.client = common.BytesToAddress(client)
-	return p, p.token.SetFromDecimal(token)
+	return p, row.Scan((*column.TokenNum)(&p.token), (*column.Address)(&p.client))
 }
 
 // WhereAgent returns the SQL that selects the rows of agents $2 of chain $1 in a table that meet a
@@ -257,12 +232,9 @@ func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, agents
 
 // showURIsOf tells documents which URIs some agents show again.
 func showURIsOf(ctx context.Context, tx pgx.Tx, chainID uint64, agents string) error {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select distinct uri_id from unnest($2::numeric[]) u(t)
 		cross join lateral (select uri_id from agents where chain_id = $1 and token_id = u.t offset 0) a`, chainID, agents)
-	if err != nil {
-		return store.Failed("read documents of agents", err)
-	}
 	shown, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
 		return store.Failed("read documents of agents", err)

@@ -34,8 +34,7 @@ func (d *Delta) encodeAgents(chainID uint64) *pgcopy.Buffer {
 	c := pgcopy.New("agents",
 		"chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback, revoked, clients, responses, validations")
 	for _, a := range d.agents {
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Token(&a.id)
 		state(c, &a.agentState)
 		at(c, a.registered)
@@ -71,8 +70,7 @@ func (d *Delta) encodeSums(chainID uint64) *pgcopy.Buffer {
 		if !s.pair.fresh {
 			continue
 		}
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Token(&s.pair.token)
 		c.Bytes(s.pair.client[:])
 		c.Int64(s.tag1)
@@ -114,8 +112,7 @@ func (d *Delta) encodeVotes(chainID uint64) *pgcopy.Buffer {
 		if !v.pair.fresh {
 			continue
 		}
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Token(&v.pair.token)
 		c.Int64(v.tag1)
 		c.Bytes(v.pair.client[:])

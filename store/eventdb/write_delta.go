@@ -26,8 +26,7 @@ func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error
 			return
 		}
 		seen[h.Number] = true
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Int64(int64(h.Number))
 		c.Bytes(column.HashBytes(h.Hash))
 		c.Bytes(column.HashBytes(h.Parent))
@@ -66,8 +65,7 @@ func encodeTreasuryEvents(chainID uint64, records []repute.Record) *pgcopy.Buffe
 			continue
 		}
 		l := &records[i].Log
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		at(c, chaindb.PointOf(l))
 		c.Bytes(l.Address[:])
 		c.Bytes(l.TxHash[:])
@@ -92,8 +90,7 @@ func encodeEvents(chainID uint64, records []repute.Record) *pgcopy.Buffer {
 	topics := make([]byte, 0, 4*common.HashLength)
 	for i := range records {
 		l := &records[i].Log
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Int64(int64(l.BlockNumber))
 		c.Int32(uint32(l.Index))
 		c.Int32(uint32(l.TxIndex))
@@ -256,11 +253,10 @@ func (d *Delta) encodeStates(chainID uint64) *pgcopy.Buffer {
 		"chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
 	for i := range d.states {
 		s := &d.states[i]
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Token(&s.id)
-		c.Block(s.from, false)
-		c.Block(s.to, true)
+		c.Int64(int64(s.from))
+		c.MaybeBlock(s.to)
 		state(c, &s.agentState)
 	}
 	return c
@@ -280,12 +276,11 @@ func (d *Delta) encodeMetadata(chainID uint64) *pgcopy.Buffer {
 	c := pgcopy.New("metadata", "chain_id, token_id, key_hash, from_block, to_block, log_index, key, value")
 	for i := range d.metadata {
 		m := &d.metadata[i]
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Token(&m.token)
 		c.Bytes(m.hash[:])
-		c.Block(m.at.Block, false)
-		c.Block(m.to, true)
+		c.Int64(int64(m.at.Block))
+		c.MaybeBlock(m.to)
 		c.Int32(m.at.Log)
 		c.Bytes(m.key)
 		c.Bytes(m.value)
@@ -298,12 +293,11 @@ func (d *Delta) encodeOperators(chainID uint64) *pgcopy.Buffer {
 	c := pgcopy.New("operators", "chain_id, owner, operator, from_block, to_block")
 	for i := range d.operators {
 		o := &d.operators[i]
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Bytes(o.owner[:])
 		c.Bytes(o.operator[:])
-		c.Block(o.from, false)
-		c.Block(o.to, true)
+		c.Int64(int64(o.from))
+		c.MaybeBlock(o.to)
 	}
 	return c
 }
@@ -313,8 +307,7 @@ func encodeFeedback(chainID uint64, rows []*feedbackRow) *pgcopy.Buffer {
 	c := pgcopy.New("feedback",
 		"chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
 	for _, f := range rows {
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Token(&f.TokenID)
 		c.Bytes(f.Client[:])
 		c.Int64(int64(f.Index))
@@ -369,8 +362,7 @@ func (d *Delta) encodeResponses(chainID uint64) *pgcopy.Buffer {
 	c := pgcopy.New("responses", "chain_id, token_id, client, idx, block, log_index, responder, uri_id, hash")
 	for i := range d.responses {
 		r := &d.responses[i]
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Token(&r.TokenID)
 		c.Bytes(r.Client[:])
 		c.Int64(int64(r.Index))
@@ -388,8 +380,7 @@ func (d *Delta) encodeRequests(chainID uint64) *pgcopy.Buffer {
 		"chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
 	for i := range d.requests {
 		r := &d.requests[i]
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Bytes(r.contract[:])
 		c.Bytes(r.RequestHash[:])
 		c.Token(&r.TokenID)
@@ -406,8 +397,7 @@ func (d *Delta) encodeAnswers(chainID uint64) *pgcopy.Buffer {
 		"chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
 	for i := range d.answers {
 		a := &d.answers[i]
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Bytes(a.contract[:])
 		c.Bytes(a.RequestHash[:])
 		at(c, a.at)
@@ -424,8 +414,7 @@ func (d *Delta) encodePending(chainID uint64) *pgcopy.Buffer {
 	c := pgcopy.New("pending", "chain_id, block, log_index, token_id, reason")
 	for i := range d.Pending {
 		p := &d.Pending[i]
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		at(c, p.At)
 		c.MaybeToken(p.id)
 		c.Text(p.reason)
@@ -438,8 +427,7 @@ func StoreChanges(ctx context.Context, tx pgx.Tx, chainID uint64, changes []Chan
 	c := pgcopy.New("changes", "chain_id, kind, block, log_index, token_id, data")
 	for i := range changes {
 		r := &changes[i]
-		c.Row()
-		c.Int64(int64(chainID))
+		c.Row(chainID)
 		c.Text(r.Kind)
 		at(c, r.At)
 		c.MaybeToken(r.ID)

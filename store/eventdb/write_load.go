@@ -3,16 +3,13 @@ package eventdb
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
 	"repute/store"
-	"repute/store/chaindb"
 	"repute/store/column"
 	"repute/store/docdb"
 )
@@ -115,9 +112,8 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 		f.chain.ID, ids, f.chain.TrustedBytes()).Query(func(rows pgx.Rows) error {
 		var i int
 		var l foldAgent
-		var owner, wallet, approved []byte
-		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, &owner, &l.claimed, &wallet, &approved, &l.uri,
-			&l.registered.Block, &l.registered.Log, &l.updated.Block, &l.updated.Log,
+		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, (*column.Address)(&l.owner), &l.claimed,
+			(*column.Address)(&l.wallet), (*column.Address)(&l.approved), &l.uri, &l.registered.Block, &l.registered.Log, &l.updated.Block, &l.updated.Log,
 			&l.counts.Feedback, &l.counts.Revoked, &l.counts.Clients, &l.counts.Responses, &l.counts.Validations},
 			func() error {
 				a := agents[i-1]
@@ -125,10 +121,7 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 					a.counts = l.counts
 					return nil
 				}
-				s := agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet),
-					common.BytesToAddress(approved),
-					l.claimed, l.uri}
-				a.load(cachedAgent{s, l.registered, l.updated, l.counts})
+				a.load(cachedAgent{l.agentState, l.registered, l.updated, l.counts})
 				return nil
 			})
 		return err
@@ -181,21 +174,18 @@ func (f *fold) queueRatings(b *pgx.Batch) {
 	ratings := slices.Collect(maps.Keys(f.ratings))
 	ids, clients, indexes := ratingArrays(ratings)
 	b.Queue(`
-		select u.i, f.revoked_block is not null, f.value::text, f.decimals
+		select u.i, f.revoked_block is not null, f.value, f.decimals
 		from unnest($2::numeric[], $3::bytea[], $4::bigint[]) with ordinality u(t, c, x, i)
 		cross join lateral (select * from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x
 			and block <= $5 offset 0) f`,
 		f.chain.ID, ids, clients, indexes, f.parent).Query(func(rows pgx.Rows) error {
 		var i int
 		var revoked bool
-		var value string
+		var value column.BigNum
 		var decimals uint8
 		_, err := pgx.ForEachRow(rows, []any{&i, &revoked, &value, &decimals}, func() error {
 			r := f.ratings[ratings[i-1]]
-			r.revoked, r.decimals = revoked, decimals
-			if _, isNumber := r.value.SetString(value, 10); !isNumber {
-				return fmt.Errorf("rating %q is no number", value)
-			}
+			r.revoked, r.value, r.decimals = revoked, value.Int, decimals
 			return nil
 		})
 		return err
@@ -244,21 +234,18 @@ func (f *fold) queueRequests(b *pgx.Batch) {
 		contracts[i], hashes[i] = requests[i].contract[:], requests[i].hash[:]
 	}
 	b.Queue(`
-		select u.i, r.token_id::text, r.validator, r.block, r.log_index, exists (select from validation_responses v
+		select u.i, r.token_id, r.validator, r.block, r.log_index, exists (select from validation_responses v
 			where v.chain_id = $1 and v.contract = u.c and v.request_hash = u.h)
 		from unnest($2::bytea[], $3::bytea[]) with ordinality u(c, h, i)
 		cross join lateral (select * from validation_requests where chain_id = $1 and contract = u.c and request_hash =
 			u.h offset 0) r`,
 		f.chain.ID, contracts, hashes).Query(func(rows pgx.Rows) error {
 		var i int
-		var token string
-		var validator []byte
-		var at chaindb.Point
-		var answered bool
-		_, err := pgx.ForEachRow(rows, []any{&i, &token, &validator, &at.Block, &at.Log, &answered}, func() error {
-			q := f.requests[requests[i-1]]
-			*q = foldRequest{known: true, at: at, answered: answered, validator: common.BytesToAddress(validator)}
-			return q.token.SetFromDecimal(token)
+		l := foldRequest{known: true}
+		_, err := pgx.ForEachRow(rows, []any{&i, (*column.TokenNum)(&l.token), (*column.Address)(&l.validator),
+			&l.at.Block, &l.at.Log, &l.answered}, func() error {
+			*f.requests[requests[i-1]] = l
+			return nil
 		})
 		return err
 	})

@@ -45,7 +45,7 @@ func (s *Set[R]) Name() string { return s.name }
 
 // CheckKey returns repute.ErrInvalid for a text that is no key of the set.
 func (s *Set[R]) CheckKey(field, key string) error {
-	if _, err := s.keys.args(key, true); err != nil {
+	if _, err := s.keys(key, true); err != nil {
 		return repute.Invalid(field, fmt.Sprintf("%.80q is no key of %s", key, s.name), "a key as the manifest has it")
 	}
 	return nil
@@ -59,8 +59,7 @@ func (s *Set[R]) Part(ctx context.Context, db *store.DB, snap Snapshot, r Range)
 	text := 0
 	for len(part) < PartRows && text < PartText {
 		read, full, err := s.page(ctx, db, snap, Range{last, r.To}, min(pageRows, PartRows-len(part)),
-			func(row R, key string,
-				size int) bool {
+			func(row R, key string, size int) bool {
 				part, last = append(part, row), key
 				text += size
 				return text < PartText
@@ -107,11 +106,11 @@ func (s *Set[R]) page(ctx context.Context, db *store.DB, snap Snapshot, r Range,
 
 // args returns the parameters of the statement.
 func (s *Set[R]) args(snap Snapshot, r Range, limit int) ([]any, error) {
-	after, err := s.keys.args(r.After, true)
+	after, err := s.keys(r.After, true)
 	if err != nil {
 		return nil, err
 	}
-	to, err := s.keys.args(r.To, false)
+	to, err := s.keys(r.To, false)
 	if err != nil {
 		return nil, err
 	}

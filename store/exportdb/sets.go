@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -19,7 +20,7 @@ type raw = pgtype.DriverBytes
 
 // Agents returns the set of agents.
 func Agents() *Set[Agent] {
-	return &Set[Agent]{name: "agents", keys: tokenKeys(), scan: scanAgent, statement: `
+	return &Set[Agent]{name: "agents", keys: tokenKeys, scan: scanAgent, statement: `
 		select s.token_id::text, s.owner, s.wallet, s.approved, u.uri, ` + docdb.DeniedDocument("u", "s") + ` is not null,
 			a.registered_block, a.registered_log, e.tx_hash, b.time, coalesce(n.live, 0), coalesce(n.revoked, 0), coalesce(n.clients, 0)
 		from (
@@ -43,7 +44,7 @@ func scanAgent(s Snapshot, rows pgx.Rows) (a Agent, key string, text int, err er
 	var owner, wallet, approved, uri, tx raw
 	err = rows.Scan(&a.TokenID, &owner, &wallet, &approved, &uri, &a.URIDenied, &a.RegisteredAt, &a.RegisteredLog, &tx,
 		&a.RegisteredTime, &a.Feedback, &a.Revoked, &a.Clients)
-	a.ChainID, a.Registry = s.ChainID, hexText(s.Registry[:])
+	a.ChainID, a.Registry = s.ChainID, hexutil.Encode(s.Registry[:])
 	a.Owner, a.Wallet, a.Approved, a.RegisteredTx = hexOf(owner), hexOf(wallet), hexOf(approved), hexOf(tx)
 	a.URI, a.RegisteredTime = shownURI(uri, a.URIDenied), inUTC(a.RegisteredTime)
 	return a, a.TokenID, len(a.URI), err
@@ -51,7 +52,7 @@ func scanAgent(s Snapshot, rows pgx.Rows) (a Agent, key string, text int, err er
 
 // Ratings returns the set of ratings.
 func Ratings() *Set[Feedback] {
-	return &Set[Feedback]{name: "feedback", keys: ratingKeys(), scan: scanFeedback, statement: `
+	return &Set[Feedback]{name: "feedback", keys: ratingKeys, scan: scanFeedback, statement: `
 		select f.token_id::text, f.client, f.idx, f.value::text, f.decimals, t1.value, t2.value, f.endpoint, u.uri,
 			` + docdb.DeniedDocument("u", "f") + ` is not null, f.hash, f.block, f.log_index, e.tx_hash, b.time,
 			case when f.revoked_block <= $2 then f.revoked_block end, case when f.revoked_block <= $2 then f.revoked_log end, re.tx_hash
@@ -74,7 +75,7 @@ func scanFeedback(s Snapshot, rows pgx.Rows) (f Feedback, key string, text int, 
 	var client, tag1, tag2, endpoint, uri, hash, tx, revoked raw
 	err = rows.Scan(&f.TokenID, &client, &f.Index, &f.Value, &f.Decimals, &tag1, &tag2, &endpoint, &uri, &f.URIDenied,
 		&hash, &f.Block, &f.LogIndex, &tx, &f.Time, &f.RevokedBlock, &f.RevokedLog, &revoked)
-	f.ChainID, f.Client = s.ChainID, hexText(client)
+	f.ChainID, f.Client = s.ChainID, hexutil.Encode(client)
 	f.Tag1, f.Tag2, f.Endpoint = plain(tag1), plain(tag2), plain(endpoint)
 	f.URI, f.Hash, f.TxHash, f.RevokedTxHash = shownURI(uri, f.URIDenied), hexOf(hash), hexOf(tx), hexOf(revoked)
 	f.Time = inUTC(f.Time)
@@ -85,7 +86,7 @@ func scanFeedback(s Snapshot, rows pgx.Rows) (f Feedback, key string, text int, 
 // Events returns the set of events. Those of treasuries are the operator's and not among them. Data that holds a
 // document whose bytes are denied, and that of denied agents, is withheld.
 func Events() *Set[Event] {
-	return &Set[Event]{name: "events", keys: logKeys(), scan: scanEvent, statement: fmt.Sprintf(`
+	return &Set[Event]{name: "events", keys: logKeys, scan: scanEvent, statement: fmt.Sprintf(`
 		with banned as materialized (
 			select u.uri from denied d join uris u on u.sha256 = case d.kind when 'sha256' then decode(d.value, 'hex') end
 			where d.kind = 'sha256' and u.kind in ('data', 'json')),
@@ -108,7 +109,7 @@ func scanEvent(s Snapshot, rows pgx.Rows) (e Event, key string, text int, err er
 	var kind repute.EventKind
 	var address, tx, hash, topics, data raw
 	err = rows.Scan(&e.Block, &e.LogIndex, &e.TxIndex, &kind, &address, &tx, &hash, &e.Time, &e.TokenID, &topics, &data)
-	e.ChainID, e.Name, e.Address, e.TxHash, e.BlockHash = s.ChainID, kind.String(), hexText(address), hexText(tx),
+	e.ChainID, e.Name, e.Address, e.TxHash, e.BlockHash = s.ChainID, kind.String(), hexutil.Encode(address), hexutil.Encode(tx),
 		hexOf(hash)
 	const topic = 32
 	for i, to := range []**string{&e.Topic0, &e.Topic1, &e.Topic2, &e.Topic3} {
@@ -117,7 +118,7 @@ func scanEvent(s Snapshot, rows pgx.Rows) (e Event, key string, text int, err er
 		}
 	}
 	if data != nil {
-		shown := hexText(data)
+		shown := hexutil.Encode(data)
 		e.Data = &shown
 		text = len(shown)
 	}
@@ -127,7 +128,7 @@ func scanEvent(s Snapshot, rows pgx.Rows) (e Event, key string, text int, err er
 
 // Scores returns the set of final scores.
 func Scores() *Set[Score] {
-	return &Set[Score]{name: "scores", ofRun: true, keys: tokenKeys(), scan: scanScore, statement: `
+	return &Set[Score]{name: "scores", ofRun: true, keys: tokenKeys, scan: scanScore, statement: `
 		select s.token_id::text, s.run, r.block, s.status, s.score, s.low, s.high, s.mean, s.confidence, s.tier, s.guarded, s.evidence
 		from (
 			select distinct on (token_id) * from trust_finals
@@ -142,7 +143,7 @@ func scanScore(s Snapshot, rows pgx.Rows) (out Score, key string, text int, err 
 	var evidence raw
 	err = rows.Scan(&out.TokenID, &out.Run, &out.Block, &out.Status, &out.Score, &out.Low, &out.High, &out.Mean,
 		&out.Confidence, &out.Tier, &out.Limited, &evidence)
-	out.ChainID, out.Evidence = s.ChainID, hexText(evidence)
+	out.ChainID, out.Evidence = s.ChainID, hexutil.Encode(evidence)
 	return out, out.TokenID, 0, err
 }
 
@@ -150,7 +151,7 @@ func scanScore(s Snapshot, rows pgx.Rows) (out Score, key string, text int, err 
 // open transaction are read, as by the feed, so that no change with an earlier cursor can come later. What was pruned
 // from the feed is not among them.
 func Changes() *Set[Change] {
-	return &Set[Change]{name: "changes", keys: changeKeys(), scan: scanChange, statement: `
+	return &Set[Change]{name: "changes", keys: changeKeys, scan: scanChange, statement: `
 		select c.xid::text || '-' || c.seq, c.kind, c.block, c.log_index, c.token_id::text, c.data::text, c.created_at
 		from changes c
 		where c.chain_id = $1 and (c.xid, c.seq) > ($4::text::xid8, $5::bigint) and (c.xid, c.seq) <= ($6::text::xid8, $7::bigint)
@@ -161,8 +162,8 @@ func Changes() *Set[Change] {
 
 // scanChange reads a row of Changes.
 func scanChange(s Snapshot, rows pgx.Rows) (c Change, key string, text int, err error) {
-	err = rows.Scan(&c.Cursor, &c.Kind, &c.Block, &c.LogIndex, &c.TokenID, &c.Data, &c.At)
-	c.ChainID, c.At = s.ChainID, c.At.UTC()
+	err = rows.Scan(&c.Cursor, &c.Kind, &c.Block, &c.LogIndex, &c.TokenID, &c.Data, (*column.Time)(&c.At))
+	c.ChainID = s.ChainID
 	return c, c.Cursor, len(c.Data), err
 }
 

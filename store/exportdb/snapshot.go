@@ -33,12 +33,9 @@ type Snapshot struct {
 // the run were pruned.
 func Resolve(ctx context.Context, db *store.DB, chainID uint64, block *uint64, run uint64) (s Snapshot, err error) {
 	err = chaindb.View(ctx, db, "find the block of an export", func(ctx context.Context, tx pgx.Tx) error {
-		chains, err := chaindb.ReadChains(ctx, tx, []uint64{chainID})
+		chains, err := chaindb.AskedChains(ctx, tx, []uint64{chainID})
 		if err != nil {
 			return err
-		}
-		if len(chains) == 0 {
-			return chaindb.MissingChain(chainID)
 		}
 		s.ChainID, s.Registry = chainID, chains[0].Identity
 		if s.Block, err = finalBlock(chains[0], block); err != nil {

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -117,16 +115,10 @@ func History(ctx context.Context, db *store.DB, id repute.AgentID, f Filter) (pa
 	if err != nil {
 		return page, err
 	}
-	question, err := store.CursorFor("history", id.ChainID, id.TokenID, ranks, f.OldestFirst, f.At)
+	question, from, err := store.BeginPage(f.After, f.start(), "history", id.ChainID, id.TokenID, ranks, f.OldestFirst,
+		f.At)
 	if err != nil {
 		return page, err
-	}
-	from, begun, err := store.DecodeCursor[changePos](question, f.After)
-	if err != nil {
-		return page, err
-	}
-	if !begun {
-		from = f.start()
 	}
 	err = chaindb.ViewAgent(ctx, db, "read history", id, f.At, func(ctx context.Context, s chaindb.Subject) error {
 		page.AsOf = []repute.AsOf{s.AsOf}
@@ -140,31 +132,17 @@ func History(ctx context.Context, db *store.DB, id repute.AgentID, f Filter) (pa
 	return page, err
 }
 
-// FirstChanges are the first changes of one agent in the order of a filter.
-type FirstChanges struct {
-	Items []Change
-	More  bool // there are others
-}
-
 // HistoryByAgents returns the first changes of each agent at the newest block. Agents without any are absent. At and
 // After of the filter are not used.
 func HistoryByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
-	f Filter) (out map[column.AgentKey]FirstChanges, err error) {
+	f Filter) (out map[column.AgentKey]store.FirstRows[Change], err error) {
 	ranks, err := f.check()
 	if err != nil {
 		return nil, err
 	}
 	err = chaindb.View(ctx, db, "read histories", func(ctx context.Context, tx pgx.Tx) error {
 		items, err := readChanges(ctx, tx, ids, chaindb.Everything, f.start(), ranks, f.OldestFirst, f.Limit+1)
-		out = map[column.AgentKey]FirstChanges{}
-		for _, c := range items {
-			k := column.KeyOf(c.Agent)
-			first := out[k]
-			if first.More = len(first.Items) == f.Limit; !first.More {
-				first.Items = append(first.Items, c)
-			}
-			out[k] = first
-		}
+		out = store.FirstRowsOf(items, f.Limit, func(c Change) column.AgentKey { return column.KeyOf(c.Agent) })
 		return err
 	})
 	return out, err
@@ -175,34 +153,28 @@ func readChanges(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int
 	oldestFirst bool, limit int) ([]Change, error) {
 	chains, tokens := column.KeyColumns(ids)
 	empty, wallet := column.SHA256(""), column.Keccak(chaindb.WalletKey)
-	rows, err := tx.Query(ctx, historySQL(oldestFirst), chains, tokens, block, from.Block, from.Rank,
+	rows, _ := tx.Query(ctx, historySQL(oldestFirst), chains, tokens, block, from.Block, from.Rank,
 		column.OrEmpty(from.Subject), limit, ranks, empty[:], wallet[:])
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, scanChange)
 }
 
 // scanChange reads a row of historySQL.
 func scanChange(row pgx.CollectableRow) (c Change, err error) {
-	var identity, tx []byte
 	var key, was, now valueRow
 	var rank int
 	var log *int64
-	var at *time.Time
-	err = row.Scan(&c.Agent.ChainID, &identity, (*column.TokenNum)(&c.Agent.TokenID), &rank, &c.pos.Subject,
-		&key.bytes, &key.size, &was.bytes, &was.size, &was.denied, &now.bytes, &now.size, &now.denied,
-		&c.pos.Block, &log, &tx, &at)
+	err = row.Scan(&c.Agent.ChainID, (*column.Address)(&c.Agent.Registry), (*column.TokenNum)(&c.Agent.TokenID), &rank,
+		&c.pos.Subject, &key.bytes, &key.size, &was.bytes, &was.size, &was.denied, &now.bytes, &now.size, &now.denied,
+		&c.pos.Block, &log, (*column.Hash)(&c.At.TxHash), (*column.Time)(&c.At.Time))
 	if err != nil {
 		return c, err
 	}
-	c.Agent.Registry = common.BytesToAddress(identity)
 	c.Kind, c.pos.Rank = Kinds()[rank-1], int64(rank)
 	c.Key, c.Old, c.New = key.value(), was.value(), now.value()
 	if c.Kind != KindMetadata {
 		c.Old, c.New = c.Old.orNothing(), c.New.orNothing()
 	}
-	c.At = repute.Point{Block: uint64(c.pos.Block), TxHash: common.BytesToHash(tx), Time: column.TimeOf(at)}
+	c.At.Block = uint64(c.pos.Block)
 	if log != nil {
 		c.At.LogIndex = uint64(*log)
 	}

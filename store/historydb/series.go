@@ -221,14 +221,14 @@ func newestTime(ctx context.Context, s chaindb.Subject) (time.Time, error) {
 	if !s.AsOf.Block.Time.IsZero() {
 		return s.AsOf.Block.Time, nil
 	}
-	var at *time.Time
+	var at time.Time
 	err := s.Tx.QueryRow(ctx, `
 		select time from blocks where chain_id = $1 and number <= $2 and time is not null order by number desc limit 1`,
-		s.ID.ChainID, s.Block).Scan(&at)
+		s.ID.ChainID, s.Block).Scan((*column.Time)(&at))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, nil
 	}
-	return column.TimeOf(at), err
+	return at, err
 }
 
 // fill reads the points of series in their windows.
@@ -312,14 +312,11 @@ func (f SeriesFilter) readCounts(ctx context.Context, tx pgx.Tx, byKey map[colum
 
 // addCounts sets the points that a statement counts.
 func addCounts(ctx context.Context, tx pgx.Tx, byKey map[column.AgentKey]*Series, sql string, args []any) error {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, sql, args...)
 	var k column.AgentKey
 	var bucket *time.Time
 	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&k.Chain, (*column.TokenNum)(&k.Token), &bucket, &n}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&k.Chain, (*column.TokenNum)(&k.Token), &bucket, &n}, func() error {
 		s := byKey[k]
 		if bucket == nil {
 			s.Undated = n
@@ -342,7 +339,7 @@ type finalRow struct {
 // readScores sets the final score at the end of each bucket. A final score is stored where it differs from the one
 // before, so that one lasts until the next.
 func readScores(ctx context.Context, tx pgx.Tx, byKey map[column.AgentKey]*Series, args []any) error {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select k.chain_id, k.token_id, x.bucket, x.epoch, x.status, x.score, x.low, x.high, coalesce(x.first <= d.position, false)
 		from unnest($1::bigint[], $2::numeric[], $4::timestamptz[], $5::timestamptz[]) as k(chain_id, token_id, begins, ends)
 		cross join lateral (
@@ -355,24 +352,19 @@ func readScores(ctx context.Context, tx pgx.Tx, byKey map[column.AgentKey]*Serie
 			order by y.bucket, y.run desc) x
 		left join cursors d on (d.job, d.chain_id, d.part) = ('pruned finals', k.chain_id, 0)
 		order by k.chain_id, k.token_id, x.bucket nulls first`, args...)
-	if err != nil {
-		return err
-	}
 	found := map[column.AgentKey][]finalRow{}
 	var k column.AgentKey
 	var r finalRow
 	into := []any{&k.Chain, (*column.TokenNum)(&k.Token), &r.bucket, &r.score.Epoch, &r.score.Status, &r.score.Score,
 		&r.score.Low, &r.score.High, &r.afterPruned}
-	if _, err = pgx.ForEachRow(rows, into, func() error {
+	_, err := pgx.ForEachRow(rows, into, func() error {
 		found[k] = append(found[k], r)
 		return nil
-	}); err != nil {
-		return err
-	}
+	})
 	for k, s := range byKey {
 		s.carry(found[k])
 	}
-	return nil
+	return err
 }
 
 // carry sets the scores of all buckets: that of a row in its bucket and in those after it, up to the next row. Between

@@ -86,15 +86,12 @@ func newHours(blocks int) *Hours {
 // Load returns empty Hours for events in stored blocks.
 func Load(ctx context.Context, tx pgx.Tx, chainID uint64, numbers []uint64) (*Hours, error) {
 	h := newHours(len(numbers))
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select b.number, `+hourOfBlock+` from unnest($2::bigint[]) u(n)
 		cross join lateral (select * from blocks where chain_id = $1 and number = u.n offset 0) b`, chainID, numbers)
-	if err != nil {
-		return nil, store.Failed("read times of blocks", err)
-	}
 	var number uint64
 	var hour int64
-	_, err = pgx.ForEachRow(rows, []any{&number, &hour}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&number, &hour}, func() error {
 		h.of[number] = hour
 		return nil
 	})
@@ -206,8 +203,7 @@ func (h *Hours) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 
 // encode appends a row to those that are new.
 func (r *row) encode(c *pgcopy.Buffer, chainID uint64) {
-	c.Row()
-	c.Int64(int64(chainID))
+	c.Row(chainID)
 	c.Int16(int16(r.series))
 	if r.whole {
 		c.Integer(big.NewInt(-1))

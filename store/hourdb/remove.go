@@ -31,7 +31,7 @@ func Rewind(ctx context.Context, tx pgx.Tx, chainID uint64, agents string, above
 // Forget takes out the events of agents, a numeric[] parameter. The rows of agents and the blocks MUST still be stored,
 // with the times by which the events were added.
 func Forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents string) error {
-	rows, err := tx.Query(ctx, fmt.Sprintf(`
+	rows, _ := tx.Query(ctx, fmt.Sprintf(`
 		with taken as (
 			delete from hours where ctid = any(array(select o.id from unnest($2::numeric[]) u(t)
 				cross join unnest(array[%d, %d]::smallint[]) s(series) cross join lateral (
@@ -45,19 +45,16 @@ func Forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents string) error
 				left join blocks b on b.chain_id = $1 and b.number = x.block) e group by 1, 2, 3
 		), %s returning h.series, h.hour`, Ratings, Validations, Whole, hourOfBlock, registered(), takeOut()),
 		chainID, agents, all)
-	if err != nil {
-		return store.Failed("take agents out of hours", err)
-	}
-	var touched struct{ series, hours []int64 }
+	var touchedSeries, touchedHours []int64
 	var series, hour int64
-	_, err = pgx.ForEachRow(rows, []any{&series, &hour}, func() error {
-		touched.series, touched.hours = append(touched.series, series), append(touched.hours, hour)
+	_, err := pgx.ForEachRow(rows, []any{&series, &hour}, func() error {
+		touchedSeries, touchedHours = append(touchedSeries, series), append(touchedHours, hour)
 		return nil
 	})
-	if err != nil || len(touched.hours) == 0 {
+	if err != nil || len(touchedHours) == 0 {
 		return store.Failed("take agents out of hours", err)
 	}
-	return setOldest(ctx, tx, chainID, agents, touched.series, touched.hours)
+	return setOldest(ctx, tx, chainID, agents, touchedSeries, touchedHours)
 }
 
 // setOldest finds the oldest event of rows of the whole chain that lost events of agents. It is not older than the one

@@ -61,12 +61,8 @@ func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a A
 			if err != nil {
 				return err
 			}
-			header := func() error { return m.header(ctx, a.Block) }
-			if len(stale) > 0 {
-				err = hourdb.Retime(ctx, m.tx, m.chain.ID, []uint64{a.Block.Number}, header)
-			} else {
-				err = header()
-			}
+			err = hourdb.Retime(ctx, m.tx, m.chain.ID, []uint64{a.Block.Number},
+				func() error { return m.header(ctx, a.Block) })
 			if err != nil {
 				return err
 			}
@@ -87,11 +83,8 @@ func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, e
 	if err != nil || !changed {
 		return nil, store.Failed("compare times", err)
 	}
-	rows, err := m.tx.Query(ctx, chaindb.SelectEvents+"where chain_id = $1 and block = $2 order by log_index",
+	rows, _ := m.tx.Query(ctx, chaindb.SelectEvents+"where chain_id = $1 and block = $2 order by log_index",
 		m.chain.ID, b.Number)
-	if err != nil {
-		return nil, store.Failed("read events", err)
-	}
 	logs, err := pgx.CollectRows(rows, chaindb.ScanEvent)
 	if err != nil {
 		return nil, store.Failed("read events", err)

@@ -60,24 +60,18 @@ func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks
 		return store.Failed("store blocks", err)
 	}
 	undated, err := m.undated(ctx, numbers, times)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case len(undated) == 0:
-		return insert()
 	}
 	return hourdb.Retime(ctx, m.tx, m.chain.ID, undated, insert)
 }
 
 // undated returns the stored blocks without a time that get one.
 func (m *merge) undated(ctx context.Context, numbers []uint64, times []*time.Time) ([]uint64, error) {
-	rows, err := m.tx.Query(ctx, `
+	rows, _ := m.tx.Query(ctx, `
 		select u.n from unnest($2::bigint[], $3::timestamptz[]) u(n, t)
 		cross join lateral (select from blocks where chain_id = $1 and number = u.n and time is null offset 0) b
 		where u.t is not null`, m.chain.ID, numbers, times)
-	if err != nil {
-		return nil, store.Failed("find blocks without a time", err)
-	}
 	found, err := pgx.CollectRows(rows, pgx.RowTo[uint64])
 	return found, store.Failed("find blocks without a time", err)
 }

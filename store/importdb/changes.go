@@ -2,13 +2,12 @@ package importdb
 
 import (
 	"context"
-	"maps"
+
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/changedata"
 	"repute/store/eventdb"
-	"slices"
 )
 
 // finish writes the changes for readers of the feed and counts the result.
@@ -46,8 +45,8 @@ func (m *merge) changes(reason string) []eventdb.ChangeRow {
 	for _, id := range m.agents {
 		agents[id] = true
 	}
-	at, data := chaindb.Point{Block: max(to,
-		m.chain.Cursor.Number)}, changedata.Marshal(eventdb.RepairedData{Reason: reason})
+	at := chaindb.Point{Block: max(to, m.chain.Cursor.Number)}
+	data := changedata.Marshal(eventdb.RepairedData{Reason: reason})
 	var rows []eventdb.ChangeRow
 	for i := range m.fresh {
 		if id, ok := repute.AgentOf(m.fresh[i].Event); ok {
@@ -56,10 +55,8 @@ func (m *merge) changes(reason string) []eventdb.ChangeRow {
 			rows = append(rows, eventdb.ChangeRow{Kind: changedata.KindRepaired, At: at, Data: data})
 		}
 	}
-	touched := slices.Collect(maps.Keys(agents))
-	slices.SortFunc(touched, func(a, b repute.TokenID) int { return a.Cmp(&b) })
-	for i := range touched {
-		rows = append(rows, eventdb.ChangeRow{Kind: changedata.KindRepaired, At: at, ID: &touched[i], Data: data})
+	for _, id := range sortedTokens(agents) {
+		rows = append(rows, eventdb.ChangeRow{Kind: changedata.KindRepaired, At: at, ID: &id, Data: data})
 	}
 	return rows
 }

@@ -231,33 +231,21 @@ func (m *merge) newestEvent(ctx context.Context) (block uint64, any bool, err er
 // unknown returns the records that are not stored. It returns repute.ErrConflict when another log
 // is stored at the position of one.
 func (m *merge) unknown(ctx context.Context, records []repute.Record) ([]repute.Record, error) {
-	blocks, logs := make([]uint64, len(records)), make([]uint32, len(records))
-	at := make(map[chaindb.Point]*repute.Record, len(records))
+	at := make([]chaindb.Point, len(records))
 	for i := range records {
-		blocks[i], logs[i] = records[i].Log.BlockNumber, uint32(records[i].Log.Index)
-		at[chaindb.Point{Block: blocks[i], Log: logs[i]}] = &records[i]
+		at[i] = chaindb.PointOf(&records[i].Log)
 	}
-	rows, err := m.tx.Query(ctx, `
-		select e.* from unnest($2::bigint[], $3::integer[]) u(b, l) cross join lateral (
-			`+chaindb.SelectEvents+`where chain_id = $1 and block = u.b and log_index = u.l offset 0) e`, m.chain.ID, blocks, logs)
+	stored, err := chaindb.StoredLogs(ctx, m.tx, m.chain.ID, at)
 	if err != nil {
 		return nil, store.Failed("find stored logs", err)
 	}
-	stored, err := pgx.CollectRows(rows, chaindb.ScanEvent)
-	if err != nil {
-		return nil, store.Failed("find stored logs", err)
-	}
-	for i := range stored {
-		p := chaindb.PointOf(&stored[i])
-		if !chaindb.SameLog(&stored[i], &at[p].Log) {
-			return nil, conflictAt(&stored[i])
-		}
-		delete(at, p)
-	}
-	fresh := make([]repute.Record, 0, len(at))
+	fresh := make([]repute.Record, 0, len(records)-len(stored))
 	for i := range records {
-		if at[chaindb.Point{Block: blocks[i], Log: logs[i]}] != nil {
+		switch s := stored[at[i]]; {
+		case s == nil:
 			fresh = append(fresh, records[i])
+		case !chaindb.SameLog(s, &records[i].Log):
+			return nil, conflictAt(s)
 		}
 	}
 	return fresh, nil
@@ -280,8 +268,7 @@ func (m *merge) rebuild(ctx context.Context) error {
 	if err := m.contested(ctx, touched); err != nil {
 		return err
 	}
-	m.agents = slices.Collect(maps.Keys(touched))
-	slices.SortFunc(m.agents, func(a, b repute.TokenID) int { return a.Cmp(&b) })
+	m.agents = sortedTokens(touched)
 	if err := forget(ctx, m.tx, m.chain.ID, m.agents, operators); err != nil {
 		return err
 	}
@@ -289,6 +276,11 @@ func (m *merge) rebuild(ctx context.Context) error {
 		return err
 	}
 	return m.reopenPayments(ctx)
+}
+
+// sortedTokens returns the token ids of a set in ascending order.
+func sortedTokens(set map[repute.TokenID]bool) []repute.TokenID {
+	return slices.SortedFunc(maps.Keys(set), func(a, b repute.TokenID) int { return a.Cmp(&b) })
 }
 
 // reopenPayments schedules the payments of ratings to which late tickets may give another payer.
@@ -317,26 +309,20 @@ func (m *merge) contested(ctx context.Context, touched map[repute.TokenID]bool) 
 			contracts, hashes = append(contracts, l.Address.Bytes()), append(hashes, q.RequestHash.Bytes())
 		}
 	}
-	rows, err := m.tx.Query(ctx, `
-		select r.token_id::text from unnest($2::bytea[], $3::bytea[]) u(c, h) cross join lateral (
+	rows, _ := m.tx.Query(ctx, `
+		select r.token_id from unnest($2::bytea[], $3::bytea[]) u(c, h) cross join lateral (
 			select token_id from validation_requests where chain_id = $1 and contract = u.c and request_hash = u.h offset 0) r
 		union
-		select p.token_id::text from pending p cross join lateral (
+		select p.token_id from pending p cross join lateral (
 			select * from events where chain_id = $1 and block = p.block and log_index = p.log_index offset 0) e
 		join unnest($2::bytea[], $3::bytea[]) u(c, h) on e.address = u.c and substring(e.topics from 97 for 32) = u.h
 		where p.chain_id = $1 and e.kind = any($4)`,
 		m.chain.ID, contracts, hashes, []int16{int16(repute.KindValidationRequest),
 			int16(repute.KindValidationResponse)})
-	if err != nil {
-		return store.Failed("find contested requests", err)
-	}
-	var token string
-	_, err = pgx.ForEachRow(rows, []any{&token}, func() error {
-		var id repute.TokenID
-		err := id.SetFromDecimal(token)
+	contested, err := pgx.CollectRows(rows, column.ScanToken)
+	for _, id := range contested {
 		touched[id] = true
-		return err
-	})
+	}
 	return store.Failed("find contested requests", err)
 }
 
@@ -381,10 +367,7 @@ func (m *merge) refold(ctx context.Context, operators bool) error {
 
 // fetchLate reads the next stored events from the cursor; none at the end.
 func (m *merge) fetchLate(ctx context.Context) ([]types.Log, error) {
-	rows, err := m.tx.Query(ctx, fmt.Sprintf("fetch %d from late", refoldChunk))
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := m.tx.Query(ctx, fmt.Sprintf("fetch %d from late", refoldChunk))
 	return pgx.CollectRows(rows, chaindb.ScanEvent)
 }
 

@@ -110,13 +110,10 @@ func rebuildLock(chainID uint64) int32 { return int32(uint32(chainID ^ chainID>>
 
 // fold folds the next chunk of events and reports whether there was one.
 func (r *reindexer) fold(ctx context.Context, tx pgx.Tx) (bool, error) {
-	rows, err := tx.Query(ctx, chaindb.SelectEvents+`
+	rows, _ := tx.Query(ctx, chaindb.SelectEvents+`
 		where chain_id = $1 and block > $2 and block <= coalesce(
 			(select block from events where chain_id = $1 and block > $2 order by block, log_index offset $3 limit 1), $4)
 		order by block, log_index`, r.chain.ID, r.done, refoldChunk, int64(^uint64(0)>>1))
-	if err != nil {
-		return false, err
-	}
 	logs, err := pgx.CollectRows(rows, chaindb.ScanEvent)
 	if err != nil || len(logs) == 0 {
 		return false, err

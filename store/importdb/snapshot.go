@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 	"repute/store/eventdb"
 	"repute/store/hourdb"
 )
@@ -104,13 +105,10 @@ func snapshotOf(ctx context.Context, tx pgx.Tx, c *chaindb.ChainView, want reput
 
 // snapshotGaps returns the gaps that concern a range of blocks.
 func snapshotGaps(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) ([]chaindb.Gap, error) {
-	rows, err := tx.Query(ctx, `
-		select kind, subject, token_id::text, client, from_block, to_block, reason, found_at, tries, next_try from gaps
+	rows, _ := tx.Query(ctx, `
+		select kind, subject, token_id, client, from_block, to_block, reason, found_at, tries, next_try from gaps
 		where chain_id = $1 and from_block <= $3 and to_block >= $2 and kind <> $4 order by kind, subject`,
 		chainID, r.From, r.To, repute.KindTreasuryEvent)
-	if err != nil {
-		return nil, err
-	}
 	gaps, err := pgx.CollectRows(rows, chaindb.ScanGap)
 	for i := range gaps {
 		g := &gaps[i]
@@ -150,13 +148,12 @@ func snapshotLogs(ctx context.Context, tx pgx.Tx, s Snapshot, each func(*types.L
 	defer rows.Close()
 	for rows.Next() {
 		var l types.Log
-		var address, tx, topics, hash []byte
-		err := rows.Scan(&l.BlockNumber, &l.Index, &l.TxIndex, &address, &tx, &topics, &l.Data, &hash,
-			&l.BlockTimestamp)
+		var topics []byte
+		err := rows.Scan(&l.BlockNumber, &l.Index, &l.TxIndex, (*column.Address)(&l.Address), (*column.Hash)(&l.TxHash),
+			&topics, &l.Data, (*column.Hash)(&l.BlockHash), &l.BlockTimestamp)
 		if err != nil {
 			return err
 		}
-		l.Address, l.TxHash, l.BlockHash = common.BytesToAddress(address), common.BytesToHash(tx), common.BytesToHash(hash)
 		l.Topics = chaindb.TopicsOf(topics)
 		if err := each(&l); err != nil {
 			return err
@@ -181,7 +178,7 @@ func CanResume(ctx context.Context, db *store.DB, c repute.Chain) (end repute.Bl
 }
 
 // checkResume returns why an imported chain cannot be followed on from its end.
-func checkResume(ctx context.Context, c *chaindb.ChainRow, q chaindb.Querier, as repute.Chain) error {
+func checkResume(ctx context.Context, c *chaindb.ChainRow, q store.Querier, as repute.Chain) error {
 	as.Imported, as.StartBlock = true, max(as.StartBlock, 1)
 	if err := c.Conflict(as); err != nil {
 		return err
@@ -250,7 +247,7 @@ func resumeAt(ctx context.Context, tx pgx.Tx, c repute.Chain, end repute.Block) 
 				on conflict (chain_id, number) do update set hash = excluded.hash, parent = excluded.parent, time = excluded.time)
 			update chains set imported = false, name = $2, start_block = $3, validations = $8,
 				cursor_hash = ($5::bytea[])[1], cursor_time = ($7::timestamptz[])[1] where chain_id = $1`,
-			c.ID, c.Name, c.StartBlock, numbers, hashes, parents, times, chaindb.AddressList(c.Validations))
+			c.ID, c.Name, c.StartBlock, numbers, hashes, parents, times, column.AddressColumn(c.Validations))
 		return err
 	})
 }

@@ -31,7 +31,7 @@ type Buffer struct {
 // copyHeader is the signature, the flags and the empty extension that begin the binary format.
 const copyHeader = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
-// New returns an empty buffer for a table and its comma-separated columns.
+// New returns an empty buffer for a table and its comma-separated columns, of which the first one MUST be chain_id.
 func New(table, columns string) *Buffer {
 	return &Buffer{table: table, columns: columns, fields: strings.Count(columns, ",") + 1, Buf: []byte(copyHeader)}
 }
@@ -47,10 +47,11 @@ func (c *Buffer) Send(ctx context.Context, tx pgx.Tx) error {
 	return store.Failed("copy "+c.table, err)
 }
 
-// Row begins a row. Exactly the fields of the column list MUST follow.
-func (c *Buffer) Row() {
+// Row begins a row of a chain. Exactly the fields of the column list after the chain MUST follow.
+func (c *Buffer) Row(chainID uint64) {
 	c.rows++
 	c.Buf = binary.BigEndian.AppendUint16(c.Buf, uint16(c.fields))
+	c.Int64(int64(chainID))
 }
 
 // Null appends a null.
@@ -74,9 +75,9 @@ func (c *Buffer) Int64(v int64) {
 	c.Buf = binary.BigEndian.AppendUint64(c.Buf, uint64(v))
 }
 
-// Block appends a block number; 0 is null where orNull is set.
-func (c *Buffer) Block(n uint64, orNull bool) {
-	if n == 0 && orNull {
+// MaybeBlock appends a block number, null for 0.
+func (c *Buffer) MaybeBlock(n uint64) {
+	if n == 0 {
 		c.Null()
 		return
 	}

@@ -38,15 +38,30 @@ func agentAt(totals ratingTotals) string {
 		where a.chain_id = $1 and a.token_id = $2)`
 }
 
-// metadataAt returns the SQL of currentMetadata as of block $3.
-func metadataAt() string {
-	return `
-	select m.chain_id, m.token_id, ` + metadataColumns() + `, m.from_block, m.log_index, e.tx_hash, b.time
-	from metadata m
-	left join events e on (e.chain_id, e.block, e.log_index) = (m.chain_id, m.from_block, m.log_index)
-	left join blocks b on (b.chain_id, b.number) = (m.chain_id, m.from_block)
-	where m.chain_id = $1 and m.token_id = $2 and m.from_block <= $3 and (m.to_block is null or m.to_block > $3)
-	order by m.key limit ` + fmt.Sprint(column.MaxMetadata)
+// readMetadata sets the metadata of an agent as of the subject's block: key and value as shown, the size of each value,
+// and how many keys there are.
+func readMetadata(ctx context.Context, s chaindb.Subject, a *repute.Agent) error {
+	rows, _ := s.Tx.Query(ctx, `
+		select `+column.HeadOf("m.key")+`, `+column.HeadOf("m.value")+`, octet_length(m.value), count(*) over (),
+			m.from_block, m.log_index, e.tx_hash, b.time
+		from metadata m
+		left join events e on (e.chain_id, e.block, e.log_index) = (m.chain_id, m.from_block, m.log_index)
+		left join blocks b on (b.chain_id, b.number) = (m.chain_id, m.from_block)
+		where m.chain_id = $1 and m.token_id = $2 and m.from_block <= $3 and (m.to_block is null or m.to_block > $3)
+		order by m.key limit `+fmt.Sprint(column.MaxMetadata), s.Key()...)
+	var key, value []byte
+	var size int64
+	var set pointRow
+	_, err := pgx.ForEachRow(rows, append([]any{&key, &value, &size, &a.MetadataCount}, set.into()...), func() error {
+		m := repute.Metadata{Size: size, Set: *set.point()}
+		m.Key = cutField(key, "key", &m.Cut, &m.Partial)
+		if m.Value = column.Head(value, column.MaxListed, &m.Partial); int64(len(m.Value)) < m.Size {
+			m.Cut = append(m.Cut, "value")
+		}
+		a.Metadata = append(a.Metadata, m)
+		return nil
+	})
+	return err
 }
 
 // Agent returns one agent with its metadata and document as of a block. The document is the newest
@@ -55,41 +70,32 @@ func Agent(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (
 	err error) {
 	err = chaindb.ViewAgent(ctx, db, "read agent", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
-		if s.Block != chaindb.Everything {
-			agent, err = agentThen(ctx, s)
+		if agent, err = readAgent(ctx, s); err != nil {
 			return err
 		}
-		agents, err := ReadAgents(ctx, s.Tx, []repute.AgentID{s.ID}, true)
-		if err != nil {
-			return err
-		}
-		chains, tokens := column.KeyColumns([]repute.AgentID{s.ID})
-		if err := readMetadata(ctx, s.Tx, agents, currentMetadata(), chains, tokens); err != nil {
-			return err
-		}
-		agent = *agents[column.KeyOf(s.ID)]
-		return nil
+		return readMetadata(ctx, s, &agent)
 	})
 	return agent, asOf, err
 }
 
-// agentThen reads the agent as of the subject's block.
-func agentThen(ctx context.Context, s chaindb.Subject) (repute.Agent, error) {
+// readAgent reads the agent as of the subject's block, without its metadata.
+func readAgent(ctx context.Context, s chaindb.Subject) (repute.Agent, error) {
+	if s.Block == chaindb.Everything {
+		agents, err := ReadAgents(ctx, s.Tx, []repute.AgentID{s.ID}, true)
+		if err != nil {
+			return repute.Agent{}, err
+		}
+		return *agents[column.KeyOf(s.ID)], nil
+	}
 	totals, err := totalsAt(ctx, s)
 	if err != nil {
 		return repute.Agent{}, err
 	}
-	rows, err := s.Tx.Query(ctx, agentAt(totals)+wholeAgents(), s.Key()...)
-	if err != nil {
-		return repute.Agent{}, err
-	}
+	rows, _ := s.Tx.Query(ctx, agentAt(totals)+wholeAgents(), s.Key()...)
 	a, err := pgx.CollectExactlyOneRow(rows, scanAgent)
 	if err != nil {
 		return a, fmt.Errorf("state at block %d: %w", s.Block, err)
 	}
-	if a.Score, err = scoreAt(ctx, s); err != nil {
-		return a, err
-	}
-	return a, readMetadata(ctx, s.Tx, map[column.AgentKey]*repute.Agent{column.KeyOf(s.ID): &a}, metadataAt(),
-		s.Key()...)
+	a.Score, err = scoreAt(ctx, s)
+	return a, err
 }

@@ -77,8 +77,8 @@ func columnsOfAgents(uri, registration, problems string) string {
 type pointRow struct {
 	block *int64
 	log   *int64
-	tx    []byte
-	time  *time.Time
+	tx    column.Hash
+	time  column.Time
 }
 
 // into returns where to scan the columns of a point.
@@ -91,28 +91,26 @@ func (p *pointRow) point() *repute.Point {
 	}
 	return &repute.Point{
 		Block: uint64(*p.block), LogIndex: uint64(*p.log),
-		TxHash: common.BytesToHash(p.tx), Time: column.TimeOf(p.time),
+		TxHash: common.Hash(p.tx), Time: time.Time(p.time),
 	}
 }
 
 // scanAgent reads a row of columnsOfAgents.
 func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
-	var identity, owner, wallet, approved, uri []byte
-	var token column.TokenNum
+	var uri []byte
 	var registered, updated pointRow
 	var d docdb.DocumentRow
 	var dropped bool
 	into := slices.Concat(
-		[]any{&a.ID.ChainID, &identity, &token, &owner, &a.OwnerClaimed, &wallet, &approved, &uri, &a.URISize},
+		[]any{&a.ID.ChainID, (*column.Address)(&a.ID.Registry), (*column.TokenNum)(&a.ID.TokenID),
+			(*column.Address)(&a.Owner), &a.OwnerClaimed, (*column.Address)(&a.Wallet), (*column.Address)(&a.Approved),
+			&uri, &a.URISize},
 		registered.into(), updated.into(),
 		[]any{&a.Counts.Feedback, &a.Counts.Revoked, &a.Counts.Clients, &a.Counts.Responses, &a.Counts.Validations},
 		d.Into(), []any{&dropped})
 	if err := row.Scan(into...); err != nil {
 		return a, err
 	}
-	a.ID.Registry, a.ID.TokenID = common.BytesToAddress(identity), repute.TokenID(token)
-	a.Owner, a.Wallet, a.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet),
-		common.BytesToAddress(approved)
 	if a.URI = string(uri); int64(len(uri)) < a.URISize {
 		a.URI = wholeRunes(a.URI)
 	}
@@ -143,24 +141,6 @@ const currentAgents = `
 	with k as (select * from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)),
 	a as (select a.* from k join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id))`
 
-// currentMetadata returns the statement that reads the keys' metadata in the order in which agents
-// show it.
-func currentMetadata() string {
-	return `
-	select m.chain_id, m.token_id, ` + metadataColumns() + `, m.from_block, m.log_index, e.tx_hash, b.time
-	from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
-	join metadata m on (m.chain_id, m.token_id) = (k.chain_id, k.token_id) and m.to_block is null
-	left join events e on (e.chain_id, e.block, e.log_index) = (m.chain_id, m.from_block, m.log_index)
-	left join blocks b on (b.chain_id, b.number) = (m.chain_id, m.from_block)
-	order by m.key limit ` + fmt.Sprint(column.MaxMetadata)
-}
-
-// metadataColumns returns the columns read of relation m: key and value as shown, the size of the
-// value, and how many keys there are.
-func metadataColumns() string {
-	return column.HeadOf("m.key") + ", " + column.HeadOf("m.value") + ", octet_length(m.value), count(*) over ()"
-}
-
 // ReadAgents reads agents with one statement, however many there are, and their scores with another
 // one of the same message. whole says whether texts are complete or shortened as in lists.
 func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[column.AgentKey]*repute.Agent,
@@ -189,32 +169,6 @@ func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool
 	return out, err
 }
 
-// readMetadata sets the metadata of agents from the rows of a statement.
-func readMetadata(ctx context.Context, tx pgx.Tx, agents map[column.AgentKey]*repute.Agent, sql string,
-	args ...any) error {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
-	var k column.AgentKey
-	var key, value []byte
-	var size, count int64
-	var set pointRow
-	into := append([]any{&k.Chain, (*column.TokenNum)(&k.Token), &key, &value, &size, &count}, set.into()...)
-	_, err = pgx.ForEachRow(rows, into, func() error {
-		if a := agents[k]; a != nil {
-			m := repute.Metadata{Size: size, Set: *set.point()}
-			m.Key = cutField(key, "key", &m.Cut, &m.Partial)
-			if m.Value = column.Head(value, column.MaxListed, &m.Partial); int64(len(m.Value)) < m.Size {
-				m.Cut = append(m.Cut, "value")
-			}
-			a.Metadata, a.MetadataCount = append(a.Metadata, m), count
-		}
-		return nil
-	})
-	return err
-}
-
 // AgentsByID returns the newest state of agents by id, shortened as in a list. Unknown ones are
 // absent; an id without registry is found under the id with it.
 func AgentsByID(ctx context.Context, db *store.DB, ids []repute.AgentID) (map[repute.AgentID]repute.Agent, error) {
@@ -233,25 +187,17 @@ func AgentsByID(ctx context.Context, db *store.DB, ids []repute.AgentID) (map[re
 // address: at most most for each address and role.
 func AddressAgents(ctx context.Context, db *store.DB, chainID uint64, of []common.Address,
 	most int) (map[common.Address][]string, error) {
-	list := make([][]byte, len(of))
-	for i := range of {
-		list[i] = of[i][:]
-	}
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select k.a, x.role, x.token_id from unnest($2::bytea[]) as k(a) cross join lateral (
 			(select 'wallet' as role, token_id from agents where chain_id = $1 and wallet = k.a and wallet <> '' order by
 				token_id limit $3)
 			union all
-			(select 'owner', token_id from agents where chain_id = $1 and owner = k.a order by token_id limit $3)) x`, int64(chainID), list, most)
-	if err != nil {
-		return nil, store.Failed("read names of addresses", err)
-	}
+			(select 'owner', token_id from agents where chain_id = $1 and owner = k.a order by token_id limit $3)) x`, int64(chainID), column.AddressColumn(of), most)
 	out := map[common.Address][]string{}
-	var address []byte
+	var a common.Address
 	var role string
 	var token repute.TokenID
-	_, err = pgx.ForEachRow(rows, []any{&address, &role, (*column.TokenNum)(&token)}, func() error {
-		a := common.BytesToAddress(address)
+	_, err := pgx.ForEachRow(rows, []any{(*column.Address)(&a), &role, (*column.TokenNum)(&token)}, func() error {
 		out[a] = append(out[a], fmt.Sprintf("%s of agent %d:%s", role, chainID, token.Dec()))
 		return nil
 	})

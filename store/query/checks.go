@@ -56,13 +56,7 @@ func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at re
 	files func(repute.Agent) []string) (out TrustChecks, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read checks", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		out = TrustChecks{AsOf: s.AsOf, Validating: len(s.Chain.Validations) > 0}
-		if s.Block == chaindb.Everything {
-			agents, err := ReadAgents(ctx, s.Tx, []repute.AgentID{s.ID}, true)
-			if err != nil {
-				return err
-			}
-			out.Agent = *agents[column.KeyOf(s.ID)]
-		} else if out.Agent, err = agentThen(ctx, s); err != nil {
+		if out.Agent, err = readAgent(ctx, s); err != nil {
 			return err
 		}
 		if sum := out.Agent.Document.SHA256; sum != [32]byte{} {
@@ -117,7 +111,6 @@ func firstFile(ctx context.Context, s chaindb.Subject, uris []string) (*CheckedF
 
 // newestAnswer returns the newest answer to a validation of the agent, nil when there is none.
 func newestAnswer(ctx context.Context, s chaindb.Subject) (*TrustAnswer, error) {
-	var contract, validator, request []byte
 	var a TrustAnswer
 	err := s.Tx.QueryRow(ctx, `
 		select q.contract, q.validator, q.request_hash, x.response, x.block
@@ -126,13 +119,12 @@ func newestAnswer(ctx context.Context, s chaindb.Subject) (*TrustAnswer, error) 
 			and x.block <= $3
 		where q.chain_id = $1 and q.token_id = $2 and q.block <= $3 and q.contract = any($4)
 		order by x.block desc, x.log_index desc limit 1`, append(s.Key(), column.AddressColumn(s.Chain.Validations))...).
-		Scan(&contract, &validator, &request, &a.Response, &a.Block)
+		Scan((*column.Address)(&a.Contract), (*column.Address)(&a.Validator), (*column.Hash)(&a.Request), &a.Response,
+			&a.Block)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("answer: %w", err)
 	}
-	a.Contract, a.Validator, a.Request = common.BytesToAddress(contract), common.BytesToAddress(validator),
-		common.BytesToHash(request)
 	return &a, nil
 }

@@ -39,24 +39,23 @@ func feedbackColumns() string {
 
 // scanFeedback reads a row of feedbackColumns.
 func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
-	var identity, client, tag1, tag2, endpoint, uri, hash []byte
+	var tag1, tag2, endpoint, uri []byte
 	var value column.BigNum
 	var given, revoked pointRow
 	var paid trustdb.PaymentRow
 	var file fileRow
 	into := slices.Concat(
-		[]any{&f.Agent.ChainID, &identity, (*column.TokenNum)(&f.Agent.TokenID), &client, &f.Index, &value, &f.Decimals,
-			&tag1, &tag2, &endpoint, &uri, &hash},
+		[]any{&f.Agent.ChainID, (*column.Address)(&f.Agent.Registry), (*column.TokenNum)(&f.Agent.TokenID),
+			(*column.Address)(&f.Client), &f.Index, &value, &f.Decimals, &tag1, &tag2, &endpoint, &uri,
+			(*column.Hash)(&f.Hash)},
 		given.into(), revoked.into(), paid.Into(), file.into())
 	if err := row.Scan(into...); err != nil {
 		return f, err
 	}
 	f.Payment = paid.Payment()
-	f.Agent.Registry, f.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
 	f.Value = value.Int
 	f.Tag1, f.Tag2 = cutField(tag1, "tag1", &f.Cut, &f.Partial), cutField(tag2, "tag2", &f.Cut, &f.Partial)
 	f.Endpoint = cutField(endpoint, "endpoint", &f.Cut, &f.Partial)
-	f.Hash = common.BytesToHash(hash)
 	f.Given, f.Revoked = *given.point(), revoked.point()
 	f.File, err = file.file(f.Hash)
 	f.URI = cutURI(uri, f.File, &f.Cut, &f.Partial)
@@ -79,17 +78,10 @@ func Feedback(ctx context.Context, db *store.DB, id repute.AgentID,
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return page, err
 	}
-	question, err := store.CursorFor("feedback", id.ChainID, id.TokenID, f.Clients, tagHash(f.Tag1), tagHash(f.Tag2),
-		f.IncludeRevoked, desc, f.At)
+	question, from, err := store.BeginPage(f.After, startLog(desc), "feedback", id.ChainID, id.TokenID, f.Clients,
+		tagHash(f.Tag1), tagHash(f.Tag2), f.IncludeRevoked, desc, f.At)
 	if err != nil {
 		return page, err
-	}
-	from, ok, err := store.DecodeCursor[logPos](question, f.After)
-	if err != nil {
-		return page, err
-	}
-	if !ok {
-		from = startLog(desc)
 	}
 	err = chaindb.ViewAgent(ctx, db, "list feedback", id, f.At, func(ctx context.Context, s chaindb.Subject) error {
 		page.AsOf = []repute.AsOf{s.AsOf}
@@ -161,10 +153,7 @@ func tagHash(tag *string) []byte {
 
 // readFeedback executes a statement over feedbackColumns and adds the responses as of a block.
 func readFeedback(ctx context.Context, tx pgx.Tx, block int64, sql string, args ...any) ([]repute.Feedback, error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, sql, args...)
 	items, err := pgx.CollectRows(rows, scanFeedback)
 	if err != nil {
 		return nil, err
@@ -199,7 +188,7 @@ func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.F
 		clients[i], indexes[i] = f.Client.Bytes(), f.Index
 		byID[ratingID{column.KeyOf(f.Agent), f.Client, f.Index}] = f
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select k.chain_id, k.token_id, k.client, k.idx, n.n, r.responder, `+column.HeadOf("u.uri")+`, r.hash, r.block, r.log_index, e.tx_hash, b.time, `+fileColumns("u")+`
 		from unnest($1::bigint[], $2::numeric[], $3::bytea[], $4::bigint[]) as k(chain_id, token_id, client, idx)
 		cross join lateral (
@@ -213,28 +202,25 @@ func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.F
 		left join events e on (e.chain_id, e.block, e.log_index) = (r.chain_id, r.block, r.log_index)
 		left join blocks b on (b.chain_id, b.number) = (r.chain_id, r.block)`+joinFile("u")+`
 		order by r.block, r.log_index`, chains, tokens, clients, indexes, block, maxInlineResponses)
-	if err != nil {
-		return err
-	}
 	return collectResponses(rows, byID)
 }
 
 // collectResponses adds the responses in rows to their ratings.
 func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 	var id ratingID
-	var client, responder, uri, hash []byte
+	var responder column.Address
+	var hash column.Hash
+	var uri []byte
 	var count int64
 	var at pointRow
 	var row fileRow
-	into := slices.Concat([]any{&id.Chain, (*column.TokenNum)(&id.Token), &client, &id.index, &count, &responder, &uri,
-		&hash}, at.into(), row.into())
+	into := slices.Concat([]any{&id.Chain, (*column.TokenNum)(&id.Token), (*column.Address)(&id.client), &id.index,
+		&count, &responder, &uri, &hash}, at.into(), row.into())
 	_, err := pgx.ForEachRow(rows, into, func() error {
-		id.client = common.BytesToAddress(client)
 		f := byID[id]
 		f.ResponseCount = count
-		file, err := row.file(common.BytesToHash(hash))
-		r := repute.Response{Responder: common.BytesToAddress(responder), Hash: common.BytesToHash(hash), File: file,
-			At: *at.point()}
+		file, err := row.file(common.Hash(hash))
+		r := repute.Response{Responder: common.Address(responder), Hash: common.Hash(hash), File: file, At: *at.point()}
 		r.URI = cutURI(uri, file, &r.Cut, &f.Partial)
 		f.Responses = append(f.Responses, r)
 		return err
@@ -245,7 +231,7 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 // FeedbackByAgents returns up to limit of the newest live ratings of each agent. Agents without any
 // are absent.
 func FeedbackByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
-	limit int) (out map[repute.AgentID]FirstRows[repute.Feedback], err error) {
+	limit int) (out map[repute.AgentID]store.FirstRows[repute.Feedback], err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, err
 	}
@@ -259,7 +245,7 @@ func FeedbackByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
 					where f.chain_id = k.chain_id and f.token_id = k.token_id and f.revoked_block is null
 					order by f.block desc, f.log_index desc limit $3) f)`+feedbackColumns()+`
 			order by f.chain_id, f.token_id, f.block desc, f.log_index desc`, chains, tokens, limit+1)
-		out = firstRowsOf(items, func(f repute.Feedback) repute.AgentID { return f.Agent }, limit)
+		out = store.FirstRowsOf(items, limit, func(f repute.Feedback) repute.AgentID { return f.Agent })
 		return err
 	})
 	return out, err

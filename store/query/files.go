@@ -58,9 +58,10 @@ func joinRating(u string) string {
 type fileRow struct {
 	named                  *bool
 	source, reason, detail *string
-	sha256, keccak         []byte
+	sha256                 []byte // nil where nothing was read
+	keccak                 column.Hash
 	size                   *int64
-	fetched                *time.Time
+	fetched                column.Time
 	dead                   *bool
 	denied                 *string
 	dropped                bool
@@ -89,9 +90,8 @@ func (f *fileRow) file(given common.Hash) (*repute.File, error) {
 		return &repute.File{Status: repute.DocumentDenied, Reason: docdb.ReasonDenied, Detail: *f.denied,
 			Proof: repute.JudgeHash(given, common.Hash{}, "")}, nil
 	}
-	out := &repute.File{Status: f.status(), Source: *f.source, Keccak: common.BytesToHash(f.keccak),
-		FetchedAt: column.TimeOf(f.fetched),
-		Reason:    *f.reason, Detail: *f.detail, Dropped: f.dropped}
+	out := &repute.File{Status: f.status(), Source: *f.source, Keccak: common.Hash(f.keccak),
+		FetchedAt: time.Time(f.fetched), Reason: *f.reason, Detail: *f.detail, Dropped: f.dropped}
 	copy(out.SHA256[:], f.sha256)
 	if f.size != nil {
 		out.Size = *f.size

@@ -116,23 +116,23 @@ func collectRatings(rows pgx.Rows) (ratings map[column.AgentKey][]glance, raters
 	}
 	seen := map[in]bool{}
 	var k column.AgentKey
-	var client []byte
+	var client column.Address
 	var only bool
-	var owners [][]byte
-	var at *time.Time
+	var owners []column.Address
+	var at column.Time
 	var b burst
 	var place int64
 	into := []any{&k.Chain, (*column.TokenNum)(&k.Token), &client, &only, &owners, &at, &b.block, &b.value, &b.decimals,
 		&b.tag1,
 		&b.tag2, &b.uri, &place}
 	_, err = pgx.ForEachRow(rows, into, func() error {
-		by := common.BytesToAddress(client)
-		ratings[k] = append(ratings[k], glance{by, column.TimeOf(at), b})
+		by := common.Address(client)
+		ratings[k] = append(ratings[k], glance{by, time.Time(at), b})
 		if !seen[in{k, by}] {
 			seen[in{k, by}] = true
 			r := rater{client: by, only: only}
 			for _, o := range owners {
-				r.owners = append(r.owners, common.BytesToAddress(o))
+				r.owners = append(r.owners, common.Address(o))
 			}
 			raters[k] = append(raters[k], r)
 		}

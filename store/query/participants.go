@@ -55,7 +55,7 @@ func ValidationsOf(ctx context.Context, db *store.DB, validator common.Address,
 	f ParticipantFilter, more Beside) (page store.Page[repute.Validation], err error) {
 	return listOf(ctx, db, "list validations of validator", validator, f, more,
 		func(ctx context.Context, tx pgx.Tx, args []any) ([]repute.Validation, error) {
-			rows, err := tx.Query(ctx, `
+			rows, _ := tx.Query(ctx, `
 				with q as (
 					select q.* from unnest($1::bigint[]) as k(chain_id) join chains c on c.chain_id = k.chain_id
 					cross join lateral (
@@ -65,9 +65,6 @@ func ValidationsOf(ctx context.Context, db *store.DB, validator common.Address,
 						order by q.block desc, q.log_index desc limit $6) q
 					order by q.chain_id, q.block desc, q.log_index desc limit $6)`+validationColumns("$8")+`
 				order by q.chain_id, q.block desc, q.log_index desc`, append(args, f.TrustedOnly, int64(chaindb.Everything))...)
-			if err != nil {
-				return nil, err
-			}
 			return pgx.CollectRows(rows, scanValidation)
 		}, func(v repute.Validation) chainPos { return chainPos{int64(v.ChainID), posOf(v.Requested)} })
 }
@@ -80,16 +77,10 @@ func listOf[T any](ctx context.Context, db *store.DB, doing string, address comm
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return page, err
 	}
-	question, err := store.CursorFor(doing, address, f.ChainIDs, f.IncludeRevoked, f.TrustedOnly)
+	question, from, err := store.BeginPage(f.After, chainPos{Chain: -1}, doing, address, f.ChainIDs, f.IncludeRevoked,
+		f.TrustedOnly)
 	if err != nil {
 		return page, err
-	}
-	from, begun, err := store.DecodeCursor[chainPos](question, f.After)
-	if err != nil {
-		return page, err
-	}
-	if !begun {
-		from = chainPos{Chain: -1}
 	}
 	err = chaindb.View(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := chaindb.AskedChains(ctx, tx, f.ChainIDs)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -39,19 +38,14 @@ const scoreNumbers = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.
 func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Score, error) {
 	return func(row pgx.CollectableRow) (s repute.Score, err error) {
 		s.Agent.ChainID, s.Agent.Registry = c.ID, c.Identity
-		var params, tags, roots, links, sources, credentials, scales, evidence, hash []byte
 		var boundary uint64
-		var at *time.Time
-		err = row.Scan(append([]any{(*column.TokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags,
-			&roots, &links, &sources, &credentials, &scales, &s.VerifiedTo, &boundary, &evidence,
-			&s.Status, &s.Score, &s.Low, &s.High, &s.Mean, &s.Confidence, &s.Tier, &s.Result, &s.Readings,
-			&s.Final, &s.Block.Number, &hash, &at}, more...)...)
-		s.Params, s.Tags, s.Roots, s.Links = common.BytesToHash(params), common.BytesToHash(tags),
-			common.BytesToHash(roots), common.BytesToHash(links)
-		s.Sources, s.Credentials = common.BytesToHash(sources), common.BytesToHash(credentials)
-		s.FileScales = common.BytesToHash(scales)
+		err = row.Scan(append([]any{(*column.TokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer,
+			(*column.Hash)(&s.Params), (*column.Hash)(&s.Tags), (*column.Hash)(&s.Roots), (*column.Hash)(&s.Links),
+			(*column.Hash)(&s.Sources), (*column.Hash)(&s.Credentials), (*column.Hash)(&s.FileScales), &s.VerifiedTo,
+			&boundary, (*column.Hash)(&s.Evidence), &s.Status, &s.Score, &s.Low, &s.High, &s.Mean, &s.Confidence,
+			&s.Tier, &s.Result, &s.Readings, &s.Final, &s.Block.Number, (*column.Hash)(&s.Block.Hash),
+			(*column.Time)(&s.Block.Time)}, more...)...)
 		s.Verified = s.Final && s.VerifiedTo > 0 && boundary <= s.VerifiedTo
-		s.Evidence, s.Block.Hash, s.Block.Time = common.BytesToHash(evidence), common.BytesToHash(hash), column.TimeOf(at)
 		return s, err
 	}
 }

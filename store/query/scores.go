@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -86,10 +85,9 @@ func queueScores(b *pgx.Batch, ids []repute.AgentID, results bool) map[column.Ag
 // scanNewest reads a row of newestScores.
 func scanNewest(row pgx.CollectableRow) (repute.Score, error) {
 	var rank int
-	var chain uint64
-	var identity []byte
-	s, err := scanScore(repute.Chain{}, &rank, &chain, &identity)(row)
-	s.Agent.ChainID, s.Agent.Registry = chain, common.BytesToAddress(identity)
+	var c repute.Chain
+	s, err := scanScore(c, &rank, &c.ID, (*column.Address)(&c.Identity))(row)
+	s.Agent.ChainID, s.Agent.Registry = c.ID, c.Identity
 	return s, err
 }
 

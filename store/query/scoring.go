@@ -18,7 +18,7 @@ const lateAfter = time.Minute
 
 // readScoring returns how far scores are, per chain.
 func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select c.chain_id, coalesce(r.run, 0), coalesce(r.epoch, 0), coalesce(r.boundary, 0), r.started_at, r.closed_at is
 			not null,
 			(select count(*) from trust_roots t where t.chain_id = c.chain_id and t.set_name = $1 and (t.expires_at is null
@@ -35,18 +35,14 @@ func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, err
 			where k.chain_id = c.chain_id and k.closed_at is not null order by run desc limit 1) k on true
 		cross join lateral (select count(*) n, min(since) since, min(since) filter (where cause = $3) urgent
 			from trust_stale s where s.chain_id = c.chain_id) w`, repute.DefaultRoots, lateAfter, scoredb.CauseEvent)
-	if err != nil {
-		return nil, err
-	}
 	out := map[uint64]repute.Scoring{}
 	var chain uint64
 	var s repute.Scoring
-	var walked, since, looked *time.Time
 	var coverage []byte
 	var rated, thin int64
 	var readings string
-	_, err = pgx.ForEachRow(rows, []any{&chain, &s.Run, &s.Epoch, &s.Block, &walked, &s.Final, &s.Roots, &s.Stale,
-		&since, &looked, &coverage, &rated, &thin,
+	_, err := pgx.ForEachRow(rows, []any{&chain, &s.Run, &s.Epoch, &s.Block, (*column.Time)(&s.WalkedAt), &s.Final,
+		&s.Roots, &s.Stale, (*column.Time)(&s.StaleSince), (*column.Time)(&s.LookedAt), &coverage, &rated, &thin,
 		&s.VerifiedTo, &s.Verified, &readings, &s.Late}, func() error {
 		s.Coverage = repute.Coverage{}
 		if err := json.Unmarshal(coverage, &s.Coverage); err != nil {
@@ -57,7 +53,6 @@ func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, err
 		if s.Sources, err = repute.ParseSourceStates(readings); err != nil {
 			return fmt.Errorf("chain %d: %w", chain, err)
 		}
-		s.WalkedAt, s.StaleSince, s.LookedAt = column.TimeOf(walked), column.TimeOf(since), column.TimeOf(looked)
 		out[chain] = s
 		return nil
 	})

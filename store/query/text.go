@@ -16,13 +16,8 @@ func cutField(text []byte, field string, cut *[]string, partial *bool) string {
 
 // cutURI is cutField for the URI of file: nothing denied is shown in it.
 func cutURI(uri []byte, file *repute.File, cut *[]string, partial *bool) string {
-	return cutField([]byte(uriBeside(string(uri), file)), "uri", cut, partial)
-}
-
-// uriBeside returns a URI as it is shown together with the state of its file.
-func uriBeside(uri string, file *repute.File) string {
 	if file != nil && file.Status == repute.DocumentDenied {
-		return column.WithoutContent(uri)
+		uri = []byte(column.WithoutContent(string(uri)))
 	}
-	return uri
+	return cutField(uri, "uri", cut, partial)
 }

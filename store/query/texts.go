@@ -37,8 +37,8 @@ func textQuery(field string) (sql string, ok bool) {
 	return sql, ok
 }
 
-// TextFields returns the names, as in Solidity, of the texts that Text reads.
-func TextFields() []string {
+// textFields returns the names, as in Solidity, of the texts that Text reads.
+func textFields() []string {
 	return []string{"tag1", "tag2", "endpoint", "feedbackURI", "responseURI", "requestURI", "tag", "metadataKey",
 		"metadataValue"}
 }
@@ -49,7 +49,7 @@ func Text(ctx context.Context, db *store.DB, id repute.AgentID, block, log uint6
 	err error) {
 	sql, ok := textQuery(field)
 	if !ok {
-		return nil, repute.Invalid("field", "no text of a log", "one of "+strings.Join(TextFields(), ", "))
+		return nil, repute.Invalid("field", "no text of a log", "one of "+strings.Join(textFields(), ", "))
 	}
 	var denied *string
 	err = db.Readers().QueryRow(ctx, sql, int64(id.ChainID), column.TokenNum(id.TokenID), int64(block),

@@ -68,7 +68,7 @@ func (t *totals) keep(counted map[uint64]repute.ChainStatus, took time.Duration)
 // countTotals counts within tx's snapshot.
 func countTotals(ctx context.Context, tx pgx.Tx) (map[uint64]repute.ChainStatus, error) {
 	empty := column.SHA256("")
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select a.chain_id, a.n, a.feedback, a.uris, coalesce(d.n, 0)
 		from (
 			select chain_id, count(*) as n, sum(feedback)::bigint as feedback, count(distinct uri_id)
@@ -77,13 +77,10 @@ func countTotals(ctx context.Context, tx pgx.Tx) (map[uint64]repute.ChainStatus,
 		left join (
 			select a.chain_id, count(distinct u.id) as n from uris u join agents a on a.uri_id = u.id
 			where u.next_due <= now() group by a.chain_id) d using (chain_id)`, empty[:])
-	if err != nil {
-		return nil, err
-	}
 	out := map[uint64]repute.ChainStatus{}
 	var chain uint64
 	var s repute.ChainStatus
-	_, err = pgx.ForEachRow(rows, []any{&chain, &s.Agents, &s.Feedback, &s.URIs, &s.URIsDue}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&chain, &s.Agents, &s.Feedback, &s.URIs, &s.URIsDue}, func() error {
 		out[chain] = s
 		return nil
 	})

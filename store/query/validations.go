@@ -42,21 +42,21 @@ func validationColumns(at string) string {
 
 // scanValidation reads a row of validationColumns.
 func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
-	var identity, contract, request, validator, requestURI, uri, hash, tag []byte
+	var requestURI, uri, tag []byte
+	var hash column.Hash
 	var response *uint8
 	var requested, answered pointRow
 	var asked, said fileRow
 	into := slices.Concat(
-		[]any{&v.ChainID, &identity, (*column.TokenNum)(&v.Agent.TokenID), &contract, &v.ContractTrusted, &request,
-			&validator, &requestURI},
+		[]any{&v.ChainID, (*column.Address)(&v.Agent.Registry), (*column.TokenNum)(&v.Agent.TokenID),
+			(*column.Address)(&v.Contract), &v.ContractTrusted, (*column.Hash)(&v.RequestHash),
+			(*column.Address)(&v.Validator), &requestURI},
 		requested.into(),
 		[]any{&v.Answers, &response, &uri, &hash, &tag}, answered.into(), asked.into(), said.into())
 	if err := row.Scan(into...); err != nil {
 		return v, err
 	}
-	v.Agent.ChainID, v.Agent.Registry = v.ChainID, common.BytesToAddress(identity)
-	v.Contract, v.RequestHash = common.BytesToAddress(contract), common.BytesToHash(request)
-	v.Validator = common.BytesToAddress(validator)
+	v.Agent.ChainID = v.ChainID
 	v.Requested = *requested.point()
 	if v.RequestFile, err = asked.file(v.RequestHash); err != nil {
 		return v, err
@@ -64,7 +64,7 @@ func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	v.RequestURI = cutURI(requestURI, v.RequestFile, &v.Cut, &v.Partial)
 	if response != nil {
 		v.Answered = &repute.ValidationAnswer{
-			Response: *response, Hash: common.BytesToHash(hash), At: *answered.point(),
+			Response: *response, Hash: common.Hash(hash), At: *answered.point(),
 		}
 		v.Answered.Tag = cutField(tag, "tag", &v.Answered.Cut, &v.Partial)
 		v.Answered.File, err = said.file(v.Answered.Hash)
@@ -80,16 +80,10 @@ func Validations(ctx context.Context, db *store.DB, id repute.AgentID,
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return page, err
 	}
-	question, err := store.CursorFor("validations", id.ChainID, id.TokenID, f.TrustedOnly, f.At)
+	question, from, err := store.BeginPage(f.After, startLog(true), "validations", id.ChainID, id.TokenID,
+		f.TrustedOnly, f.At)
 	if err != nil {
 		return page, err
-	}
-	from, ok, err := store.DecodeCursor[logPos](question, f.After)
-	if err != nil {
-		return page, err
-	}
-	if !ok {
-		from = startLog(true)
 	}
 	err = chaindb.ViewAgent(ctx, db, "list validations", id, f.At, func(ctx context.Context, s chaindb.Subject) error {
 		page.AsOf = []repute.AsOf{s.AsOf}
@@ -106,7 +100,7 @@ func Validations(ctx context.Context, db *store.DB, id repute.AgentID,
 
 // validations reads one row more than the page has.
 func validations(ctx context.Context, s chaindb.Subject, from logPos, f ValidationFilter) ([]repute.Validation, error) {
-	rows, err := s.Tx.Query(ctx, `
+	rows, _ := s.Tx.Query(ctx, `
 		with q as (
 			select * from validation_requests
 			where chain_id = $1 and token_id = $2 and block <= $3 and (block, log_index) < ($4, $5)
@@ -114,9 +108,6 @@ func validations(ctx context.Context, s chaindb.Subject, from logPos, f Validati
 			order by block desc, log_index desc limit $8)`+validationColumns("$3")+`
 		order by q.block desc, q.log_index desc`,
 		append(s.Key(), from.Block, from.Log, f.TrustedOnly, column.AddressColumn(s.Chain.Validations), f.Limit+1)...)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, scanValidation)
 }
 
@@ -136,13 +127,13 @@ func ValidationSubject(ctx context.Context, db *store.DB, chainID uint64, contra
 // ValidationsByAgents returns up to limit of the newest validations of each agent, of any contract.
 // Agents without any are absent.
 func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
-	limit int) (out map[repute.AgentID]FirstRows[repute.Validation], err error) {
+	limit int) (out map[repute.AgentID]store.FirstRows[repute.Validation], err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, err
 	}
 	chains, tokens := column.KeyColumns(ids)
 	err = chaindb.View(ctx, db, "read validations", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			with q as (
 				select q.* from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
 				cross join lateral (
@@ -150,11 +141,8 @@ func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID
 					where q.chain_id = k.chain_id and q.token_id = k.token_id
 					order by q.block desc, q.log_index desc limit $3) q)`+validationColumns("$4")+`
 			order by q.chain_id, q.token_id, q.block desc, q.log_index desc`, chains, tokens, limit+1, int64(chaindb.Everything))
-		if err != nil {
-			return err
-		}
 		items, err := pgx.CollectRows(rows, scanValidation)
-		out = firstRowsOf(items, func(v repute.Validation) repute.AgentID { return v.Agent }, limit)
+		out = store.FirstRowsOf(items, limit, func(v repute.Validation) repute.AgentID { return v.Agent })
 		return err
 	})
 	return out, err
@@ -163,15 +151,8 @@ func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID
 // ValidationContracts returns up to limit contracts with stored validations of a chain, on the
 // allow-list or not, ordered by address.
 func ValidationContracts(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]common.Address, error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select distinct contract from validation_requests where chain_id = $1 order by contract limit $2`, chainID, limit)
-	if err != nil {
-		return nil, store.Failed("validation contracts", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a common.Address, err error) {
-		var raw []byte
-		err = row.Scan(&raw)
-		return common.BytesToAddress(raw), err
-	})
+	list, err := pgx.CollectRows(rows, column.ScanAddress)
 	return list, store.Failed("validation contracts", err)
 }

@@ -21,9 +21,9 @@ import (
 const (
 	// MaxRootWeight is the largest weight of a root, in millionths.
 	MaxRootWeight = 1000 * repute.RootUnit
-	// MaxRoots is how many roots a set may have, MaxLinks how many links a chain may have.
-	MaxRoots = 10_000
-	MaxLinks = 1_000_000
+	// maxRoots is how many roots a set may have, maxLinks how many links a chain may have.
+	maxRoots = 10_000
+	maxLinks = 1_000_000
 	// maxRootRules is the most bytes of a root's rules for tags.
 	maxRootRules = 16 << 10
 	// MaxReason is the most bytes of reasons and sources.
@@ -38,21 +38,13 @@ func Roots(ctx context.Context, db *store.DB, chainID uint64, set string) ([]rep
 }
 
 // rootsOf reads a set.
-func rootsOf(ctx context.Context, from interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}, chainID uint64, set string) ([]repute.TrustRoot, error) {
-	rows, err := from.Query(ctx, `
+func rootsOf(ctx context.Context, q store.Querier, chainID uint64, set string) ([]repute.TrustRoot, error) {
+	rows, _ := q.Query(ctx, `
 		select address, weight, class, rules, reason, expires_at from trust_roots
 		where chain_id = $1 and set_name = $2 order by address`, chainID, set)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r repute.TrustRoot, err error) {
-		var address []byte
-		var expires *time.Time
-		err = row.Scan(&address, &r.Weight, &r.Class, &r.Rules, &r.Reason, &expires)
-		r.Address, r.Expires = common.BytesToAddress(address), column.TimeOf(expires)
-		return r, err
+		return r, row.Scan((*column.Address)(&r.Address), &r.Weight, &r.Class, &r.Rules, &r.Reason,
+			(*column.Time)(&r.Expires))
 	})
 }
 
@@ -66,11 +58,8 @@ type RootSet struct {
 
 // RootSets returns all sets that have roots, ordered by chain and name.
 func RootSets(ctx context.Context, db *store.DB) ([]RootSet, error) {
-	rows, err := db.Readers().Query(ctx,
+	rows, _ := db.Readers().Query(ctx,
 		"select chain_id, set_name, count(*) from trust_roots group by 1, 2 order by 1, 2")
-	if err != nil {
-		return nil, store.Failed("list sets of roots", err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[RootSet])
 	return list, store.Failed("list sets of roots", err)
 }
@@ -153,7 +142,7 @@ func AddRoots(ctx context.Context, db *store.DB, chainID uint64, set string, roo
 		if err := putRoots(ctx, tx, chainID, set, roots); err != nil {
 			return err
 		}
-		if err := atMost(ctx, tx, MaxRoots, "set",
+		if err := atMost(ctx, tx, maxRoots, "set",
 			"select count(*) from trust_roots where chain_id = $1 and set_name = $2", chainID, set); err != nil {
 			return err
 		}
@@ -196,20 +185,13 @@ func atMost(ctx context.Context, tx pgx.Tx, most int, field, count string, args 
 
 // putRoots inserts or replaces roots.
 func putRoots(ctx context.Context, tx pgx.Tx, chainID uint64, set string, roots []repute.TrustRoot) error {
-	var addresses [][]byte
-	var weights []int64
-	var reasons, classes, rules []string
-	var expires []*time.Time
-	for _, r := range roots {
-		classes, rules = append(classes, r.Class), append(rules, r.Rules)
-		addresses, weights, reasons = append(addresses, r.Address.Bytes()), append(weights, int64(r.Weight)),
-			append(reasons, r.Reason)
-		var end *time.Time
-		if !r.Expires.IsZero() {
-			whole := r.Expires.UTC().Truncate(time.Second)
-			end = &whole
-		}
-		expires = append(expires, end)
+	n := len(roots)
+	addresses, weights, expires := make([][]byte, n), make([]int64, n), make([]*time.Time, n)
+	reasons, classes, rules := make([]string, n), make([]string, n), make([]string, n)
+	for i, r := range roots {
+		addresses[i], weights[i] = r.Address.Bytes(), int64(r.Weight)
+		reasons[i], classes[i], rules[i] = r.Reason, r.Class, r.Rules
+		expires[i] = column.MaybeTime(r.Expires.UTC().Truncate(time.Second))
 	}
 	_, err := tx.Exec(ctx, `
 		insert into trust_roots (chain_id, set_name, address, weight, reason, expires_at, class, rules)
@@ -237,16 +219,10 @@ func RemoveRoot(ctx context.Context, db *store.DB, chainID uint64, set string, a
 // Links returns the pairs of addresses of a chain that are known to be one identity, ordered by
 // address.
 func Links(ctx context.Context, db *store.DB, chainID uint64) ([]repute.TrustLink, error) {
-	rows, err := db.Readers().Query(ctx,
+	rows, _ := db.Readers().Query(ctx,
 		"select a, b, reason, source from trust_links where chain_id = $1 order by a, b", chainID)
-	if err != nil {
-		return nil, store.Failed("list links", err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l repute.TrustLink, err error) {
-		var a, b []byte
-		err = row.Scan(&a, &b, &l.Reason, &l.Source)
-		l.A, l.B = common.BytesToAddress(a), common.BytesToAddress(b)
-		return l, err
+		return l, row.Scan((*column.Address)(&l.A), (*column.Address)(&l.B), &l.Reason, &l.Source)
 	})
 	return list, store.Failed("list links", err)
 }
@@ -272,7 +248,7 @@ func AddLinks(ctx context.Context, db *store.DB, chainID uint64, links []repute.
 		if err := putLinks(ctx, tx, chainID, links); err != nil {
 			return err
 		}
-		return atMost(ctx, tx, MaxLinks, "links", "select count(*) from trust_links where chain_id = $1", chainID)
+		return atMost(ctx, tx, maxLinks, "links", "select count(*) from trust_links where chain_id = $1", chainID)
 	})
 }
 

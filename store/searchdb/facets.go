@@ -74,13 +74,10 @@ func SearchFacets(ctx context.Context, db *store.DB, f AgentFilter, as Match) (o
 
 // read executes the statement and adds its rows.
 func (f *Facets) read(ctx context.Context, tx pgx.Tx, q *agentQuery, chains []*chaindb.ChainView) error {
-	rows, err := tx.Query(ctx, q.facets(), q.withArgs(chains)...)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, q.facets(), q.withArgs(chains)...)
 	var kind string
 	var facet Facet
-	_, err = pgx.ForEachRow(rows, []any{&kind, &facet.Value, &facet.Count}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&kind, &facet.Value, &facet.Count}, func() error {
 		f.add(kind, facet)
 		return nil
 	})
@@ -91,15 +88,14 @@ func (f *Facets) read(ctx context.Context, tx pgx.Tx, q *agentQuery, chains []*c
 func (f *Facets) add(kind string, facet Facet) {
 	lists := map[string]*[]Facet{"services": &f.Services, "skills": &f.Skills, "domains": &f.Domains, "trust": &f.Trust,
 		"chain": &f.Chains, "status": &f.Status, "x402": &f.X402, "active": &f.Active}
-	if kind == "total" {
+	switch kind {
+	case "total":
 		f.Total = Count{Value: facet.Count}
-		return
-	}
-	if kind == "total of hits" {
+	case "total of hits":
 		f.Total = f.Total.bounded(int(facet.Count))
-		return
+	default:
+		*lists[kind] = append(*lists[kind], facet)
 	}
-	*lists[kind] = append(*lists[kind], facet)
 }
 
 // facets returns the statement, which counts at most maxCounted agents and one more that shows that

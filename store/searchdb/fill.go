@@ -31,14 +31,11 @@ func FillSearch(ctx context.Context, db *store.DB) error {
 // that it read, nil at the end. The offset has each document looked up: right after rows were made, the planner takes
 // hardly any for one of the form, and compares all documents with all rows.
 func fillSearchable(ctx context.Context, db *store.DB, after []byte) (last []byte, err error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select distinct on (p.sha256) p.sha256, p.parser_version, p.errors, p.content from parses p
 		where p.kind = 'registration' and p.sha256 > $3 and not exists (select from searchable s where s.sha256 = p.sha256
 			and s.form = $1 offset 0)
 		order by p.sha256, p.parser_version desc limit $2`, searchtext.SearchForm, fillBatch, after)
-	if err != nil {
-		return nil, err
-	}
 	var made []searchtext.Searchable
 	var sum, registration []byte
 	var version, worst int

@@ -81,14 +81,11 @@ func tooManyHave(ctx context.Context, tx pgx.Tx, words []string) (many bool, err
 // rarestWords returns words of which together no more than maxHits documents have any,
 // the rarest first, without those that no document has.
 func rarestWords(ctx context.Context, tx pgx.Tx, words []string) ([]string, error) {
-	rows, err := tx.Query(ctx, fmt.Sprintf(`
+	rows, _ := tx.Query(ctx, fmt.Sprintf(`
 		select w from (
 			select w, sum(hits) over (order by hits, w) as together, hits from unnest($1::text[]) as q(w) cross join lateral (
 				select count(*) as hits from (select from searchable s where s.vector @@ %s limit %d) d) n
 		) counted where hits > 0 and together <= %d order by hits, w`, wordQuery("w"), maxHits+1, maxHits), words)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
@@ -134,11 +131,8 @@ func indexedWords(ctx context.Context, tx pgx.Tx, text string) ([]string, error)
 			queries = append(queries, query)
 		}
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select w from unnest($1::text[]) with ordinality as q(w, n)
 		where numnode(websearch_to_tsquery('english', w)) > 0 order by n`, queries)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

@@ -145,13 +145,10 @@ func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains [
 	if q.match != nil {
 		sql = q.ranked(o)
 	}
-	rows, err := tx.Query(ctx, sql, q.withArgs(chains, keys, tokens, limit+1)...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, sql, q.withArgs(chains, keys, tokens, limit+1)...)
 	out := map[uint64][]agentEntry{}
 	var e agentEntry
-	_, err = pgx.ForEachRow(rows, []any{&e.id.ChainID, (*column.TokenNum)(&e.id.TokenID), &e.pos.Key, &e.folded,
+	_, err := pgx.ForEachRow(rows, []any{&e.id.ChainID, (*column.TokenNum)(&e.id.TokenID), &e.pos.Key, &e.folded,
 		&e.key},
 		func() error {
 			e.pos.Token = e.id.TokenID.Dec()

@@ -14,8 +14,8 @@ import (
 	"repute/store/column"
 )
 
-// SearchForm is the version of the search rows. It is raised whenever their content changes; rows
-// of another version are computed again by Migrate.
+// SearchForm is the version of the search rows. It MUST be raised whenever their content changes; searchdb.FillSearch
+// computes rows of another version again.
 const SearchForm = 5
 
 // The author of a document chooses how long it is, so only its head is searched. Bounds are in
@@ -40,10 +40,10 @@ type searchText struct {
 }
 
 // searchTextOf returns the text of a registration file. Of nil it is empty: agents without a file
-// are found by their addresses.
+// are found by their addresses. No list is nil.
 func searchTextOf(r *repute.Registration) searchText {
 	if r == nil {
-		return searchText{}
+		r = &repute.Registration{}
 	}
 	var services, skills, domains, tags []string
 	for _, s := range r.Services {
@@ -132,10 +132,8 @@ func SearchableOf(sum []byte, version, worst int, r *repute.Registration) Search
 	return Searchable{Sum: hex.EncodeToString(sum), Form: SearchForm, Version: version, Errors: worst, Name: s.name,
 		Words: words,
 		Names: AsWords(s.name), Labels: AsWords(labels), Description: AsWords(description), Hosts: s.hosts(),
-		Title: AsWords(s.name), Places: orEmptyList(s.places), Alike: s.alike(),
-		Services: orEmptyList(s.services), Skills: orEmptyList(s.skills), Domains: orEmptyList(s.domains),
-		Trust: orEmptyList(s.trust),
-		X402:  s.x402, Active: s.active}
+		Title: AsWords(s.name), Places: s.places, Alike: s.alike(), Services: s.services, Skills: s.skills,
+		Domains: s.domains, Trust: s.trust, X402: s.x402, Active: s.active}
 }
 
 // hosts returns the words of the hosts of endpoints without public suffixes: zyf finds zyf.ai, and
@@ -198,11 +196,3 @@ const UpsertSearchable = `
 		excluded.services, excluded.skills, excluded.domains, excluded.trust, excluded.x402, excluded.active,
 		excluded.title, excluded.places, excluded.alike)
 	where searchable.version <= excluded.version`
-
-// orEmptyList returns an empty list for nil.
-func orEmptyList(l []string) []string {
-	if l == nil {
-		return []string{}
-	}
-	return l
-}

@@ -94,8 +94,11 @@ func isIP(host string) bool {
 // placesOf returns where a document's services are: endpoints, their hosts with and without port,
 // the domains of the hosts, and addresses.
 func placesOf(services []repute.Service) []string {
-	var out []string
+	out := []string{}
 	for _, s := range services {
+		if len(out) == maxSearchList { // a document may have thousands
+			break
+		}
 		whole, host := endpointOf(s.Endpoint)
 		places := []string{whole}
 		if i := strings.LastIndexByte(whole, ':'); common.IsHexAddress(whole[i+1:]) {
@@ -121,7 +124,5 @@ func placesOf(services []repute.Service) []string {
 	return out
 }
 
-const ( // MinSearchText and maxSearchLength bound Text, in characters.
-	// MinSearchText is the least length of a text to search for, in characters.
-	MinSearchText = 2
-)
+// MinSearchText is the least length of a text to search for, in characters.
+const MinSearchText = 2

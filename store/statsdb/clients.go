@@ -71,7 +71,7 @@ func ClientInto(address common.Address, list *[]ClientChain) query.Beside {
 
 // clientChains counts the ratings of a client on each chain.
 func clientChains(ctx context.Context, tx pgx.Tx, address common.Address, chains []uint64) ([]ClientChain, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select k.chain_id, x.live, x.revoked, x.agents, x.first, fb.hash, fb.time, x.last, lb.hash, lb.time,
 			coalesce(r.class = '', false), coalesce(r.class <> '', false)
 		from unnest($1::bigint[]) as k(chain_id)
@@ -85,9 +85,6 @@ func clientChains(ctx context.Context, tx pgx.Tx, address common.Address, chains
 		left join blocks lb on (lb.chain_id, lb.number) = (k.chain_id, x.last)
 		where x.first is not null or r.address is not null
 		order by k.chain_id`, chains, address[:], repute.DefaultRoots)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c ClientChain, err error) {
 		var first, last blockRow
 		err = row.Scan(&c.ChainID, &c.Ratings, &c.Revoked, &c.Agents, &first.number, &first.hash, &first.time,
@@ -100,8 +97,8 @@ func clientChains(ctx context.Context, tx pgx.Tx, address common.Address, chains
 // blockRow receives a block that may be unknown.
 type blockRow struct {
 	number *int64
-	hash   []byte
-	time   *time.Time
+	hash   column.Hash
+	time   column.Time
 }
 
 // block returns the zero block for null.
@@ -109,7 +106,7 @@ func (b blockRow) block() repute.Block {
 	if b.number == nil {
 		return repute.Block{}
 	}
-	return repute.Block{Number: uint64(*b.number), Hash: common.BytesToHash(b.hash), Time: column.TimeOf(b.time)}
+	return repute.Block{Number: uint64(*b.number), Hash: common.Hash(b.hash), Time: time.Time(b.time)}
 }
 
 // addRelated adds the addresses that agents join with the client.
@@ -123,7 +120,7 @@ func addRelated(ctx context.Context, tx pgx.Tx, address common.Address, chains [
 	for _, c := range chains {
 		registry[c.ID] = c.Identity
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select k.chain_id, x.token_id, x.address, x.role from unnest($1::bigint[]) as k(chain_id) cross join lateral (
 			(select token_id, owner as address, $3::text as role from agents
 				where chain_id = k.chain_id and wallet = $2 and wallet <> '' and owner <> $2 order by token_id limit $5)
@@ -131,17 +128,12 @@ func addRelated(ctx context.Context, tx pgx.Tx, address common.Address, chains [
 			(select token_id, wallet, $4::text from agents
 				where chain_id = k.chain_id and owner = $2 and wallet <> '' and wallet <> $2 order by token_id limit $5)) x
 		order by k.chain_id, x.role, x.token_id`, ids, address[:], RoleOwner, RoleWallet, maxRelated)
-	if err != nil {
-		return err
-	}
-	var chain uint64
-	var token column.TokenNum
-	var other []byte
-	var role string
-	_, err = pgx.ForEachRow(rows, []any{&chain, &token, &other, &role}, func() error {
-		c := at[chain]
-		c.Related = append(c.Related, Related{common.BytesToAddress(other),
-			repute.AgentID{ChainID: chain, Registry: registry[chain], TokenID: repute.TokenID(token)}, role})
+	var r Related
+	_, err := pgx.ForEachRow(rows, []any{&r.Agent.ChainID, (*column.TokenNum)(&r.Agent.TokenID),
+		(*column.Address)(&r.Address), &r.Role}, func() error {
+		c := at[r.Agent.ChainID]
+		r.Agent.Registry = registry[r.Agent.ChainID]
+		c.Related = append(c.Related, r)
 		return nil
 	})
 	return err

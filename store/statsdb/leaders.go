@@ -65,16 +65,10 @@ func Leaders(ctx context.Context, db *store.DB, f LeaderFilter) (page store.Page
 	if err := f.check(); err != nil {
 		return page, err
 	}
-	question, err := store.CursorFor("leaders", f.By, f.Period, f.ChainIDs, f.MinReviewers)
+	first := leaderPos{Value: chaindb.Everything, Chain: chaindb.Everything, Token: "0"}
+	question, from, err := store.BeginPage(f.After, first, "leaders", f.By, f.Period, f.ChainIDs, f.MinReviewers)
 	if err != nil {
 		return page, err
-	}
-	from, begun, err := store.DecodeCursor[leaderPos](question, f.After)
-	if err != nil {
-		return page, err
-	}
-	if !begun {
-		from = leaderPos{Value: chaindb.Everything, Chain: chaindb.Everything, Token: "0"}
 	}
 	token, err := repute.ParseTokenID(from.Token)
 	if err != nil || from.Rank < 0 || from.Rank > chaindb.Everything/2 {
@@ -137,10 +131,7 @@ func (f LeaderFilter) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.Cha
 		}
 		sql, args = growthLeaders(), append(args, since)
 	}
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, sql, args...)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r leaderRow, err error) {
 		return r, row.Scan(&r.id.ChainID, (*column.TokenNum)(&r.id.TokenID), &r.value, &r.reviewers, &r.fresh, &r.given)
 	})

@@ -41,16 +41,9 @@ func Tags(ctx context.Context, db *store.DB, f TagFilter) (page store.Page[Tag],
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return page, err
 	}
-	question, err := store.CursorFor("tags", f.ChainIDs, f.Tag1)
+	question, from, err := store.BeginPage(f.After, mostUsed(), "tags", f.ChainIDs, f.Tag1)
 	if err != nil {
 		return page, err
-	}
-	from, begun, err := store.DecodeCursor[usePos](question, f.After)
-	if err != nil {
-		return page, err
-	}
-	if !begun {
-		from = mostUsed()
 	}
 	err = chaindb.View(ctx, db, "list tags", func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := chaindb.AskedChains(ctx, tx, f.ChainIDs)
@@ -82,12 +75,10 @@ func (f TagFilter) read(ctx context.Context, tx pgx.Tx, chains []uint64, from us
 		hash := column.Keccak(*f.Tag1)
 		args = append(args, hash[:])
 	}
-	rows, err := tx.Query(ctx, f.tagsSQL(len(chains) == 1), args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, f.tagsSQL(len(chains) == 1), args...)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t Tag, err error) {
-		var head, hash []byte
+		var head []byte
+		var hash column.Hash
 		err = row.Scan(&head, &hash, &t.Ratings, &t.Agents, &t.Raters, &t.Scored)
 		t.Text = textOf(head, hash)
 		return t, err

@@ -43,9 +43,8 @@ type Text struct {
 }
 
 // textOf returns a text of which HeadOf was read.
-func textOf(head, hash []byte) (t Text) {
-	t.Bytes = column.Head(head, column.MaxListed, &t.Partial)
-	copy(t.Hash[:], hash)
+func textOf(head []byte, hash column.Hash) (t Text) {
+	t.Bytes, t.Hash = column.Head(head, column.MaxListed, &t.Partial), hash
 	return t
 }
 
@@ -76,16 +75,9 @@ func Validators(ctx context.Context, db *store.DB, f ValidatorFilter) (page stor
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return page, err
 	}
-	question, err := store.CursorFor("validators", f.ChainIDs, f.Address, f.TrustedOnly)
+	question, from, err := store.BeginPage(f.After, mostUsed(), "validators", f.ChainIDs, f.Address, f.TrustedOnly)
 	if err != nil {
 		return page, err
-	}
-	from, begun, err := store.DecodeCursor[usePos](question, f.After)
-	if err != nil {
-		return page, err
-	}
-	if !begun {
-		from = mostUsed()
 	}
 	err = chaindb.View(ctx, db, "list validators", func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := chaindb.AskedChains(ctx, tx, f.ChainIDs)
@@ -124,10 +116,7 @@ func (f ValidatorFilter) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.
 		only = " and q.validator = $7"
 		args = append(args, f.Address[:])
 	}
-	rows, err := tx.Query(ctx, validatorsSQL(only), args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, validatorsSQL(only), args...)
 	return pgx.CollectRows(rows, scanValidator)
 }
 
@@ -184,14 +173,14 @@ func validatorsSQL(only string) string {
 
 // scanValidator reads a row of validatorsSQL.
 func scanValidator(row pgx.CollectableRow) (v Validator, err error) {
-	var address []byte
 	var first, last blockRow
-	var tags, hashes [][]byte
+	var tags [][]byte
+	var hashes []column.Hash
 	var counts []int64
-	err = row.Scan(&v.ChainID, &address, &v.Requests, &v.Answered, &v.Agents, &v.MeanResponse, &v.MedianBlocks,
-		&v.MedianSeconds, &first.number, &last.number, &first.hash, &first.time, &last.hash, &last.time, &tags, &hashes,
-		&counts)
-	v.Address, v.First, v.Last = common.BytesToAddress(address), first.block(), last.block()
+	err = row.Scan(&v.ChainID, (*column.Address)(&v.Address), &v.Requests, &v.Answered, &v.Agents, &v.MeanResponse,
+		&v.MedianBlocks, &v.MedianSeconds, &first.number, &last.number, &first.hash, &first.time, &last.hash, &last.time,
+		&tags, &hashes, &counts)
+	v.First, v.Last = first.block(), last.block()
 	for i := range tags {
 		v.Tags = append(v.Tags, TagCount{textOf(tags[i], hashes[i]), counts[i]})
 	}

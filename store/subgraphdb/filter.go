@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // Op is an operator of a filter, as the suffix of its name in graph-node.
@@ -348,7 +350,7 @@ func (b *builder) compareList(level int, f *Filter) string {
 func (f *Field) element(v any) string {
 	switch v := v.(type) {
 	case []byte:
-		return hexText(v)
+		return hexutil.Encode(v)
 	case string:
 		if f.Raw {
 			return hex.EncodeToString([]byte(v))

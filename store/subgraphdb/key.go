@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
 	"repute"
 )
 
@@ -64,10 +66,10 @@ func (k Key) Format(chain uint64, v Value) string {
 			parts = append(parts, v[i].(string))
 		case FormOptional:
 			if len(b) > 0 {
-				parts = append(parts, hexText(b))
+				parts = append(parts, hexutil.Encode(b))
 			}
 		case FormHex:
-			parts = append(parts, hexText(b))
+			parts = append(parts, hexutil.Encode(b))
 		case FormText:
 			parts = append(parts, text(b))
 		}
@@ -122,9 +124,6 @@ func (f Form) parse(s string) (part any, ok bool) {
 	b, err := hex.DecodeString(digits)
 	return b, found && err == nil && strings.ToLower(s) == s && len(b) > 0
 }
-
-// hexText returns bytes as GraphQL shows them.
-func hexText(b []byte) string { return "0x" + hex.EncodeToString(b) }
 
 // text returns a text of the chain as valid UTF-8.
 func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

@@ -109,10 +109,7 @@ func (s *Snapshot) placeBefore(ctx context.Context, b builder, q Query) (p *plac
 		return p, false, nil
 	}
 	sql := b.placesOf(q)
-	rows, err := s.tx.Query(ctx, sql, b.args...)
-	if err != nil {
-		return nil, false, err
-	}
+	rows, _ := s.tx.Query(ctx, sql, b.args...)
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p place, err error) {
 		return p, row.Scan(&p.Row, &p.Block, &p.Before)
 	})

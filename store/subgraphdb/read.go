@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -116,12 +117,9 @@ type Block struct {
 func View(ctx context.Context, db *store.DB, schema *Schema, chain uint64,
 	f func(context.Context, *Snapshot) error) error {
 	return chaindb.View(ctx, db, "read the subgraph", func(ctx context.Context, tx pgx.Tx) error {
-		chains, err := chaindb.ReadChains(ctx, tx, []uint64{chain})
+		chains, err := chaindb.AskedChains(ctx, tx, []uint64{chain})
 		if err != nil {
 			return err
-		}
-		if len(chains) == 0 {
-			return chaindb.MissingChain(chain)
 		}
 		if err := setPlanning(ctx, tx); err != nil {
 			return err
@@ -172,10 +170,7 @@ func (s *Snapshot) Read(ctx context.Context, q Query) ([]Row, error) {
 
 // read runs the statement of a query and returns its rows, with the block of each where it has places.
 func (s *Snapshot) read(ctx context.Context, b *builder, q Query) (list []Row, blocks []int64, err error) {
-	rows, err := s.tx.Query(ctx, b.statement(q), b.args...)
-	if err != nil {
-		return nil, nil, err
-	}
+	rows, _ := s.tx.Query(ctx, b.statement(q), b.args...)
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Row, error) {
 		for _, raw := range row.RawValues() {
 			s.size += len(raw)
@@ -245,7 +240,7 @@ func (f *Field) cell(v any) (any, error) {
 		if f.Raw {
 			return text(v), nil
 		}
-		return hexText(v), nil
+		return hexutil.Encode(v), nil
 	case string:
 		if f.List {
 			return f.elements(v)

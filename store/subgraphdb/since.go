@@ -48,7 +48,7 @@ func (s *Snapshot) firstBlocks(ctx context.Context, f *Filter) (map[since]int64,
 	if len(times) == 0 {
 		return nil, nil
 	}
-	rows, err := s.tx.Query(ctx, `
+	rows, _ := s.tx.Query(ctx, `
 		with recursive search (seconds, low, high) as (
 			select t, 0::bigint, $2::bigint from unnest($3::bigint[]) t
 			union all
@@ -60,12 +60,9 @@ func (s *Snapshot) firstBlocks(ctx context.Context, f *Filter) (map[since]int64,
 				where chain_id = $1 and number >= (s.low + s.high) / 2 and time is not null order by number limit 1) b on true
 			where s.low < s.high)
 		select seconds, low from search where low >= high`, int64(s.Chain.ID), s.Chain.Cursor+1, times)
-	if err != nil {
-		return nil, err
-	}
 	out := map[since]int64{}
 	var seconds, number int64
-	_, err = pgx.ForEachRow(rows, []any{&seconds, &number}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&seconds, &number}, func() error {
 		out[since(seconds)] = number
 		return nil
 	})

@@ -51,20 +51,16 @@ func BlockProofs(ctx context.Context, db *store.DB, chainID uint64) ([]BlockProo
 }
 
 // readBlockProofs reads the rows that have a block in common with a range.
-func readBlockProofs(ctx context.Context, q chaindb.Querier, chainID uint64, r repute.BlockRange) ([]BlockProof,
+func readBlockProofs(ctx context.Context, q store.Querier, chainID uint64, r repute.BlockRange) ([]BlockProof,
 	error) {
-	rows, err := q.Query(ctx, `
+	rows, _ := q.Query(ctx, `
 		select from_block, to_block, parent, hash, reason, loose,
 			array(select lower(u) from unnest(unproven) u), array(select upper(u) - 1 from unnest(unproven) u)
 		from block_proofs where chain_id = $1 and from_block <= $3 and to_block >= $2 order by from_block`, chainID, r.From, r.To)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p BlockProof, err error) {
-		var parent, hash []byte
 		var from, to []uint64
-		err = row.Scan(&p.Blocks.From, &p.Blocks.To, &parent, &hash, &p.Reason, &p.Loose, &from, &to)
-		p.Parent, p.Hash = common.BytesToHash(parent), common.BytesToHash(hash)
+		err = row.Scan(&p.Blocks.From, &p.Blocks.To, (*column.Hash)(&p.Parent), (*column.Hash)(&p.Hash), &p.Reason,
+			&p.Loose, &from, &to)
 		for i := range from {
 			p.Unproven = append(p.Unproven, repute.BlockRange{From: from[i], To: to[i]})
 		}
@@ -77,18 +73,14 @@ func readBlockProofs(ctx context.Context, q chaindb.Querier, chainID uint64, r r
 // is deleted. repute.ErrFenced when the lease is lost, and when the range after it or the
 // stored block shows that Hash is no longer the hash of the newest block.
 func SaveBlockProof(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, p BlockProof) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save proof of blocks %d to %d", p.Blocks.From, p.Blocks.To),
+	return db.InLease(ctx, l, fmt.Sprintf("save proof of blocks %d to %d", p.Blocks.From, p.Blocks.To),
 		func(tx pgx.Tx) error {
-			if err := store.HoldLease(ctx, tx, l); err != nil {
-				return err
-			}
 			chain, err := chaindb.HoldChain(ctx, tx, chainID)
 			if err != nil {
 				return err
 			}
-			near, err := readBlockProofs(ctx, tx, chainID,
-				repute.BlockRange{From: p.Blocks.From - min(1, p.Blocks.From),
-					To: p.Blocks.To + 1})
+			around := repute.BlockRange{From: p.Blocks.From - min(1, p.Blocks.From), To: p.Blocks.To + 1}
+			near, err := readBlockProofs(ctx, tx, chainID, around)
 			if err != nil {
 				return err
 			}
@@ -98,8 +90,8 @@ func SaveBlockProof(ctx context.Context, db *store.DB, chainID uint64, l store.L
 			for _, n := range near {
 				p = p.join(n)
 			}
-			_, err = tx.Exec(ctx, "delete from block_proofs where chain_id = $1 and from_block = any($2)", chainID,
-				startsOf(near))
+			_, err = tx.Exec(ctx, "delete from block_proofs where chain_id = $1 and from_block <= $3 and to_block >= $2",
+				chainID, around.From, around.To)
 			if err != nil {
 				return err
 			}
@@ -134,15 +126,6 @@ func (p BlockProof) checkNewest(ctx context.Context, tx pgx.Tx, c *chaindb.Chain
 		err = fmt.Errorf("block %d is not stored with the hash %s: %w", p.Blocks.To, p.Hash, repute.ErrConflict)
 	}
 	return err
-}
-
-// startsOf returns the first blocks of ranges.
-func startsOf(proofs []BlockProof) []uint64 {
-	starts := []uint64{}
-	for _, p := range proofs {
-		starts = append(starts, p.Blocks.From)
-	}
-	return starts
 }
 
 // join returns p extended by a neighbor when one continues the other, and p otherwise.
@@ -194,10 +177,7 @@ type UnprovenBlock struct {
 // comparison of its range. repute.ErrFenced when the lease is lost.
 func SettleBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, proven []uint64,
 	unproven []UnprovenBlock) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("settle blocks of chain %d", chainID), func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
-			return err
-		}
+	return db.InLease(ctx, l, fmt.Sprintf("settle blocks of chain %d", chainID), func(tx pgx.Tx) error {
 		if _, err := chaindb.HoldChain(ctx, tx, chainID); err != nil {
 			return err
 		}
@@ -233,10 +213,7 @@ const boundedRanges = "case when (select count(*) from unnest(u)) > $2 then int8
 // deletes the ranges below it, which are then compared again. repute.ErrFenced when the lease
 // is lost.
 func TieBlockProofs(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, block repute.Block) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("tie blocks of chain %d", chainID), func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
-			return err
-		}
+	return db.InLease(ctx, l, fmt.Sprintf("tie blocks of chain %d", chainID), func(tx pgx.Tx) error {
 		var b pgx.Batch
 		b.Queue("delete from block_proofs where chain_id = $1 and to_block < $2", chainID, block.Number)
 		b.Queue(`update block_proofs set from_block = $2, parent = $3, unproven = unproven * int8multirange(int8range($2, null)), loose = 0
@@ -248,11 +225,8 @@ func TieBlockProofs(ctx context.Context, db *store.DB, chainID uint64, l store.L
 // ForgetBlockProofs deletes all ranges of a chain, so that every block is compared again, and
 // notes that the blooms of its headers lack logs. repute.ErrFenced when the lease is lost.
 func ForgetBlockProofs(ctx context.Context, db *store.DB, chainID uint64, l store.Lease) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("forget block proofs of chain %d", chainID),
+	return db.InLease(ctx, l, fmt.Sprintf("forget block proofs of chain %d", chainID),
 		func(tx pgx.Tx) error {
-			if err := store.HoldLease(ctx, tx, l); err != nil {
-				return err
-			}
 			if _, err := tx.Exec(ctx, "update chains set bloomless = true where chain_id = $1", chainID); err != nil {
 				return err
 			}
@@ -284,12 +258,9 @@ type AskedBlock struct {
 
 // AskedBlocks returns requested blocks that are due, ascending.
 func AskedBlocks(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]AskedBlock, error) {
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select part, position from cursors where job = 'requested block' and chain_id = $1 and due <= now() order by part
 			limit $2`, chainID, limit)
-	if err != nil {
-		return nil, store.Failed("asked blocks", err)
-	}
 	blocks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[AskedBlock])
 	return blocks, store.Failed("asked blocks", err)
 }
@@ -299,10 +270,7 @@ func AskedBlocks(ctx context.Context, db *store.DB, chainID uint64, limit int) (
 // lease is lost.
 func PostponeBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, blocks []uint64, first,
 	most time.Duration) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("postpone blocks of chain %d", chainID), func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
-			return err
-		}
+	return db.InLease(ctx, l, fmt.Sprintf("postpone blocks of chain %d", chainID), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			update cursors set position = position + 1, due = now() + least($4::interval, $3::interval * 2 ^ least(position, 30))
 			where job = 'requested block' and chain_id = $1 and part = any($2)`, chainID, blocks, first, most)

@@ -25,7 +25,7 @@ func AbsentAgents(ctx context.Context, db *store.DB, chainID, block, count uint6
 		if err != nil || stored == count {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			select missing::bigint, since, until from (
 				select from_id, to_id, since, until from (
 					select coalesce(lag(token_id) over w, -1) + 1 from_id, token_id - 1 to_id,
@@ -43,9 +43,6 @@ func AbsentAgents(ctx context.Context, db *store.DB, chainID, block, count uint6
 			) holes cross join lateral generate_series(from_id, least(to_id, from_id + $4 - 1)) missing
 			order by missing limit $4`,
 			chainID, block, count, limit)
-		if err != nil {
-			return err
-		}
 		var id, from, to uint64
 		_, err = pgx.ForEachRow(rows, []any{&id, &from, &to}, func() error {
 			ids, where = append(ids, id), append(where, repute.BlockRange{From: from, To: max(from, to)})
@@ -72,13 +69,10 @@ func Logs(ctx context.Context, db *store.DB, chainID uint64, r repute.BlockRange
 		if last != nil {
 			to = *last
 		}
-		rows, err := tx.Query(ctx,
+		rows, _ := tx.Query(ctx,
 			chaindb.SelectEvents+`where chain_id = $1 and block between $2 and $3 order by block, log_index`, chainID,
 			r.From,
 			to)
-		if err != nil {
-			return err
-		}
 		logs, err = pgx.CollectRows(rows, chaindb.ScanEvent)
 		return err
 	})
@@ -89,13 +83,10 @@ func Logs(ctx context.Context, db *store.DB, chainID uint64, r repute.BlockRange
 // parent are zero where they are unknown. repute.ErrUnavailable when Postgres does not answer.
 func Headers(ctx context.Context, db *store.DB, chainID uint64, numbers []uint64) (map[uint64]repute.Block, error) {
 	out := make(map[uint64]repute.Block, len(numbers))
-	rows, err := db.Readers().Query(ctx,
+	rows, _ := db.Readers().Query(ctx,
 		`select number, hash, parent, time from blocks where chain_id = $1 and number = any($2) and hash <> ''`,
 		chainID,
 		numbers)
-	if err != nil {
-		return nil, store.Failed("read headers", err)
-	}
 	blocks, err := pgx.CollectRows(rows,
 		func(row pgx.CollectableRow) (repute.Block, error) { return chaindb.ScanBlock(row) })
 	for _, b := range blocks {
@@ -107,28 +98,17 @@ func Headers(ctx context.Context, db *store.DB, chainID uint64, numbers []uint64
 // UnknownLogs returns those of the logs that are not stored as they are: nothing or another log is
 // stored at their position.
 func UnknownLogs(ctx context.Context, db *store.DB, chainID uint64, logs []types.Log) (unknown []types.Log, err error) {
-	blocks, indexes := make([]uint64, len(logs)), make([]uint32, len(logs))
+	at := make([]chaindb.Point, len(logs))
 	for i := range logs {
-		blocks[i], indexes[i] = logs[i].BlockNumber, uint32(min(logs[i].Index, math.MaxInt32))
+		at[i] = chaindb.Point{Block: logs[i].BlockNumber, Log: uint32(min(logs[i].Index, math.MaxInt32))}
 	}
 	err = chaindb.View(ctx, db, "find logs", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			select e.* from unnest($2::bigint[], $3::integer[]) u(b, l) cross join lateral (
-				`+chaindb.SelectEvents+`where chain_id = $1 and block = u.b and log_index = u.l offset 0) e`, chainID, blocks, indexes)
+		stored, err := chaindb.StoredLogs(ctx, tx, chainID, at)
 		if err != nil {
 			return err
-		}
-		found, err := pgx.CollectRows(rows, chaindb.ScanEvent)
-		if err != nil {
-			return err
-		}
-		stored := make(map[chaindb.Point]*types.Log, len(found))
-		for i := range found {
-			stored[chaindb.PointOf(&found[i])] = &found[i]
 		}
 		for i := range logs {
-			if s := stored[chaindb.Point{Block: blocks[i], Log: indexes[i]}]; s == nil ||
-				!chaindb.SameLog(s, &logs[i]) {
+			if s := stored[at[i]]; s == nil || !chaindb.SameLog(s, &logs[i]) {
 				unknown = append(unknown, logs[i])
 			}
 		}
@@ -146,13 +126,10 @@ type Waiting struct {
 
 // WaitingEvents returns events that wait for a missing one, the oldest first.
 func WaitingEvents(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]Waiting, error) {
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select e.*, p.reason from (select * from pending p where p.chain_id = $1 and p.`+chaindb.Waiting+` and not p.`+chaindb.Undecoded+` order by p.block, p.log_index limit $2) p
 		cross join lateral (`+chaindb.SelectEvents+`where chain_id = $1 and block = p.block and log_index = p.log_index offset 0) e
 		order by p.block, p.log_index`, chainID, limit)
-	if err != nil {
-		return nil, store.Failed("waiting events", err)
-	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Waiting, err error) {
 		w.Log, err = chaindb.ScanEvent(firstColumns{row, &w.Reason})
 		w.Kind = chaindb.MissingKind(w.Reason)

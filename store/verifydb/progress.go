@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/column"
 )
 
 // Standing is how far a chain is indexed, for comparing it with its node.
@@ -32,17 +32,17 @@ func ReadStanding(ctx context.Context, db *store.DB, chainID uint64) (s Standing
 	doing := fmt.Sprintf("standing of chain %d", chainID)
 	err = chaindb.View(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error {
 		var finalized uint64
-		var hash []byte
 		err := tx.QueryRow(ctx, `select cursor_block, cursor_hash, head_block, safe_block, finalized_block, exists (
 			select from unnest(covered) r where lower(r) <= start_block and upper(r) > cursor_block), bloomless
-			from chains where chain_id = $1`, chainID).Scan(&s.Cursor, &hash, &s.Head, &s.Safe, &finalized, &s.Whole, &s.Bloomless)
+			from chains where chain_id = $1`, chainID).Scan(&s.Cursor, (*column.Hash)(&s.Newest.Hash), &s.Head,
+			&s.Safe, &finalized, &s.Whole, &s.Bloomless)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
 		}
 		if err != nil {
 			return err
 		}
-		s.Newest = repute.Block{Number: s.Cursor, Hash: common.BytesToHash(hash)}
+		s.Newest.Number = s.Cursor
 		s.Pin, err = chaindb.ScanBlock(tx.QueryRow(ctx, `
 			select number, hash, parent, time from blocks where chain_id = $1 and number <= $2 and hash <> ''
 			order by number desc limit 1`, chainID, min(finalized, s.Cursor)))
@@ -80,10 +80,7 @@ func ReadSweep(ctx context.Context, db *store.DB, chainID uint64, pass string) (
 
 // SaveSweep stores the position of a comparison. repute.ErrFenced when the lease is lost.
 func SaveSweep(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, pass string, s Sweep) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "save sweep", func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
-			return err
-		}
+	return db.InLease(ctx, l, "save sweep", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			insert into cursors (job, chain_id, block, position, state)
 			values ($2, $1, $3, $4, jsonb_build_object('skipped', coalesce($5::smallint[], '{}')))
@@ -98,10 +95,7 @@ func SaveSweep(ctx context.Context, db *store.DB, chainID uint64, l store.Lease,
 // events were compared. repute.ErrFenced when the lease is lost.
 func SetVerified(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, kinds []repute.EventKind,
 	block uint64) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "set verified", func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
-			return err
-		}
+	return db.InLease(ctx, l, "set verified", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			insert into cursors (job, chain_id, part, block) select 'verified', $1, k, $3 from unnest($2::smallint[]) k
 			on conflict (job, chain_id, part) do update set block = excluded.block`, chainID, kinds, block)

@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/column"
 	"repute/store/hourdb"
 )
 
@@ -74,7 +75,7 @@ type totalQuery struct{ table, stored, right string }
 
 // sql returns the statement that selects up to $4 numbers that differ.
 func (q totalQuery) sql() string {
-	return `select token_id::text, key, coalesce(s.value, 'none'), coalesce(r.value, 'none')
+	return `select token_id, key, coalesce(s.value, 'none'), coalesce(r.value, 'none')
 		from (` + q.stored + `) s full join (` + q.right + `) r(token_id, key, value) using (token_id, key)
 		where s.value is distinct from r.value order by token_id, key limit $4`
 }
@@ -146,16 +147,9 @@ func readWrongHours(ctx context.Context, tx pgx.Tx, chainID uint64, from string,
 // readWrongTotals compares one table.
 func readWrongTotals(ctx context.Context, tx pgx.Tx, q totalQuery, chainID uint64, from string, to *string,
 	limit int) ([]WrongTotal, error) {
-	rows, err := tx.Query(ctx, q.sql(), chainID, from, to, limit)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, q.sql(), chainID, from, to, limit)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (w WrongTotal, err error) {
 		w.Table = q.table
-		var token string
-		if err := row.Scan(&token, &w.Key, &w.Stored, &w.Right); err != nil {
-			return w, err
-		}
-		return w, w.Agent.SetFromDecimal(token)
+		return w, row.Scan((*column.TokenNum)(&w.Agent), &w.Key, &w.Stored, &w.Right)
 	})
 }

@@ -2,7 +2,6 @@ package verifydb
 
 import (
 	"context"
-	"fmt"
 	"math/big"
 	"time"
 
@@ -69,23 +68,20 @@ type Move struct {
 func AgentsThen(ctx context.Context, db *store.DB, chainID, block uint64, named []repute.TokenID, from repute.TokenID,
 	limit int) (out []AgentThen, err error) {
 	err = chaindb.View(ctx, db, "read agents to verify", func(ctx context.Context, tx pgx.Tx) error {
-		r := &verifyReader{tx: tx, chain: chainID, block: block, byID: map[string]*AgentThen{}}
+		r := &verifyReader{tx: tx, chain: chainID, block: block, byID: map[repute.TokenID]*AgentThen{}}
 		// Two statements: one plan for both would read every agent.
 		sql, which := `token_id >= $3::numeric`, any(column.TokenNum(from))
 		if named != nil {
 			sql, which = `token_id = any($3::numeric[])`, column.TokenArray(named)
 		}
-		rows, err := tx.Query(ctx, `
-			select token_id::text, registered_block from agents
+		rows, _ := tx.Query(ctx, `
+			select token_id, registered_block from agents
 			where chain_id = $1 and registered_block <= $2 and `+sql+` order by agents.token_id limit $4`, chainID, block, which, limit)
-		if err != nil {
-			return err
-		}
 		if out, err = pgx.CollectRows(rows, scanAgentThen); err != nil {
 			return err
 		}
 		for i := range out {
-			r.byID[out[i].ID.Dec()] = &out[i]
+			r.byID[out[i].ID] = &out[i]
 			r.ids = append(r.ids, out[i].ID)
 		}
 		return r.readAll(ctx)
@@ -95,11 +91,7 @@ func AgentsThen(ctx context.Context, db *store.DB, chainID, block uint64, named 
 
 // scanAgentThen reads the current columns of an agent.
 func scanAgentThen(row pgx.CollectableRow) (a AgentThen, err error) {
-	var token string
-	if err := row.Scan(&token, &a.Registered); err != nil {
-		return a, err
-	}
-	return a, a.ID.SetFromDecimal(token)
+	return a, row.Scan((*column.TokenNum)(&a.ID), &a.Registered)
 }
 
 // verifyReader completes agents. It looks up each agent by key, whatever the statistics of the
@@ -109,7 +101,7 @@ type verifyReader struct {
 	chain uint64
 	block uint64
 	ids   []repute.TokenID
-	byID  map[string]*AgentThen
+	byID  map[repute.TokenID]*AgentThen
 }
 
 // readAll reads all parts.
@@ -129,55 +121,53 @@ func (r *verifyReader) readAll(ctx context.Context) error {
 // each executes a query over the agents $2 of chain $1 at block $3 and calls f for each row, whose
 // first column is the token.
 func (r *verifyReader) each(ctx context.Context, sql string, into []any, f func(*AgentThen) error) error {
-	rows, err := r.tx.Query(ctx, sql, r.chain, column.TokenArray(r.ids), r.block)
-	if err != nil {
-		return err
-	}
-	var token string
-	_, err = pgx.ForEachRow(rows, append([]any{&token}, into...), func() error { return f(r.byID[token]) })
+	rows, _ := r.tx.Query(ctx, sql, r.chain, column.TokenArray(r.ids), r.block)
+	var token repute.TokenID
+	_, err := pgx.ForEachRow(rows, append([]any{(*column.TokenNum)(&token)}, into...),
+		func() error { return f(r.byID[token]) })
 	return err
 }
 
 // states reads owner, wallet, approval and URI.
 func (r *verifyReader) states(ctx context.Context) error {
-	var owner, wallet, approved, uri []byte
+	var owner, wallet, approved column.Address
+	var uri column.Hash
 	var claimed, named bool
 	return r.each(ctx, `
-		select u.t::text, s.owner, s.claimed, s.wallet, s.approved, x.hash, n.named from unnest($2::numeric[]) u(t)
+		select u.t, s.owner, s.claimed, s.wallet, s.approved, x.hash, n.named from unnest($2::numeric[]) u(t)
 		cross join lateral (select * from agent_states where chain_id = $1 and token_id = u.t
 			and from_block <= $3 and (to_block is null or to_block > $3) offset 0) s
 		cross join lateral (select exists (select from events where chain_id = $1 and token_id = u.t and kind = 2) named) n
 		join uris x on x.id = s.uri_id`, []any{&owner, &claimed, &wallet, &approved, &uri, &named}, func(a *AgentThen) error {
-		a.Owner, a.Wallet, a.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet),
-			common.BytesToAddress(approved)
-		a.Claimed, a.Named = claimed, named
-		copy(a.URI[:], uri)
+		a.Owner, a.Wallet, a.Approved = common.Address(owner), common.Address(wallet), common.Address(approved)
+		a.Claimed, a.Named, a.URI = claimed, named, uri
 		return nil
 	})
 }
 
 // metadata reads the metadata keys.
 func (r *verifyReader) metadata(ctx context.Context) error {
-	var key, value []byte
+	var key []byte
+	var value column.Hash
 	var block uint64
 	return r.each(ctx, `
-		select u.t::text, m.key, sha256(m.value), m.from_block from unnest($2::numeric[]) u(t)
+		select u.t, m.key, sha256(m.value), m.from_block from unnest($2::numeric[]) u(t)
 		cross join lateral (select * from metadata where chain_id = $1 and token_id = u.t
 			and from_block <= $3 and (to_block is null or to_block > $3) offset 0) m
 		order by u.t, m.key_hash`, []any{&key, &value, &block}, func(a *AgentThen) error {
-		a.Metadata = append(a.Metadata, KeyThen{Key: string(key), Value: [32]byte(value), Block: block})
+		a.Metadata = append(a.Metadata, KeyThen{Key: string(key), Value: value, Block: block})
 		return nil
 	})
 }
 
 // clients reads the sums of each client.
 func (r *verifyReader) clients(ctx context.Context) error {
-	var client []byte
+	var client column.Address
 	var decimals uint8
 	var n, last, at uint64
-	var sum string
+	var sum column.BigNum
 	return r.each(ctx, `
-		select u.t::text, f.client, f.decimals, f.n, f.sum::text, f.last, f.at from unnest($2::numeric[]) u(t)
+		select u.t, f.client, f.decimals, f.n, f.sum, f.last, f.at from unnest($2::numeric[]) u(t)
 		cross join lateral (
 			select client, decimals, count(*) filter (where live) n, coalesce(sum(value) filter (where live), 0) sum,
 				max(idx) last, max(block) at, min(min(block)) over w b, min(min(log_index)) over w l
@@ -185,16 +175,11 @@ func (r *verifyReader) clients(ctx context.Context) error {
 				where chain_id = $1 and token_id = u.t and block <= $3 offset 0) f
 			group by client, decimals window w as (partition by client)) f
 		order by u.t, f.b, f.l, f.client`, []any{&client, &decimals, &n, &sum, &last, &at}, func(a *AgentThen) error {
-		c := a.clientOf(common.BytesToAddress(client))
+		c := a.clientOf(common.Address(client))
 		c.Last, c.At = max(c.Last, last), max(c.At, at)
-		if n == 0 {
-			return nil
+		if n > 0 {
+			c.Live = append(c.Live, repute.Tally{Decimals: decimals, Count: n, Sum: sum.Int})
 		}
-		total, ok := new(big.Int).SetString(sum, 10)
-		if !ok {
-			return fmt.Errorf("sum %q is no number", sum)
-		}
-		c.Live = append(c.Live, repute.Tally{Decimals: decimals, Count: n, Sum: total})
 		return nil
 	})
 }
@@ -212,43 +197,45 @@ func (a *AgentThen) clientOf(client common.Address) *ClientThen {
 
 // responses counts the responses per client.
 func (r *verifyReader) responses(ctx context.Context) error {
-	var client []byte
+	var client column.Address
 	var n uint64
 	return r.each(ctx, `
-		select u.t::text, x.client, x.n from unnest($2::numeric[]) u(t)
+		select u.t, x.client, x.n from unnest($2::numeric[]) u(t)
 		cross join lateral (select client, count(*) n from (select client from responses
 			where chain_id = $1 and token_id = u.t and block <= $3 offset 0) x group by client) x`,
 		[]any{&client, &n}, func(a *AgentThen) error {
-			a.clientOf(common.BytesToAddress(client)).Responses = n
+			a.clientOf(common.Address(client)).Responses = n
 			return nil
 		})
 }
 
 // requests reads the validation requests.
 func (r *verifyReader) requests(ctx context.Context) error {
-	var contract, hash, validator []byte
+	var contract, validator column.Address
+	var hash column.Hash
 	var block uint64
-	var at *time.Time
+	var at column.Time
 	return r.each(ctx, `
-		select u.t::text, q.contract, q.request_hash, q.validator, q.block, b.time from unnest($2::numeric[]) u(t)
+		select u.t, q.contract, q.request_hash, q.validator, q.block, b.time from unnest($2::numeric[]) u(t)
 		cross join lateral (select * from validation_requests where chain_id = $1 and token_id = u.t and block <= $3
 			offset 0) q
 		left join blocks b on b.chain_id = $1 and b.number = q.block
 		order by u.t, q.block, q.log_index`, []any{&contract, &hash, &validator, &block, &at}, func(a *AgentThen) error {
-		a.Requests = append(a.Requests, RequestThen{Contract: common.BytesToAddress(contract),
-			Hash:      common.BytesToHash(hash),
-			Validator: common.BytesToAddress(validator), Block: block, Updated: column.TimeOf(at)})
+		a.Requests = append(a.Requests, RequestThen{Contract: common.Address(contract), Hash: common.Hash(hash),
+			Validator: common.Address(validator), Block: block, Updated: time.Time(at)})
 		return nil
 	})
 }
 
 // answers reads the newest answer to each request.
 func (r *verifyReader) answers(ctx context.Context) error {
-	var contract, hash, answer, tag []byte
+	var contract column.Address
+	var hash, answer column.Hash
+	var tag []byte
 	var response uint8
-	var at *time.Time
+	var at column.Time
 	return r.each(ctx, `
-		select u.t::text, q.contract, q.request_hash, x.response, x.hash, g.value, b.time from unnest($2::numeric[]) u(t)
+		select u.t, q.contract, q.request_hash, x.response, x.hash, g.value, b.time from unnest($2::numeric[]) u(t)
 		cross join lateral (select * from validation_requests where chain_id = $1 and token_id = u.t and block <= $3
 			offset 0) q
 		cross join lateral (select * from validation_responses where chain_id = $1 and contract = q.contract and
@@ -259,9 +246,9 @@ func (r *verifyReader) answers(ctx context.Context) error {
 		[]any{&contract, &hash, &response, &answer, &tag, &at}, func(a *AgentThen) error {
 			for i := range a.Requests {
 				q := &a.Requests[i]
-				if q.Contract == common.BytesToAddress(contract) && q.Hash == common.BytesToHash(hash) {
-					q.Answered, q.Response, q.Answer, q.Tag, q.Updated = true, response, common.BytesToHash(answer), string(tag),
-						column.TimeOf(at)
+				if q.Contract == common.Address(contract) && q.Hash == common.Hash(hash) {
+					q.Answered, q.Response, q.Answer, q.Tag = true, response, common.Hash(answer), string(tag)
+					q.Updated = time.Time(at)
 				}
 			}
 			return nil
@@ -271,14 +258,14 @@ func (r *verifyReader) answers(ctx context.Context) error {
 // moves reads the transfers from the events, whose topics hold sender and receiver.
 func (r *verifyReader) moves(ctx context.Context) error {
 	var block uint64
-	var from, to []byte
+	var from, to column.Address
 	return r.each(ctx, `
-		select u.t::text, e.block, substring(e.topics from 45 for 20), substring(e.topics from 77 for 20) from
-			unnest($2::numeric[]) u(t)
+		select u.t, e.block, substring(e.topics from 45 for 20), substring(e.topics from 77 for 20)
+		from unnest($2::numeric[]) u(t)
 		cross join lateral (select * from events where chain_id = $1 and token_id = u.t and kind = 1 and block <= $3
 			offset 0) e
 		order by u.t, e.block, e.log_index`, []any{&block, &from, &to}, func(a *AgentThen) error {
-		a.Moves = append(a.Moves, Move{block, common.BytesToAddress(from), common.BytesToAddress(to)})
+		a.Moves = append(a.Moves, Move{block, common.Address(from), common.Address(to)})
 		return nil
 	})
 }
@@ -299,8 +286,8 @@ type RatingThen struct {
 func RatingsThen(ctx context.Context, db *store.DB, chainID, block uint64, id repute.TokenID, client common.Address,
 	after uint64, limit int) (out []RatingThen, err error) {
 	err = chaindb.View(ctx, db, "read feedback to verify", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			select f.idx, f.block, f.value::text, f.decimals, t1.value, t2.value, f.revoked_block is not null and
+		rows, _ := tx.Query(ctx, `
+			select f.idx, f.block, f.value, f.decimals, t1.value, t2.value, f.revoked_block is not null and
 				f.revoked_block <= $5,
 				(select count(*) from responses r where r.chain_id = $1 and r.token_id = $2 and r.client = $3 and r.idx = f.idx
 					and r.block <= $5)
@@ -308,9 +295,6 @@ func RatingsThen(ctx context.Context, db *store.DB, chainID, block uint64, id re
 				order by idx limit $6) f
 			join tags t1 on t1.id = f.tag1 join tags t2 on t2.id = f.tag2 order by f.idx`,
 			chainID, column.TokenNum(id), client.Bytes(), after, block, limit)
-		if err != nil {
-			return err
-		}
 		out, err = pgx.CollectRows(rows, scanRatingThen)
 		return err
 	})
@@ -319,17 +303,11 @@ func RatingsThen(ctx context.Context, db *store.DB, chainID, block uint64, id re
 
 // scanRatingThen reads a row of RatingsThen.
 func scanRatingThen(row pgx.CollectableRow) (r RatingThen, err error) {
-	var value string
+	var value column.BigNum
 	var tag1, tag2 []byte
-	if err := row.Scan(&r.Index, &r.Block, &value, &r.Decimals, &tag1, &tag2, &r.Revoked, &r.Responses); err != nil {
-		return r, err
-	}
-	var ok bool
-	if r.Value, ok = new(big.Int).SetString(value, 10); !ok {
-		return r, fmt.Errorf("value %q is no number", value)
-	}
-	r.Tag1, r.Tag2 = string(tag1), string(tag2)
-	return r, nil
+	err = row.Scan(&r.Index, &r.Block, &value, &r.Decimals, &tag1, &tag2, &r.Revoked, &r.Responses)
+	r.Value, r.Tag1, r.Tag2 = value.Int, string(tag1), string(tag2)
+	return r, err
 }
 
 // OperatorThen is a pair of owner and operator that was approved at some time.
@@ -348,18 +326,13 @@ func OperatorsThen(ctx context.Context, db *store.DB, chainID, block uint64, aft
 		owner, operator = after.Owner.Bytes(), after.Operator.Bytes()
 	}
 	err = chaindb.View(ctx, db, "read operators to verify", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			select owner, operator, bool_or(to_block is null or to_block > $2), max(greatest(from_block, case when to_block
 				<= $2 then to_block end))
 			from operators where chain_id = $1 and from_block <= $2 and ($3::bytea is null or (owner, operator) > ($3, $4))
 			group by owner, operator order by owner, operator limit $5`, chainID, block, owner, operator, limit)
-		if err != nil {
-			return err
-		}
 		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o OperatorThen, err error) {
-			err = row.Scan(&owner, &operator, &o.Approved, &o.Block)
-			o.Owner, o.Operator = common.BytesToAddress(owner), common.BytesToAddress(operator)
-			return o, err
+			return o, row.Scan((*column.Address)(&o.Owner), (*column.Address)(&o.Operator), &o.Approved, &o.Block)
 		})
 		return err
 	})
