@@ -20,8 +20,8 @@
 // description together, and one of each example; the closest counts.
 //
 // An Index is in memory alone, about 600 bytes for each vector of 512 dimensions. It compares a query with every item,
-// which takes about as long as reading the vectors from memory: items need no tuning, and none is missed. It is safe for
-// concurrent use; a search sees each item whole or not at all.
+// which takes about as long as reading the vectors from memory: items need no tuning, and none is missed. It is safe
+// for concurrent use; a search sees each item whole or not at all.
 //
 // The same items and the same query give the same matches in the same order on every processor: vectors are whole
 // numbers, scores are rounded, and equal scores are ordered by id.

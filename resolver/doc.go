@@ -7,10 +7,9 @@
 // that a caller can store the reason and decide when to try again.
 //
 // New returns a Client, which is safe for concurrent use. Client.Fetch returns a Document;
-// Client.FetchIfChanged lets an https server answer that nothing changed, and Client.FetchWithin bounds a fetch further.
-// Classify says how a URI would be read without reading it, and Inline decodes a document that the URI itself
-// contains. Guard is the check of addresses by itself, for other requests to hosts that
-// strangers named.
+// Client.FetchIfChanged lets an https server answer that nothing changed, and Client.FetchWithin bounds a fetch
+// further. Classify says how a URI would be read without reading it, and Inline decodes a document that the URI itself
+// contains. Guard is the check of addresses by itself, for other requests to hosts that strangers named.
 //
 // # What bounds a fetch
 //
@@ -27,8 +26,8 @@
 //
 // # Gateways of ipfs
 //
-// No gateway is trusted. Each block is compared with its CID, and the blocks that prove a document are returned with it,
-// so that they can be served to others. Gateways are asked one after the other, the next one also when the one before
-// takes long. One that failed is asked last for a while, for the longest when it gave wrong bytes; that is known in
-// memory only. A URL on a public gateway is read as the CID that it names.
+// No gateway is trusted. Each block is compared with its CID, and the blocks that prove a document are returned with
+// it, so that they can be served to others. Gateways are asked one after the other, the next one also when the one
+// before takes long. One that failed is asked last for a while, for the longest when it gave wrong bytes; that is known
+// in memory only. A URL on a public gateway is read as the CID that it names.
 package resolver

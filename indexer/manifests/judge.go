@@ -146,12 +146,12 @@ func intentOf(m *agentjson.Manifest, i int) manifestdb.Intent {
 	return row
 }
 
-// maxExponent is the largest exponent of a number that is stored, as that of a float64. Postgres stores every digit of a
-// larger one, and refuses more than 131,072.
+// maxExponent is the largest exponent of a number that is stored, as that of a float64. Postgres stores every digit of
+// a larger one, and refuses more than 131,072.
 const maxExponent = 308
 
-// isStorable reports whether Postgres can store JSON as jsonb. JSON that a domain wrote may have texts and numbers that it
-// refuses, and then nothing of the manifest could be saved.
+// isStorable reports whether Postgres can store JSON as jsonb. JSON that a domain wrote may have texts and numbers that
+// it refuses, and then nothing of the manifest could be saved.
 func isStorable(raw json.RawMessage) bool {
 	if len(raw) == 0 {
 		return true

@@ -6,9 +6,9 @@
 // that does not answer keeps its manifest, with its age, and is asked less and less often.
 //
 // The loop comes unasked, so it asks for little: one domain is checked by one process at a time, its robots.txt is read
-// once a day, and nothing is asked of a host whose robots.txt cannot be read. A pause that a host asks for holds for its
-// documents too. No check may have an effect: the loop only reads, and asks an endpoint of an agent for its header alone,
-// where an operator allowed to probe the domain.
+// once a day, and nothing is asked of a host whose robots.txt cannot be read. A pause that a host asks for holds for
+// its documents too. No check may have an effect: the loop only reads, and asks an endpoint of an agent for its header
+// alone, where an operator allowed to probe the domain.
 //
 // A verdict needs documents of the same host, such as its DID document. Where these cannot be read for the moment, the
 // verdict before holds for a day, while the manifest is the same.

@@ -3,13 +3,13 @@
 //
 // # Payments
 //
-// A Payment is a payment of a client for one request. Claim gives the work for it to one owner for a time: of any number
-// of processes of an agent that get the same payment, one works and the others are told ErrWorkedOn. SetRunning, SetRan,
-// SetSettled and End store each step before the next one begins, and Renew extends the claim. Every one of them returns
-// repute.ErrFenced where another process took the payment over. After a crash TakeOver tells the next process how far
-// the work came, and whether a settlement was asked for whose end is not known, so that nobody runs or pays twice
-// without noticing. A payment whose answer is stored is answered from the table when it is sent again. PrunePayments
-// deletes old ones, but never one that is owed back or whose settlement is open.
+// A Payment is a payment of a client for one request. Claim gives the work for it to one owner for a time: of any
+// number of processes of an agent that get the same payment, one works and the others are told ErrWorkedOn. SetRunning,
+// SetRan, SetSettled and End store each step before the next one begins, and Renew extends the claim. Every one of them
+// returns repute.ErrFenced where another process took the payment over. After a crash TakeOver tells the next process
+// how far the work came, and whether a settlement was asked for whose end is not known, so that nobody runs or pays
+// twice without noticing. A payment whose answer is stored is answered from the table when it is sent again.
+// PrunePayments deletes old ones, but never one that is owed back or whose settlement is open.
 //
 // # The log
 //
@@ -18,11 +18,11 @@
 // validations that it is asked for (Asked), events of the chain, and policies that were in force. What is known of an
 // affair is the sum of its steps, so that processes need no other table to agree.
 //
-// Add waits for the disk only where money moved or an event says how far the agent came; other entries may be lost where
-// the server's machine fails within a second. Log gathers the entries of many requests into few statements.
+// Add waits for the disk only where money moved or an event says how far the agent came; other entries may be lost
+// where the server's machine fails within a second. Log gathers the entries of many requests into few statements.
 //
-// The log is partitioned by month. Maintain makes partitions ahead and drops those that no agent keeps any longer (Keep),
-// never before 90 days.
+// The log is partitioned by month. Maintain makes partitions ahead and drops those that no agent keeps any longer
+// (Keep), never before 90 days.
 //
 // # Memory
 //

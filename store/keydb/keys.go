@@ -1,10 +1,10 @@
 // Package keydb stores the API keys of callers. Only the sha256 of a key is stored; its text is returned once, by Add,
-// so that neither a copy of the database nor an operator can use a key. A text has 256 random bits, which is why a plain
-// hash protects it.
+// so that neither a copy of the database nor an operator can use a key. A text has 256 random bits, which is why a
+// plain hash protects it.
 //
-// A key has scopes and a rate, which its callers' requests are checked against. It works until it expires or is revoked.
-// Neither can be undone, and its name is never given again, because logs have it. Find is asked with each request: it
-// writes at most once a day, to store on which day the key was last used.
+// A key has scopes and a rate, which its callers' requests are checked against. It works until it expires or is
+// revoked. Neither can be undone, and its name is never given again, because logs have it. Find is asked with each
+// request: it writes at most once a day, to store on which day the key was last used.
 //
 // Tables: api_keys.
 package keydb

@@ -13,7 +13,8 @@
 //
 // Claims of one transaction are settled one after the other, under a lock of the transaction. A claim that comes later
 // and whose rating is earlier takes the transfer; the claim that had it is looked up again. ReopenPayments and
-// ReopenRatings do the same where a block's time or a rating's payer was corrected, in the transaction that corrects it.
+// ReopenRatings do the same where a block's time or a rating's payer was corrected, in the transaction that corrects
+// it.
 //
 // Nothing here holds a claim of a row: two processes may look up the same payment, and the one that settles it second
 // stores the same outcome. A lookup by a process that died is made again when it is due.

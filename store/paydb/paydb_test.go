@@ -33,8 +33,8 @@ func exec(t *testing.T, db *store.DB, sql string) {
 // coin is the coin in which all is paid.
 var coin = repute.Stablecoin{ChainID: 1, Address: common.Address{0xc0}, Symbol: "USDC", Decimals: 6}
 
-// claimed is a chain with a final rating of agent 0 by each of clients 1 and 2, in blocks 10 and 20, whose files claim the
-// same transaction.
+// claimed is a chain with a final rating of agent 0 by each of clients 1 and 2, in blocks 10 and 20, whose files claim
+// the same transaction.
 func claimed(t *testing.T) *store.DB {
 	t.Helper()
 	db, err := store.Open(context.WithoutCancel(t.Context()), pgtest.New(t), store.Options{})

@@ -272,7 +272,8 @@ func TestCallIsChargedOnce(t *testing.T) {
 	}
 }
 
-// A run whose job is lost is queued again, once, and only where the job could be inserted. A run whose job waits is not.
+// A run whose job is lost is queued again, once, and only where the job could be inserted. A run whose job waits is
+// not.
 func TestRequeueLost(t *testing.T) {
 	t.Parallel()
 	db := open(t)

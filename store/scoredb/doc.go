@@ -6,7 +6,8 @@
 // A run belongs to an epoch. AddRun stores it with the hashes of its inputs and begins a Pass, which scores all agents
 // in order of their ids: Effects.Next returns the next ones, and SavePass stores a batch and advances the pass in one
 // transaction. CloseRun closes the run when every agent has its final score, which never changes then. One process at a
-// time makes a pass, by the lease PassLease; its writes are fenced by the lease, the number of the pass and its position.
+// time makes a pass, by the lease PassLease; its writes are fenced by the lease, the number of the pass and its
+// position.
 //
 // # Stale agents
 //
@@ -22,12 +23,12 @@
 // # Scores
 //
 // The provisional score of an agent is its row in trust_scores, its final ones are in trust_finals. A score is stored
-// again only if more than its age changed it, or by a tenth of a point (Tolerance); Kept finds the others before they are
-// sent, because most scores of a pass are such. Effects remembers what a pass stored, so that the next pass of the same
-// process reads what changed and not millions of rows.
+// again only if more than its age changed it, or by a tenth of a point (Tolerance); Kept finds the others before they
+// are sent, because most scores of a pass are such. Effects remembers what a pass stored, so that the next pass of the
+// same process reads what changed and not millions of rows.
 //
-// Each change of a visible score is added to the feed by the statement that stores it. Transactions that write scores of
-// a chain, or hide them for a rewind, wait for each other (lockScores), so that the order of the feed is theirs.
+// Each change of a visible score is added to the feed by the statement that stores it. Transactions that write scores
+// of a chain, or hide them for a rewind, wait for each other (lockScores), so that the order of the feed is theirs.
 //
 // The inputs stay in trust_inputs as long as a score or decision names them, so that a score can be computed again.
 //

@@ -13,8 +13,8 @@
 // A Purchase is an act that pays for an answer by x402. The payee sends its transaction, so it has no intent: it counts
 // against the caps from its signature on.
 //
-// A call of a run or an act ends without an effect only while no intent of it is signed. AddIntent locks the call or the
-// act, and refuses one that has ended; FailAct and package rundb ask WithoutEffect under the same lock.
+// A call of a run or an act ends without an effect only while no intent of it is signed. AddIntent locks the call or
+// the act, and refuses one that has ended; FailAct and package rundb ask WithoutEffect under the same lock.
 //
 // Each function is one transaction, which commits before it returns. Functions that sign hold the lock of the account
 // while their callback asks the signer, for at most 45 seconds.
