@@ -10,5 +10,19 @@
 // match that is not sure MUST NOT be executed without asking, and one that costs money never.
 //
 // The vectors of an item depend only on its texts and on the model. Vectors computes them, a Vector
-// can be stored as bytes, and Put takes it back.
+// can be stored as bytes, and Put takes it back. Vectors of another model are refused, because their dot
+// products mean nothing.
+//
+// # What a caller may rely on
+//
+// Texts come from strangers. Any bytes are allowed, and only the head of each text is read, so that the author of an
+// item decides neither how long a search takes nor how much memory the item has. An item has a vector of its name and
+// description together, and one of each example; the closest counts.
+//
+// An Index is in memory alone, about 600 bytes for each vector of 512 dimensions. It compares a query with every item,
+// which takes about as long as reading the vectors from memory: items need no tuning, and none is missed. It is safe
+// for concurrent use; a search sees each item whole or not at all.
+//
+// The same items and the same query give the same matches in the same order on every processor: vectors are whole
+// numbers, scores are rounded, and equal scores are ordered by id.
 package intent

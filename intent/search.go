@@ -13,10 +13,10 @@ import (
 const (
 	defaultLimit = 10
 	maxLimit     = 100
-	// SureScore and SureMargin are what the first match needs to be sure. In TestQuality about one
+	// sureScore and sureMargin are what the first match needs to be sure. In TestQuality about one
 	// in ten matches above both is wrong, and more than half of the right ones are below one.
-	SureScore  = 0.45
-	SureMargin = 0.08
+	sureScore  = 0.45
+	sureMargin = 0.08
 )
 
 // Query is what to search for.
@@ -40,8 +40,8 @@ type Match struct {
 type Result struct {
 	Matches []Match
 	Margin  float64 // score of the first match minus that of the next item; its score if there is no next item
-	// Sure reports whether the first match reached SureScore and SureMargin. Otherwise the caller
-	// MUST ask which match is meant, or whether any is.
+	// Sure reports whether the first match has a score of at least 0.45 and a margin of at least 0.08. Otherwise the
+	// caller MUST ask which match is meant, or whether any is.
 	Sure bool
 }
 
@@ -87,7 +87,7 @@ func NewResult(matches []Match, limit int) Result {
 	if len(matches) > 1 {
 		r.Margin = rounded(matches[0].Score - matches[1].Score)
 	}
-	r.Sure = matches[0].Score >= SureScore && r.Margin >= SureMargin
+	r.Sure = matches[0].Score >= sureScore && r.Margin >= sureMargin
 	return r
 }
 

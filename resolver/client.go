@@ -9,7 +9,7 @@ import (
 // Limits used where Options leaves them zero.
 const (
 	DefaultMaxBytes       = 1 << 20   // fetched documents
-	DefaultMaxInlineBytes = 256 << 10 // data: URIs and bare JSON
+	defaultMaxInlineBytes = 256 << 10 // data: URIs and bare JSON
 	defaultTimeout        = 20 * time.Second
 )
 
@@ -64,8 +64,8 @@ type Document struct {
 	// they are no decent text.
 	ETag         string
 	LastModified string
-	// FreshFor is how long an https answer is valid according to Cache-Control, between MinFresh
-	// and MaxFresh; 0 without the header.
+	// FreshFor is how long an https answer is valid according to Cache-Control, between five minutes
+	// and seven days; 0 without the header.
 	FreshFor time.Duration
 	// NotModified reports that the server still has the version of the given validators. Bytes and
 	// MediaType are empty then.
@@ -102,7 +102,7 @@ func New(o Options) (*Client, error) {
 		o.MaxBytes = DefaultMaxBytes
 	}
 	if o.MaxInlineBytes <= 0 {
-		o.MaxInlineBytes = DefaultMaxInlineBytes
+		o.MaxInlineBytes = defaultMaxInlineBytes
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout

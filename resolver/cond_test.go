@@ -83,13 +83,13 @@ func TestFreshFor(t *testing.T) {
 		{`private, Max-Age="3600"`, "", time.Hour},
 		{"max-age=3600", "600", 50 * time.Minute},
 		{"max-age=3600", "-600", time.Hour},
-		{"max-age=3600", "99999999", MinFresh},
-		{"max-age=1", "", MinFresh},
-		{"max-age=-1", "", MinFresh},
-		{"max-age=2000000000", "", MaxFresh},
+		{"max-age=3600", "99999999", minFresh},
+		{"max-age=1", "", minFresh},
+		{"max-age=-1", "", minFresh},
+		{"max-age=2000000000", "", maxFresh},
 		{"max-age=99999999999999999999", "", 0},
-		{"no-store", "", MinFresh},
-		{"no-cache, max-age=86400", "", MinFresh},
+		{"no-store", "", minFresh},
+		{"no-cache, max-age=86400", "", minFresh},
 	} {
 		h := http.Header{"Cache-Control": {c.control}, "Age": {c.age}}
 		if got := freshFor(h); got != c.want {

@@ -12,18 +12,9 @@ import (
 func (e *Error) Detail() string {
 	say := func(words string) string { return storable(string(e.Reason)+": "+words, maxErrorText) }
 	switch e.Reason {
-	case ReasonDNS:
-		return say("the host name does not resolve")
-	case ReasonBlockedAddress:
-		return say("the host leads to an address that is not public")
-	case ReasonTooSlow:
-		return say("the answer comes too slowly")
-	case ReasonTimeout:
-		return say("no complete answer in time")
-	case ReasonGateway, ReasonNoGateway:
-		return say("no ipfs gateway gave the document")
-	case ReasonCIDMismatch:
-		return say("a gateway gave bytes that are not the CID's")
+	case ReasonDNS, ReasonBlockedAddress, ReasonTooSlow, ReasonTimeout, ReasonGateway, ReasonNoGateway,
+		ReasonCIDMismatch:
+		return say(e.Reason.Words())
 	case ReasonNetwork, ReasonTLS:
 		if e.Err != nil {
 			return say(innermost(e.Err).Error())

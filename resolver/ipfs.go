@@ -89,19 +89,6 @@ func (c *Client) fetchIPFS(ctx context.Context, ref Ref) (Document, error) {
 	return r.run(ctx)
 }
 
-// ipfsDocument returns the result of a walk with the blocks that prove it.
-func ipfsDocument(root cid.Cid, path, gateway string, b []byte, w *walker) Document {
-	return Document{
-		Bytes:    b,
-		Root:     w.root,
-		Blocks:   w.proof,
-		Source:   SourceIPFS,
-		FinalURL: storable("ipfs://"+root.String()+escapePath(path), maxURLText),
-		CID:      root.String(),
-		Gateway:  gateway,
-	}
-}
-
 // aboutGateway reports whether a reason is a failure of a gateway, as opposed to a fact that
 // verified blocks prove.
 func aboutGateway(r Reason) bool {
@@ -163,7 +150,15 @@ func (c *Client) fromGateway(ctx context.Context, g *peer, root cid.Cid, path st
 	if err != nil {
 		return Document{}, err
 	}
-	return ipfsDocument(root, path, g.name, b, w), nil
+	return Document{
+		Bytes:    b,
+		Root:     w.root,
+		Blocks:   w.proof,
+		Source:   SourceIPFS,
+		FinalURL: storable("ipfs://"+root.String()+escapePath(path), maxURLText),
+		CID:      root.String(),
+		Gateway:  g.name,
+	}, nil
 }
 
 // isReason reports whether an error has a reason.

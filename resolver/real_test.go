@@ -51,7 +51,7 @@ func TestRealURIs(t *testing.T) {
 		if ref.Kind != KindData {
 			continue
 		}
-		b, _, err := decodeData(ref.URL, DefaultMaxInlineBytes)
+		b, _, err := decodeData(ref.URL, defaultMaxInlineBytes)
 		switch {
 		case err != nil:
 			counts["data: "+string(reasonOf(err))]++

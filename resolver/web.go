@@ -23,8 +23,8 @@ const maxRetryAfter = 24 * time.Hour
 // Bounds of Document.FreshFor: a shorter time would cause too many requests, and a longer one is
 // not believed.
 const (
-	MinFresh = 5 * time.Minute
-	MaxFresh = 7 * 24 * time.Hour
+	minFresh = 5 * time.Minute
+	maxFresh = 7 * 24 * time.Hour
 )
 
 // fetchWeb reads one document over http(s), unless the server still has the known version.
@@ -176,14 +176,14 @@ func freshFor(h http.Header) time.Duration {
 		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
 		switch name {
 		case "no-store", "no-cache":
-			return MinFresh
+			return minFresh
 		case "max-age":
 			secs, err := strconv.ParseInt(strings.Trim(value, `"`), 10, 32)
 			if err != nil {
 				continue
 			}
 			age, _ := strconv.ParseInt(h.Get("Age"), 10, 32) // an invalid Age counts as none
-			return min(max(time.Duration(secs-max(age, 0))*time.Second, MinFresh), MaxFresh)
+			return min(max(time.Duration(secs-max(age, 0))*time.Second, minFresh), maxFresh)
 		}
 	}
 	return 0

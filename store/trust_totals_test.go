@@ -122,8 +122,8 @@ func (s *scorer) some(ctx context.Context, t *rapid.T) (agents []scoredb.ScoredA
 		one := s.drawn(t, token)
 		if rapid.IntRange(0, 4).Draw(t, "stale") > 0 {
 			ok(t, s.db.Pool().QueryRow(ctx, `
-				insert into trust_stale (chain_id, token_id, cause, final) values ($1, $2, 0, true)`+scoredb.MarkTokens+`
-				returning mark`, s.chain, int64(token)).Scan(&one.Mark))
+				insert into trust_stale (chain_id, token_id, cause, final) values ($1, $2, 0, true)
+				on conflict (chain_id, token_id) do update set mark = default returning mark`, s.chain, int64(token)).Scan(&one.Mark))
 		}
 		agents = append(agents, one)
 	}

@@ -1,11 +1,22 @@
 // Package documents fetches the files that URIs on the chain name: registration files of agents, proofs
 // of their domains, and the files of feedback, responses and validations.
 //
-// A Loop takes due URIs from the table uris, which is the queue: a job has the claim of a host, fetches the due URIs
-// of the host through package resolver, parses each document and saves bytes, problems and the parsed form.
-// A host that does not answer is left until its backoff ends, so that it delays no
-// other host. Maintenance passes run concurrently: they schedule new files, parse stored bytes again
+// A Loop takes due URIs from the table uris, which is the queue (package store/docdb): a job has the claim of a host,
+// fetches the due URIs of the host through package resolver, parses each document and saves bytes, problems and the
+// parsed form. Maintenance passes run concurrently: they schedule new files, parse stored bytes again
 // after the parser changed, and delete what exceeds the bounds of the store.
+//
+// Any number of processes may run a Loop on one database. The claim of a host gives its documents to one job at a time,
+// so that a server gets at most HostParallel requests at once. Documents that URIs contain, and those of ipfs, have no
+// such claim: every process works on them.
+//
+// Hosts are foreign, and some are hostile. A host that does not answer twice is left until its backoff ends. Hosts of
+// feedback files, of which anybody can make many, have places of their own, so that they delay no file of an agent. A
+// job ends after a time, so that hosts with many documents do not delay others. A document that makes the parser or the
+// database panic is stored as unreadable, and stops neither its job nor the documents that are saved with it.
+//
+// Saving is apart from fetching: the results of all jobs are stored in few transactions, while the next documents are
+// fetched. At the end of Run, fetches get a moment to finish, and what was claimed and not fetched is due again.
 package documents
 
 import (

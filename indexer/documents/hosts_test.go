@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/internal/rpctest"
 	"repute/resolver"
+	"repute/store/docdb"
 	"repute/store/docstats"
 	"repute/store/query"
 )
@@ -198,7 +199,7 @@ func TestTurnsGoOnWhileNobodyWaits(t *testing.T) {
 	} {
 		place := &slots{most: 2}
 		place.taken.Store(c.taken)
-		claim := hostClaim{place: place, host: c.host, begun: time.Now().Add(-c.since)}
+		claim := hostClaim{place: place, claim: docdb.HostClaim{Host: c.host}, begun: time.Now().Add(-c.since)}
 		claim.short.Store(c.short)
 		if got := claim.mayFetch(); got != c.want {
 			t.Errorf("%s: goes on = %t", c.name, got)

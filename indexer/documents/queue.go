@@ -205,7 +205,7 @@ func (d *dispatcher) wait(ctx context.Context, hungry bool) {
 func (l *Loop) work(ctx context.Context, place *slots, c docdb.HostClaim) {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
-	t := &hostClaim{loop: l, place: place, host: c.Host, claim: c, begun: time.Now()}
+	t := &hostClaim{loop: l, place: place, claim: c, begun: time.Now()}
 	if err := t.run(ctx); err != nil {
 		err = errors.Join(err, l.releaseHost(ctx, c))
 		l.opts.Log.Warn("documents: host not finished", "host", c.Host, "error", err)
@@ -223,7 +223,6 @@ func (l *Loop) releaseHost(ctx context.Context, c docdb.HostClaim) error {
 type hostClaim struct {
 	loop   *Loop
 	place  *slots
-	host   string
 	claim  docdb.HostClaim
 	begun  time.Time
 	short  atomic.Bool  // a worker found no due URI
@@ -252,7 +251,7 @@ func portions(host string) (portion, parallel int) {
 // run fetches the due documents of the claimed host and ends the claim: with a backoff when the
 // host did not answer, else with its next due time.
 func (t *hostClaim) run(ctx context.Context) error {
-	portion, parallel := portions(t.host)
+	portion, parallel := portions(t.claim.Host)
 	var group errgroup.Group
 	for range parallel {
 		group.Go(func() error { return t.drain(ctx, portion) })
@@ -271,7 +270,7 @@ func (t *hostClaim) run(ctx context.Context) error {
 
 // backsOff reports whether the job leaves the host until its backoff ends.
 func (t *hostClaim) backsOff() bool {
-	return !isOwn(t.host) && (t.silent.Load() >= maxSilent || t.rest.Load() > 0)
+	return !isOwn(t.claim.Host) && (t.silent.Load() >= maxSilent || t.rest.Load() > 0)
 }
 
 // drain fetches due URIs in portions. The next document is fetched while one document is saved. A document
@@ -280,16 +279,16 @@ func (t *hostClaim) drain(ctx context.Context, portion int) error {
 	var last unsaved
 	defer func() { t.await(ctx, last) }()
 	most := portion
-	if t.host != "" {
+	if t.claim.Host != "" {
 		most = 1
 	}
 	for ; t.mayFetch(); most = portion {
-		due, err := docdb.DueURIs(ctx, t.loop.db, t.host, most)
+		due, err := docdb.DueURIs(ctx, t.loop.db, t.claim.Host, most)
 		if err != nil || len(due) == 0 {
 			t.short.Store(true)
 			return err
 		}
-		if t.host == "" {
+		if t.claim.Host == "" {
 			t.loop.resolveMany(ctx, due)
 			continue
 		}
@@ -311,7 +310,7 @@ func (t *hostClaim) drain(ctx context.Context, portion int) error {
 // budget, because the next job has all its workers again.
 func (t *hostClaim) mayFetch() bool {
 	budget := jobBudget
-	if t.place.free() > 0 && !t.short.Load() && !isOwn(t.host) {
+	if t.place.free() > 0 && !t.short.Load() && !isOwn(t.claim.Host) {
 		budget = freeBudget
 	}
 	return time.Since(t.begun) < budget && !t.backsOff()
@@ -347,6 +346,6 @@ func (t *hostClaim) await(ctx context.Context, u unsaved) {
 // warn logs an outcome that could not be stored. The document stays due and is fetched again.
 func (t *hostClaim) warn(uri int64, err error) {
 	if err != nil {
-		t.loop.opts.Log.Warn("documents: not saved", "host", t.host, "uri", uri, "error", err)
+		t.loop.opts.Log.Warn("documents: not saved", "host", t.claim.Host, "uri", uri, "error", err)
 	}
 }

@@ -1,10 +1,15 @@
 package manifests
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -125,7 +130,11 @@ func intentOf(m *agentjson.Manifest, i int) manifestdb.Intent {
 		lower(terms.Price.Amount)
 		row.Networks = appendNew(row.Networks, terms.Price.Networks...)
 	}
-	for _, w := range terms.Ways {
+	for i := range terms.Ways {
+		w := &terms.Ways[i]
+		if !isStorable(w.Other) {
+			w.Other = nil
+		}
 		row.Protocols = appendNew(row.Protocols, w.Protocol)
 		row.Networks = appendNew(row.Networks, w.Network)
 		lower(w.Direct)
@@ -135,6 +144,36 @@ func intentOf(m *agentjson.Manifest, i int) manifestdb.Intent {
 	}
 	row.Terms, _ = json.Marshal(terms) // the raw members come from valid JSON
 	return row
+}
+
+// maxExponent is the largest exponent of a number that is stored, as that of a float64. Postgres stores every digit of
+// a larger one, and refuses more than 131,072.
+const maxExponent = 308
+
+// isStorable reports whether Postgres can store JSON as jsonb. JSON that a domain wrote may have texts and numbers that
+// it refuses, and then nothing of the manifest could be saved.
+func isStorable(raw json.RawMessage) bool {
+	if len(raw) == 0 {
+		return true
+	}
+	if repute.CheckJSON("other", raw) != nil {
+		return false
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		if n, is := token.(json.Number); is {
+			_, exponent, _ := strings.Cut(strings.ToLower(string(n)), "e")
+			e, err := strconv.Atoi(cmp.Or(exponent, "0"))
+			if err != nil || max(e, -e) > maxExponent {
+				return false
+			}
+		}
+	}
 }
 
 // appendNew appends those values that are not empty and not in a list yet.

@@ -4,6 +4,17 @@
 // A Loop claims due domains together with their hosts, which the documents' loop asks too. For each it honors
 // robots.txt, asks for the manifest and for what its verification needs, judges it, and saves the outcome. A domain
 // that does not answer keeps its manifest, with its age, and is asked less and less often.
+//
+// The loop comes unasked, so it asks for little: one domain is checked by one process at a time, its robots.txt is read
+// once a day, and nothing is asked of a host whose robots.txt cannot be read. A pause that a host asks for holds for
+// its documents too. No check may have an effect: the loop only reads, and asks an endpoint of an agent for its header
+// alone, where an operator allowed to probe the domain.
+//
+// A verdict needs documents of the same host, such as its DID document. Where these cannot be read for the moment, the
+// verdict before holds for a day, while the manifest is the same.
+//
+// Outcomes are saved also at shutdown, within a time. A check that learned nothing, because the loop was ended, leaves
+// the domain due.
 package manifests
 
 import (
@@ -72,24 +83,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// fetcher is the part of wellknown.Fetcher that Loop needs.
-type fetcher interface {
-	Manifest(ctx context.Context, host string, known wellknown.Known) (wellknown.Found, error)
-	Document(ctx context.Context, target string) ([]byte, error)
-	Robots(ctx context.Context, host, agent string, now time.Time) (wellknown.Rules, error)
-}
-
-// prober is the part of wellknown.Fetcher by which Loop probes endpoints.
-type prober interface {
-	Head(ctx context.Context, target string) (status int, err error)
-}
-
 // Loop asks due domains for their manifests. Any number of processes may run it on one database: the claim of a domain
 // gives it to one of them at a time.
 type Loop struct {
 	db    *store.DB
-	fetch fetcher
-	probe prober
+	fetch *wellknown.Fetcher
 	opts  Options
 	known issuers
 }
@@ -97,7 +95,7 @@ type Loop struct {
 // New returns a loop.
 func New(db *store.DB, fetch *wellknown.Fetcher, o Options) *Loop {
 	o = o.withDefaults()
-	return &Loop{db: db, fetch: fetch, probe: fetch, opts: o, known: issuers{files: o.Issuers, log: o.Log}}
+	return &Loop{db: db, fetch: fetch, opts: o, known: issuers{files: o.Issuers, log: o.Log}}
 }
 
 // Run asks until ctx ends, which is no error; running checks then end early, and their domains are due again. While the

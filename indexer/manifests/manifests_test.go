@@ -117,6 +117,47 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// hostileMembers are JSON that a parser keeps as written and that Postgres refuses as jsonb.
+var hostileMembers = []string{`"\u0000"`, `"\ud800"`, `{"a\u0000":1}`, `1e999999`, `[1, -2.5E+200000]`}
+
+// A manifest with members that Postgres refuses is stored as others are, without these.
+func TestHostileMembers(t *testing.T) {
+	t.Parallel()
+	bodies := map[string]string{}
+	var domains []string
+	for i, member := range append(hostileMembers, `{"fine": 1e30}`) {
+		domain := fmt.Sprintf("hostile%d.example.com", i)
+		domains = append(domains, domain)
+		bodies[domain] = strings.Replace(priced(domain, payee), `"intents"`,
+			`"payments":{"unheard-of":{"x":`+member+`}},"intents"`, 1)
+	}
+	client := site(t, "127.0.81.5", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != wellKnown {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, bodies[r.Host])
+	}, domains...)
+	db := openStore(t)
+	crawl(t, db, client, quick(), domains...)
+	for i, domain := range domains {
+		eventually(t, domain+" is stored", func() bool {
+			m, _ := read(t, db, domain)
+			return m.State == manifestdb.StateOK && m.Intents == 1
+		})
+		found, err := manifestdb.IntentsByKey(t.Context(), db, []manifestdb.IntentKey{{Domain: domain, Name: "book_flight"}})
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		for _, intent := range found {
+			kept := strings.Contains(string(intent.Terms), "fine")
+			if want := i == len(hostileMembers); kept != want || !strings.Contains(string(intent.Terms), "unheard-of") {
+				t.Errorf("terms of %s: %s", bodies[domain], intent.Terms)
+			}
+		}
+	}
+}
+
 // A manifest is of a higher tier only while the DID document of its origin has its key.
 func TestVerifiedTierFollowsTheDIDDocument(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,7 @@ func (l *Loop) measure(ctx context.Context, domain, target string) (m measured) 
 	}
 	var watch stopwatch
 	began := time.Now()
-	status, err := l.probe.Head(watch.watch(ctx), target)
+	status, err := l.fetch.Head(watch.watch(ctx), target)
 	var e *resolver.Error
 	switch {
 	case err != nil && ctx.Err() != nil:

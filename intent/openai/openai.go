@@ -2,7 +2,14 @@
 // servers of models have: POST {base}/embeddings.
 //
 // The server is not trusted: what it answers is bounded in time and size, and has to be one finite
-// vector of the configured dimensions for each text.
+// vector of the configured dimensions for each text. Redirects are not followed.
+//
+// New returns an Embedder, which fits intent.New and may be used concurrently. It sends one request for each call of
+// Embed, and does not retry: an error that may pass is repute.ErrUnavailable or repute.ErrLimited, and the caller
+// decides. The key is in no error and in nothing that prints an Embedder, also not where the server repeats it.
+//
+// Vectors are compared only with those of the same ID, which is the name of the model and its dimensions. A server that
+// puts another model behind the same name gives vectors that do not fit those that are stored.
 package openai
 
 import (

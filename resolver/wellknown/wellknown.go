@@ -18,8 +18,8 @@ import (
 
 // Limits of documents, in bytes.
 const (
-	MaxManifest = 512 << 10 // agent.json
-	MaxOther    = 256 << 10 // did.json, agent-trust.json
+	maxManifest = 512 << 10 // agent.json
+	maxOther    = 256 << 10 // did.json, agent-trust.json
 )
 
 // ManifestPaths are where a manifest is, in the order asked. The second is asked only where the first does not exist.
@@ -60,7 +60,7 @@ func (f *Fetcher) Manifest(ctx context.Context, host string, known Known) (Found
 			validators = known.Validators
 		}
 		found.Document, err = f.client.FetchWithin(ctx, found.URL, validators,
-			resolver.Limits{MaxBytes: MaxManifest, SameOrigin: true})
+			resolver.Limits{MaxBytes: maxManifest, SameOrigin: true})
 		if err == nil {
 			return found, nil
 		}
@@ -80,14 +80,14 @@ func (f *Fetcher) At(ctx context.Context, target string, known Known) (Found, er
 	}
 	var err error
 	found.Document, err = f.client.FetchWithin(ctx, target, validators,
-		resolver.Limits{MaxBytes: MaxManifest, SameOrigin: true})
+		resolver.Limits{MaxBytes: maxManifest, SameOrigin: true})
 	return found, err
 }
 
 // Document fetches another document that a host publishes about itself, such as its DID document.
 func (f *Fetcher) Document(ctx context.Context, target string) ([]byte, error) {
 	doc, err := f.client.FetchWithin(ctx, target, resolver.Validators{},
-		resolver.Limits{MaxBytes: MaxOther, SameOrigin: true})
+		resolver.Limits{MaxBytes: maxOther, SameOrigin: true})
 	return doc.Bytes, err
 }
 

@@ -60,7 +60,7 @@ func TestManifest(t *testing.T) {
 		"redirect to another host": {to("//evil.example/moved"), "", resolver.ReasonRedirects},
 		"redirect with a user":     {to("https://u:p@example.com/moved"), "", resolver.ReasonBlockedHost},
 		"four redirects":           {to("/.well-known/agent.json"), "", resolver.ReasonRedirects},
-		"too large": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", MaxManifest+1)) }, "",
+		"too large": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", maxManifest+1)) }, "",
 			resolver.ReasonTooLarge},
 		"10 MB": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 10<<20)) }, "",
 			resolver.ReasonTooLarge},

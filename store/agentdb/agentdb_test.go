@@ -397,3 +397,25 @@ func TestPaymentOfTaskUsesIndexes(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// A NUL character in the details of an entry, as the name that a client gave its task, keeps neither the entry from
+// being stored nor others from being read. A text that only looks like one stays as it is.
+func TestDetailsOfHostileClients(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	given := json.RawMessage(`{"task":"a\u0000b","document":"{\"x\":\"\\u0000\"}"}`)
+	kept := string(given)
+	ok(t, agentdb.Add(t.Context(), db, agentdb.Entry{Kind: agentdb.Execution, Agent: "a", RequestID: "r",
+		Outcome: "200", Detail: given}))
+	list, err := agentdb.Entries(t.Context(), db, agentdb.Query{Agent: "a"})
+	ok(t, err)
+	if want := `{"task":"a\ufffdb","document":"{\"x\":\"\\u0000\"}"}`; len(list) != 1 || string(list[0].Detail) != want {
+		t.Errorf("stored %+v, want details %s", list, want)
+	}
+	if string(given) != kept {
+		t.Errorf("the caller's details became %s", given)
+	}
+	if _, err := agentdb.OpenValidations(t.Context(), db, "a", 5); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -37,16 +38,13 @@ func (a *Asked) key() string { return a.Registry.Hex() + "/" + a.Request.Hex() }
 
 // OpenAsked returns requests to an agent that are neither answered nor refused, the oldest first.
 func OpenAsked(ctx context.Context, db *store.DB, agent string, limit int) ([]Asked, error) {
-	rows, err := db.Pool().Query(ctx, `select detail->>'asked', min(at),
+	rows, _ := db.Pool().Query(ctx, `select detail->>'asked', min(at),
 			(array_agg(outcome order by array_position(array['request received', 'request judged'], outcome) desc))[1],
 			json_agg(detail order by at, number)
 		from agent_receipts where agent = $1 and kind = 'event'
 			and outcome in ('request received', 'request judged', 'request refused', 'request answered')
 		group by 1 having not bool_or(outcome in ('request refused', 'request answered'))
 		order by 2, 1 limit $2`, agent, limit)
-	if err != nil {
-		return nil, store.Failed("read requests to validate", err)
-	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Asked, err error) {
 		var key string
 		var steps []map[string]json.RawMessage
@@ -67,9 +65,7 @@ func OpenAsked(ctx context.Context, db *store.DB, agent string, limit int) ([]As
 func merged(steps []map[string]json.RawMessage) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	for _, s := range steps {
-		for name, value := range s {
-			all[name] = value
-		}
+		maps.Copy(all, s)
 	}
 	return json.Marshal(all)
 }
@@ -80,9 +76,7 @@ func merged(steps []map[string]json.RawMessage) (json.RawMessage, error) {
 func AddAsked(ctx context.Context, db *store.DB, agent string, a *Asked, step AskedStep, daily int,
 	detail map[string]any) (added bool, err error) {
 	all := map[string]any{"asked": a.key()}
-	for name, value := range detail {
-		all[name] = value
-	}
+	maps.Copy(all, detail)
 	raw, err := json.Marshal(all)
 	if err != nil {
 		return false, fmt.Errorf("request to validate: %w", err)

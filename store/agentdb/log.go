@@ -97,59 +97,35 @@ func insertEntries(from string, first int) string {
 			e (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, place) order by e.place`
 }
 
-// entryColumns are the parameters of insertEntries.
+// entryColumns are the parameters of insertEntries, one array for each column.
 func entryColumns(entries []Entry) []any {
-	text := make([][]string, 16) // of columns that are text; the others stay empty
-	bytes := make([][][]byte, 16)
-	decimals := make([]int32, 0, len(entries))
+	var kinds, agents, requests, capabilities, outcomes, settlements, amounts, currencies, details []string
+	var clients, tasks, results, transactions, signedByClient, signedByAgent [][]byte
+	var decimals []int32
 	for i := range entries {
 		e := &entries[i]
 		amount := "0"
 		if e.Amount != nil {
 			amount = e.Amount.String()
 		}
-		for column, value := range map[int]string{0: string(e.Kind), 1: e.Agent, 2: column.CleanText(e.RequestID),
-			3: e.Capability,
-			7: column.CleanText(e.Outcome), 8: string(cmp.Or(e.Settlement, NoSettlement)), 9: amount,
-			11: column.CleanText(e.Currency), 15: cmp.Or(string(e.Detail), "{}")} {
-			text[column] = append(text[column], value)
-		}
-		for column, value := range map[int][]byte{4: bytesOf(e.Client[:]), 5: bytesOf(e.TaskHash[:]),
-			6: bytesOf(e.ResultHash[:]), 12: bytesOf(e.TxHash[:]), 13: notNull(e.ClientSignature),
-			14: notNull(e.AgentSignature)} {
-			bytes[column] = append(bytes[column], value)
-		}
-		decimals = append(decimals, int32(e.Decimals))
+		kinds, agents = append(kinds, string(e.Kind)), append(agents, e.Agent)
+		requests = append(requests, column.CleanText(e.RequestID))
+		capabilities = append(capabilities, e.Capability)
+		clients = append(clients, column.AddressBytes(e.Client))
+		tasks = append(tasks, column.HashBytes(e.TaskHash))
+		results = append(results, column.HashBytes(e.ResultHash))
+		outcomes = append(outcomes, column.CleanText(e.Outcome))
+		settlements = append(settlements, string(cmp.Or(e.Settlement, NoSettlement)))
+		amounts, decimals = append(amounts, amount), append(decimals, int32(e.Decimals))
+		currencies = append(currencies, column.CleanText(e.Currency))
+		transactions = append(transactions, column.HashBytes(e.TxHash))
+		signedByClient = append(signedByClient, column.OrEmpty(e.ClientSignature))
+		signedByAgent = append(signedByAgent, column.OrEmpty(e.AgentSignature))
+		// Indexes read members of details, which Postgres refuses where any text has a NUL character.
+		details = append(details, cmp.Or(string(column.EscapeNUL(slices.Clone(e.Detail))), "{}"))
 	}
-	out := make([]any, 16)
-	for i := range out {
-		switch {
-		case text[i] != nil:
-			out[i] = text[i]
-		case bytes[i] != nil:
-			out[i] = bytes[i]
-		default:
-			out[i] = decimals
-		}
-	}
-	return out
-}
-
-// bytesOf returns no bytes for a zero address or hash.
-func bytesOf(b []byte) []byte {
-	for _, c := range b {
-		if c != 0 {
-			return b
-		}
-	}
-	return []byte{}
-}
-
-func notNull(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
+	return []any{kinds, agents, requests, capabilities, clients, tasks, results, outcomes, settlements, amounts,
+		decimals, currencies, transactions, signedByClient, signedByAgent, details}
 }
 
 // maxPage bounds how many entries are read at once.
@@ -167,6 +143,12 @@ type Query struct {
 	Limit  int
 }
 
+// selectEntries begins the statements that scanEntry reads.
+const selectEntries = `
+	select at, number, kind, agent, request_id, capability, client, task_hash, result_hash, outcome, settlement,
+		amount::text, decimals, currency, tx_hash, client_signature, agent_signature, detail
+	from agent_receipts `
+
 // Entries returns entries, the newest first.
 func Entries(ctx context.Context, db *store.DB, q Query) (out []Entry, err error) {
 	if q.Limit <= 0 || q.Limit > maxPage {
@@ -177,21 +159,16 @@ func Entries(ctx context.Context, db *store.DB, q Query) (out []Entry, err error
 	if q.Before != nil {
 		at, number = &q.Before.At, q.Before.Number
 	}
-	rows, err := db.Readers().Query(ctx, `
-		select at, number, kind, agent, request_id, capability, client, task_hash, result_hash, outcome, settlement,
-			amount::text, decimals, currency, tx_hash, client_signature, agent_signature, detail
-		from agent_receipts
+	rows, _ := db.Readers().Query(ctx, selectEntries+`
 		where agent = $1 and ($2 = '' or kind = $2) and (not $3 or kind = 'execution' and amount > 0)
 			and ($4::bytea = '' or client = $4) and ($5::timestamptz is null or (at, number) < ($5, $6))
 		order by at desc, number desc limit $7`,
-		q.Agent, string(q.Kind), q.Paid, bytesOf(q.Client[:]), at, number, q.Limit)
-	if err != nil {
-		return nil, store.Failed("read log", err)
-	}
+		q.Agent, column.CleanText(string(q.Kind)), q.Paid, column.AddressBytes(q.Client), at, number, q.Limit)
 	out, err = pgx.CollectRows(rows, scanEntry)
 	return out, store.Failed("read log", err)
 }
 
+// scanEntry reads a row of selectEntries.
 func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	var client, task, result, tx []byte
 	var amount string
@@ -269,11 +246,8 @@ func addPartition(ctx context.Context, tx pgx.Tx, month time.Time) error {
 }
 
 func dropPartitions(ctx context.Context, tx pgx.Tx, before time.Time) error {
-	rows, err := tx.Query(ctx, `select inhrelid::regclass::text from pg_inherits
+	rows, _ := tx.Query(ctx, `select inhrelid::regclass::text from pg_inherits
 		where inhparent = 'agent_receipts'::regclass`)
-	if err != nil {
-		return err
-	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return err

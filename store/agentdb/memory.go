@@ -3,6 +3,7 @@ package agentdb
 import (
 	"context"
 	"strings"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,12 +18,9 @@ type MemoryBlock struct {
 
 // Memory returns the blocks of a session of an agent, ordered by label.
 func Memory(ctx context.Context, db *store.DB, agent, session string) ([]MemoryBlock, error) {
-	rows, err := db.Pool().Query(ctx,
+	rows, _ := db.Pool().Query(ctx,
 		`select session, label, value from agent_memory where agent = $1 and session = $2 order by label`,
 		column.CleanText(agent), column.CleanText(session))
-	if err != nil {
-		return nil, store.Failed("read memory", err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[MemoryBlock])
 	return list, store.Failed("read memory", err)
 }
@@ -40,15 +38,12 @@ func PutMemory(ctx context.Context, db *store.DB, agent string, b MemoryBlock) e
 // begins with scope.
 func SearchMemory(ctx context.Context, db *store.DB, agent, scope, query string, most int) ([]MemoryBlock, error) {
 	words := strings.Join(strings.FieldsFunc(column.CleanText(query),
-		func(r rune) bool { return strings.ContainsRune(` "'-`, r) }), " or ")
-	rows, err := db.Pool().Query(ctx, `
+		func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'-`, r) }), " or ")
+	rows, _ := db.Pool().Query(ctx, `
 		select session, label, value from agent_memory
 		where agent = $1 and starts_with(session, $4) and to_tsvector('simple', label || ' ' || value) @@ websearch_to_tsquery('simple', $2)
 		order by ts_rank(to_tsvector('simple', label || ' ' || value), websearch_to_tsquery('simple', $2)) desc, changed_at desc,
 			session, label limit $3`, column.CleanText(agent), words, most, column.CleanText(scope))
-	if err != nil {
-		return nil, store.Failed("search memory", err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[MemoryBlock])
 	return list, store.Failed("search memory", err)
 }

@@ -29,7 +29,7 @@ func TestMemory(t *testing.T) {
 		10); err != nil || len(found) != 1 || found[0].Session != "two" {
 		t.Errorf("in the scope of one session: %+v, %v", found, err)
 	}
-	for query, want := range map[string]int{"tea": 2, "green": 1, "coffee": 0, "bob or coffee": 1, `green "-tea`: 2,
+	for query, want := range map[string]int{"tea": 2, "green": 1, "coffee": 0, "bob or coffee": 1, `green "-tea`: 2, "coffee\ngreen": 1, "coffee\ttea": 2,
 		"": 0, "' ) | (": 0} {
 		found, err := agentdb.SearchMemory(t.Context(), db, "acme/a", "", query, 10)
 		if ok(t, err); len(found) != want {

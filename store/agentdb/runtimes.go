@@ -28,7 +28,7 @@ const window = `now() - interval '30 days'`
 // Runtimes returns up to most agents with an entry of the last thirty days, the newest first. It reads their whole log
 // of that time, so it is for operators.
 func Runtimes(ctx context.Context, db *store.DB, most int) ([]Runtime, error) {
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select a.agent, a.seen, coalesce(substr(m.outcome, 6), 'normal'), m.at, coalesce(p.hash, '')
 		from (select agent, max(at) as seen from agent_receipts where at > `+window+`
 			group by agent order by seen desc, agent limit $1) a
@@ -37,9 +37,6 @@ func Runtimes(ctx context.Context, db *store.DB, most int) ([]Runtime, error) {
 		left join lateral (select detail->>'hash' as hash from agent_receipts where agent = a.agent and kind = 'event'
 			and outcome = '`+policyOutcome+`' order by at desc, number desc limit 1) p on true
 		order by a.seen desc, a.agent`, most)
-	if err != nil {
-		return nil, store.Failed("list runtimes", err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Runtime, err error) {
 		var since *time.Time
 		err = row.Scan(&r.Agent, &r.Seen, &r.Mode, &since, &r.Policy)
@@ -66,15 +63,12 @@ type Work struct {
 
 // Works returns the work of agents by capability and currency. Free executions have no currency.
 func Works(ctx context.Context, db *store.DB, agents []string) ([]Work, error) {
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select agent, capability, count(*), count(*) filter (where outcome ~ '^[45][0-9][0-9]$'), count(*) filter (where amount > 0),
 			max(at), coalesce(sum(amount), 0)::text,
 			coalesce((array_agg(amount order by at desc, number desc) filter (where amount > 0))[1], 0)::text, currency, decimals
 		from agent_receipts where at > `+window+` and kind = 'execution' and agent = any($1)
 		group by agent, capability, currency, decimals order by agent, capability, currency, decimals`, agents)
-	if err != nil {
-		return nil, store.Failed("sum up work", err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Work, err error) {
 		var decimals int16
 		err = row.Scan(&w.Agent, &w.Capability, &w.Runs, &w.Failed, &w.Paid, &w.Last, &w.Revenue, &w.Price, &w.Currency,

@@ -14,15 +14,9 @@ import (
 // PaymentOfTask returns the payment of an execution that a client's protocol named as a task, and the
 // entry of the execution. repute.ErrNotFound where no paid execution has this name.
 func PaymentOfTask(ctx context.Context, db *store.DB, agent, task string) (p Payment, e Entry, err error) {
-	rows, err := db.Pool().Query(ctx, `
-		select at, number, kind, agent, request_id, capability, client, task_hash, result_hash, outcome, settlement,
-			amount::text, decimals, currency, tx_hash, client_signature, agent_signature, detail
-		from agent_receipts where agent = $1 and kind = 'execution' and detail->>'task' = $2
+	rows, _ := db.Pool().Query(ctx, selectEntries+`where agent = $1 and kind = 'execution' and detail->>'task' = $2
 		order by at desc, number desc limit 1`, agent, column.CleanText(task))
-	if err == nil {
-		e, err = pgx.CollectExactlyOneRow(rows, scanEntry)
-	}
-	if err == nil {
+	if e, err = pgx.CollectExactlyOneRow(rows, scanEntry); err == nil {
 		p, err = scan(db.Pool().QueryRow(ctx,
 			`select `+columns+` from agent_payments where agent = $1 and request_id = $2`,
 			agent, e.RequestID))

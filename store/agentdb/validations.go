@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -66,10 +67,7 @@ func Validations(ctx context.Context, db *store.DB, agent string, requests []com
 }
 
 func readValidations(ctx context.Context, db *store.DB, query string, args ...any) ([]Validation, error) {
-	rows, err := db.Pool().Query(ctx, query, args...)
-	if err != nil {
-		return nil, store.Failed("read validations", err)
-	}
+	rows, _ := db.Pool().Query(ctx, query, args...)
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v Validation, err error) {
 		var hash string
 		var steps []map[string]json.RawMessage
@@ -87,9 +85,7 @@ func readValidations(ctx context.Context, db *store.DB, query string, args ...an
 func AddValidation(ctx context.Context, db *store.DB, agent string, request common.Hash, step ValidationStep,
 	detail map[string]any) error {
 	all := map[string]any{"validation": request}
-	for name, value := range detail {
-		all[name] = value
-	}
+	maps.Copy(all, detail)
 	raw, err := json.Marshal(all)
 	if err != nil {
 		return fmt.Errorf("validation: %w", err)

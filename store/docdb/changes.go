@@ -86,10 +86,7 @@ func ShowURIs(ctx context.Context, tx pgx.Tx, ids []int64) error {
 // lockUnshown locks URIs against ShowURIs and returns those that it did not lock, because the transaction of an agent
 // that shows one has not ended. It does not wait.
 func lockUnshown(ctx context.Context, tx pgx.Tx, ids []int64) (busy []int64, err error) {
-	rows, err := tx.Query(ctx, "select id from uris where id = any($1) order by id for update skip locked", ids)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, "select id from uris where id = any($1) order by id for update skip locked", ids)
 	locked, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return slices.Contains(locked, id) }), err
 }

@@ -18,15 +18,12 @@ func markDenied(ctx context.Context, db *store.DB, results []FetchResult) error 
 	for i, r := range results {
 		sums[i], roots[i] = r.sum, r.Root
 	}
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select n from unnest($1::bytea[], $2::bytea[]) with ordinality as k(sum, root, n)
 		where exists (select from denied) and k.sum is not null and (`+deniedBytes("k.sum")+` is not null
 			or exists (select from denied where kind = 'cid' and value = encode(k.root, 'hex')))`, sums, roots)
-	if err != nil {
-		return err
-	}
 	var n int
-	_, err = pgx.ForEachRow(rows, []any{&n}, func() error { results[n-1].denied = true; return nil })
+	_, err := pgx.ForEachRow(rows, []any{&n}, func() error { results[n-1].denied = true; return nil })
 	return err
 }
 
@@ -58,7 +55,7 @@ func (s saving) withoutAllowed(ctx context.Context, tx pgx.Tx) (saving, error) {
 	if ids == nil {
 		return s, nil
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		with allowed as (
 			select u.id from unnest($1::bigint[], $2::text[], $3::text[]) as k(id, kind, value) join uris u on u.id = k.id
 			where `+deniedURI("u")+` is null and not exists (select from denied d where (d.kind, d.value) = (k.kind, k.value))),
@@ -67,9 +64,6 @@ func (s saving) withoutAllowed(ctx context.Context, tx pgx.Tx) (saving, error) {
 			returning u.id, u.host, u.rank),
 		turns as (`+ScheduleHosts("due")+`)
 		select id from due`, ids, kinds, values)
-	if err != nil {
-		return s, err
-	}
 	allowed, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
 		return s, err

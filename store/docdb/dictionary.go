@@ -205,14 +205,11 @@ func findAgentURIs(ctx context.Context, db *store.DB, words []word) (map[[32]byt
 
 // findWords executes a query for ids by hash.
 func findWords(ctx context.Context, db *store.DB, sql string, words []word) (map[[32]byte]int64, error) {
-	rows, err := db.Pool().Query(ctx, sql, hashesOf(words))
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Pool().Query(ctx, sql, hashesOf(words))
 	found := make(map[[32]byte]int64, len(words))
 	var hash []byte
 	var id int64
-	_, err = pgx.ForEachRow(rows, []any{&hash, &id}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&hash, &id}, func() error {
 		found[[32]byte(hash)] = id
 		return nil
 	})

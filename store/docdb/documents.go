@@ -2,6 +2,7 @@ package docdb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -152,7 +153,7 @@ type saving struct {
 // newSaving orders outcomes and refuses two of one URI.
 func newSaving(results []FetchResult) (saving, error) {
 	s := saving{results: slices.Clone(results)}
-	slices.SortFunc(s.results, func(a, b FetchResult) int { return int(a.URIID - b.URIID) })
+	slices.SortFunc(s.results, func(a, b FetchResult) int { return cmp.Compare(a.URIID, b.URIID) })
 	for i := range s.results {
 		r := &s.results[i]
 		if i > 0 && r.URIID == s.results[i-1].URIID {

@@ -121,7 +121,7 @@ func insertParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody) ([]parseP
 	if err != nil || r.sums == nil {
 		return places, err
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		with given as materialized (
 			select * from unnest($1::int[], $2::bytea[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[])
 				as u(i, sum, kind, version, content, problems, errors)),
@@ -133,9 +133,6 @@ func insertParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody) ([]parseP
 			exists (select from parses p where (p.sha256, p.kind) = (g.sum, g.kind) and p.parser_version < g.version),
 			exists (select from parses p where (p.sha256, p.kind) = (g.sum, g.kind) and p.parser_version > g.version)
 		from given g where g.kind = 'registration'`, r.bodies, r.sums, r.kinds, r.versions, r.contents, r.problems, r.errors)
-	if err != nil {
-		return nil, err
-	}
 	var i int
 	var p parsePlace
 	_, err = pgx.ForEachRow(rows, []any{&i, &p.fresh, &p.replaces, &p.outdated},

@@ -123,7 +123,7 @@ const reasonNotFound = "not_found"
 func LinkedAgents(ctx context.Context, db *store.DB, id repute.AgentID) (out []repute.LinkedAgent, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read linked agents", id, repute.At{Finality: repute.Latest},
 		func(ctx context.Context, s chaindb.Subject) error {
-			rows, err := s.Tx.Query(ctx, `
+			rows, _ := s.Tx.Query(ctx, `
 			select b.chain_id, cb.identity, b.token_id, coalesce((
 				select left(content->>'name', 500) from parses where sha256 = ub.sha256 and kind = 'registration' order by
 					parser_version desc limit 1), ''),
@@ -139,9 +139,6 @@ func LinkedAgents(ctx context.Context, db *store.DB, id repute.AgentID) (out []r
 				and `+provenBy("ub.sha256")+`
 				and `+DeniedDocument("u", "a")+` is null and `+DeniedDocument("ub", "b")+` is null
 			order by b.chain_id, b.token_id limit $3`, id.ChainID, column.TokenNum(id.TokenID), maxLinked)
-			if err != nil {
-				return err
-			}
 			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l repute.LinkedAgent, err error) {
 				var registry []byte
 				var token column.TokenNum

@@ -22,11 +22,8 @@ func PruneVersions(ctx context.Context, db *store.DB) (more bool, err error) {
 	defer cancel()
 	err = db.InTx(ctx, pgx.TxOptions{}, "forget old versions", func(tx pgx.Tx) error {
 		var uri int64
-		rows, err := tx.Query(ctx,
+		rows, _ := tx.Query(ctx,
 			"select id from uris where overgrown order by id limit 1 for no key update skip locked")
-		if err != nil {
-			return err
-		}
 		if _, err := pgx.ForEachRow(rows, []any{&uri}, func() error { more = true; return nil }); err != nil || !more {
 			return err
 		}

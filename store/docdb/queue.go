@@ -60,7 +60,7 @@ func ClaimHosts(ctx context.Context, db *store.DB, ranks []Rank, limit int, exce
 	if ranks = slices.DeleteFunc(slices.Clone(ranks), func(r Rank) bool { return r > lastRank(db) }); len(ranks) == 0 {
 		return nil, nil
 	}
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		with due as (
 			select h.host, r.place, row_number() over (partition by r.place order by h.due_at) as nth
 			from unnest($1::int[]) with ordinality r(rank, place)
@@ -69,10 +69,7 @@ func ClaimHosts(ctx context.Context, db *store.DB, ranks []Rank, limit int, exce
 				order by due_at limit $2 for update skip locked) h),
 		picked as (select host from due order by nth, place limit $2)
 		update hosts h set claimed_until = now() + $4::interval, arrived = false from picked p where h.host = p.host
-		returning h.host, h.claimed_until`, ranks, limit, append([]string{}, except...), hostClaimTime)
-	if err != nil {
-		return nil, store.Failed("claim hosts", err)
-	}
+		returning h.host, h.claimed_until`, ranks, limit, append([]string{}, except...), HostClaimTime)
 	claims, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c HostClaim, err error) {
 		return c, row.Scan(&c.Host, &c.Until)
 	})
@@ -85,10 +82,7 @@ const unclaimedDue = `due_at <= now() and (claimed_until is null or claimed_unti
 // DueOf returns those of some hosts that have documents due. It is for hosts from which several workers may
 // fetch at the same time, without a claim.
 func DueOf(ctx context.Context, db *store.DB, hosts ...string) ([]string, error) {
-	rows, err := db.Pool().Query(ctx, `select host from hosts where host = any($1) and due_at <= now()`, hosts)
-	if err != nil {
-		return nil, store.Failed("list due hosts", err)
-	}
+	rows, _ := db.Pool().Query(ctx, `select host from hosts where host = any($1) and due_at <= now()`, hosts)
 	due, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	return due, store.Failed("list due hosts", err)
 }
@@ -101,24 +95,21 @@ func (r Rank) String() string {
 	return [...]string{"new", "agent", "proof", "file"}[r]
 }
 
-// hostClaimTime is how long a claim of a host lasts. Its worker ends it before, unless the process died.
-const hostClaimTime = 135 * time.Second
-
-// HostClaimTime is hostClaimTime for other queues that share the claims of hosts.
-const HostClaimTime = hostClaimTime
+// HostClaimTime is how long a claim of a host lasts, also for other queues that share the claims of hosts. Its worker
+// ends it before, unless the process died.
+const HostClaimTime = 135 * time.Second
 
 // FreeHost returns the SQL of whether row h of hosts is neither claimed nor resting.
 func FreeHost(h string) string {
-	return `(` + h + `.claimed_until is null or ` + h + `.claimed_until <= now()) and (` + h +
-		`.rest_until is null or ` + h +
-		`.rest_until <= now())`
+	return `(` + h + `.claimed_until is null or ` + h + `.claimed_until <= now())
+		and (` + h + `.rest_until is null or ` + h + `.rest_until <= now())`
 }
 
 // ClaimHostsOf returns the SQL that claims those hosts of a relation that are free, and returns host and claimed_until
 // of each. It is for other queues that ask the same hosts; UnclaimHost or BackOffHost ends such a claim.
 func ClaimHostsOf(relation string) string {
 	return `
-		update hosts set claimed_until = now() + interval '` + strconv.Itoa(int(hostClaimTime.Seconds())) + ` seconds'
+		update hosts set claimed_until = now() + interval '` + strconv.Itoa(int(HostClaimTime.Seconds())) + ` seconds'
 		from (select h.host as name from hosts h join ` + relation + ` r on r.host = h.host where ` + FreeHost("h") + `
 			for update of h skip locked) free
 		where hosts.host = free.name
@@ -204,10 +195,7 @@ func ReleaseURI(ctx context.Context, db *store.DB, u URI) error {
 // DueURIs claims up to limit due URIs of a host, ordered by rank and within a rank the ones
 // that became due last first. A claim without SaveDocuments expires, and the URI is due again.
 func DueURIs(ctx context.Context, db *store.DB, host string, limit int) ([]URI, error) {
-	rows, err := db.Pool().Query(ctx, claimSQL(limit, lastRank(db)), host, claimTime, maxClaimDoublings)
-	if err != nil {
-		return nil, store.Failed("claim due documents", err)
-	}
+	rows, _ := db.Pool().Query(ctx, claimSQL(limit, lastRank(db)), host, claimTime, maxClaimDoublings)
 	deny := false
 	uris, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u URI, err error) {
 		var raw []byte
@@ -253,14 +241,11 @@ func judgeURIs(ctx context.Context, db *store.DB, uris []URI) error {
 	for i, u := range uris {
 		ids[i] = u.ID
 	}
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select id, reason from (select u.id, `+deniedURI("u")+` as reason from uris u where u.id = any($1)) d where reason is not null`, ids)
-	if err != nil {
-		return err
-	}
 	var id int64
 	var reason string
-	_, err = pgx.ForEachRow(rows, []any{&id, &reason}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &reason}, func() error {
 		uris[slices.Index(ids, id)].Denied = &repute.DeniedError{Reason: reason}
 		return nil
 	})

@@ -70,7 +70,7 @@ func planProofs(ctx context.Context, db *store.DB, urls []string) (map[string]in
 // ListUnparsed returns up to limit documents that only parsers before version read, with their
 // bytes, for SaveParsed.
 func ListUnparsed(ctx context.Context, db *store.DB, version, limit int) ([]Unparsed, error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select d.sha256, d.body, coalesce(u.registration, false), coalesce(u.agents, false)
 		from documents d
 		cross join lateral (
@@ -78,9 +78,6 @@ func ListUnparsed(ctx context.Context, db *store.DB, version, limit int) ([]Unpa
 			from (select rank from uris where sha256 = d.sha256 order by rank limit 1000) u) u
 		where d.parsed < $1 and d.body is not null and `+deniedBytes("d.sha256")+` is null
 		order by d.parsed limit $2`, version, limit)
-	if err != nil {
-		return nil, store.Failed("list documents to parse", err)
-	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unparsed, err error) {
 		var sum []byte
 		err = row.Scan(&sum, &u.Body, &u.Registration, &u.Agents)
@@ -109,7 +106,8 @@ func SaveParsed(ctx context.Context, db *store.DB, u Unparsed, p Parsed) error {
 	}
 	keccak := column.Keccak(string(u.Body))
 	return db.InTx(ctx, pgx.TxOptions{}, "save parse", func(tx pgx.Tx) error {
-		ids, err := urisOf(ctx, tx, u.SHA256)
+		rows, _ := tx.Query(ctx, "select id from uris where sha256 = $1 order by id", u.SHA256[:])
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		if err != nil {
 			return err
 		}
@@ -130,13 +128,4 @@ func SaveParsed(ctx context.Context, db *store.DB, u Unparsed, p Parsed) error {
 		}
 		return addVisibleChanges(ctx, tx, ids, before)
 	})
-}
-
-// urisOf returns the URIs whose newest bytes have a hash, in order.
-func urisOf(ctx context.Context, tx pgx.Tx, sum [32]byte) ([]int64, error) {
-	rows, err := tx.Query(ctx, "select id from uris where sha256 = $1 order by id", sum[:])
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }

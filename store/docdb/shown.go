@@ -111,7 +111,7 @@ func (s shown) equal(o shown) bool {
 // readShown locks URIs in the order of their ids and returns what they show. The lock does not
 // block foreign keys to them.
 func readShown(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]shown, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select u.id, u.uri = '', u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+DeniedFile("u")+`,
 			p.content, p.problems, p.problem_count, p.errors, coalesce(`+stillServedAt("u", "u.tried_at")+`, false), `+proofState("u")+`
 		from unnest($1::bigint[]) as k(id)
@@ -120,16 +120,13 @@ func readShown(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]shown, er
 			select content, problems, jsonb_array_length(problems) as problem_count, errors from parses
 			where parses.sha256 = u.sha256 and kind = 'registration' order by parser_version desc limit 1) p on true
 		order by u.id for no key update of u`, ids)
-	if err != nil {
-		return nil, err
-	}
 	out := make(map[int64]shown, len(ids))
 	var id int64
 	var empty bool
 	var d DocumentRow
 	var served bool
 	var state string
-	_, err = pgx.ForEachRow(rows, slices.Concat([]any{&id, &empty}, d.Into(), []any{&served, &state}), func() error {
+	_, err := pgx.ForEachRow(rows, slices.Concat([]any{&id, &empty}, d.Into(), []any{&served, &state}), func() error {
 		s, err := d.shown(empty)
 		s.sum, s.served, s.proofState = d.sha256, served, state
 		out[id] = s

@@ -76,11 +76,8 @@ func Versions(ctx context.Context, db *store.DB, id repute.AgentID, after string
 	err = chaindb.ViewAgent(ctx, db, "list documents", id, repute.At{Finality: repute.Latest},
 		func(ctx context.Context, s chaindb.Subject) error {
 			page.AsOf = []repute.AsOf{s.AsOf}
-			rows, err := s.Tx.Query(ctx, versionsSQL(), id.ChainID, column.TokenNum(id.TokenID), from.Block, from.At,
+			rows, _ := s.Tx.Query(ctx, versionsSQL(), id.ChainID, column.TokenNum(id.TokenID), from.Block, from.At,
 				limit+1)
-			if err != nil {
-				return err
-			}
 			items, err := pgx.CollectRows(rows, scanVersion)
 			if err != nil {
 				return err

@@ -1,5 +1,12 @@
-// Package keydb stores the API keys of callers. Only the sha256 of a key is stored; its text is returned once, when it
-// is made.
+// Package keydb stores the API keys of callers. Only the sha256 of a key is stored; its text is returned once, by Add,
+// so that neither a copy of the database nor an operator can use a key. A text has 256 random bits, which is why a
+// plain hash protects it.
+//
+// A key has scopes and a rate, which its callers' requests are checked against. It works until it expires or is
+// revoked. Neither can be undone, and its name is never given again, because logs have it. Find is asked with each
+// request: it writes at most once a day, to store on which day the key was last used.
+//
+// Tables: api_keys.
 package keydb
 
 import (
@@ -26,11 +33,11 @@ const Prefix = "rpk_"
 // secretBytes is how many random bytes a key has.
 const secretBytes = 32
 
-// Bounds of a key's rate, in requests per second. They MUST equal the check of the table.
+// maxRate is the highest rate of a key, in requests per second. It MUST equal the check of the table.
 const maxRate = 100_000
 
-// Scopes returns what a key can be for: reading, and whole sets.
-func Scopes() []string { return []string{"read", "export"} }
+// scopes returns what a key can be for: reading, and whole sets.
+func scopes() []string { return []string{"read", "export"} }
 
 // Key is an API key without its text.
 type Key struct {
@@ -54,7 +61,7 @@ func (k Key) check() error {
 		return repute.Invalid("name", fmt.Sprintf("%.60q is no name of a key", k.Name),
 			"1 to 40 of a-z, 0-9, dot, underscore and dash; a letter or digit first")
 	case len(k.Scopes) == 0:
-		return repute.Invalid("scopes", "are missing", fmt.Sprintf("one or more of %v", Scopes()))
+		return repute.Invalid("scopes", "are missing", fmt.Sprintf("one or more of %v", scopes()))
 	case k.Rate < 1 || k.Rate > maxRate:
 		return repute.Invalid("rate", fmt.Sprintf("%d is out of range", k.Rate),
 			fmt.Sprintf("1 to %d requests per second",
@@ -63,9 +70,9 @@ func (k Key) check() error {
 		return repute.Invalid("expires", "is in the past", "a later time, or none for a key that never expires")
 	}
 	for _, s := range k.Scopes {
-		if !slices.Contains(Scopes(), s) {
+		if !slices.Contains(scopes(), s) {
 			return repute.Invalid("scopes", fmt.Sprintf("%.40q is no scope", s),
-				fmt.Sprintf("one or more of %v", Scopes()))
+				fmt.Sprintf("one or more of %v", scopes()))
 		}
 	}
 	return nil
@@ -78,9 +85,7 @@ func Add(ctx context.Context, db *store.DB, k Key) (text string, err error) {
 		return "", err
 	}
 	secret := make([]byte, secretBytes)
-	if _, err := rand.Read(secret); err != nil {
-		return "", fmt.Errorf("new API key: %w", err)
-	}
+	rand.Read(secret) // which never fails
 	text = Prefix + hex.EncodeToString(secret)
 	hash := sha256.Sum256([]byte(text))
 	slices.Sort(k.Scopes)
@@ -114,21 +119,16 @@ func scan(row pgx.CollectableRow) (k Key, err error) {
 
 // List returns all keys by name, also those that no longer work.
 func List(ctx context.Context, db *store.DB) ([]Key, error) {
-	rows, err := db.Pool().Query(ctx, "select "+columns+" from api_keys order by name")
-	if err != nil {
-		return nil, store.Failed("list API keys", err)
-	}
+	rows, _ := db.Pool().Query(ctx, "select "+columns+" from api_keys order by name")
 	keys, err := pgx.CollectRows(rows, scan)
 	return keys, store.Failed("list API keys", err)
 }
 
 // Revoke makes a key stop working. A second time it changes nothing. repute.ErrNotFound for an unknown name.
 func Revoke(ctx context.Context, db *store.DB, name string) (k Key, err error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		update api_keys set revoked_at = coalesce(revoked_at, now()) where name = $1 returning `+columns, column.CleanText(name))
-	if err == nil {
-		k, err = pgx.CollectExactlyOneRow(rows, scan)
-	}
+	k, err = pgx.CollectExactlyOneRow(rows, scan)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return k, repute.Missing("API key %.60q", name)
 	}
@@ -138,11 +138,9 @@ func Revoke(ctx context.Context, db *store.DB, name string) (k Key, err error) {
 // Find returns the key with a hash, and stores that it is used today. repute.ErrNotFound where there is none that
 // works.
 func Find(ctx context.Context, db *store.DB, hash [sha256.Size]byte) (k Key, err error) {
-	rows, err := db.Pool().Query(ctx, "select "+columns+` from api_keys
+	rows, _ := db.Pool().Query(ctx, "select "+columns+` from api_keys
 		where hash = $1 and revoked_at is null and (expires_at is null or expires_at > now())`, hash[:])
-	if err == nil {
-		k, err = pgx.CollectExactlyOneRow(rows, scan)
-	}
+	k, err = pgx.CollectExactlyOneRow(rows, scan)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return k, repute.ErrNotFound
 	}

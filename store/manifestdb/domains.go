@@ -12,7 +12,7 @@ import (
 // domain's manifest pays. Links of one agent follow each other, the strongest first. Of each domain at most limit
 // agents that name it are read, the confirmed ones first, and as many that are paid. It is one statement.
 func AgentsOfDomains(ctx context.Context, tx pgx.Tx, shared, domains []string, limit int) (map[string][]Link, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select a.chain_id, c.identity, a.token_id, k.domain, a.owner, a.wallet, m.payout, x.named, x.confirmed,
 			coalesce(m.declared, 0), coalesce(m.verified, 0), 0::bigint
 		from unnest($1::text[]) as k(domain)
@@ -39,12 +39,9 @@ func AgentsOfDomains(ctx context.Context, tx pgx.Tx, shared, domains []string, l
 		join agents a on (a.chain_id, a.token_id) = (x.chain_id, x.token_id)
 		join chains c on c.chain_id = a.chain_id
 		order by k.domain, x.confirmed desc, a.chain_id, a.token_id`, domains, limit)
-	if err != nil {
-		return nil, err
-	}
 	out := map[string][]Link{}
 	var l linkRow
-	_, err = pgx.ForEachRow(rows, l.into(), func() error {
+	_, err := pgx.ForEachRow(rows, l.into(), func() error {
 		out[l.domain] = append(out[l.domain], l.links(shared)...)
 		return nil
 	})
@@ -66,18 +63,15 @@ type Price struct {
 // PricesOf returns the intents of some domains with their prices: of each domain the first, up to limit, in the order
 // of its manifest.
 func PricesOf(ctx context.Context, tx pgx.Tx, domains []string, limit int) (map[string][]Price, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select k.domain, i.name, i.price::text, i.networks
 		from unnest($1::text[]) as k(domain)
 		cross join lateral (select * from manifest_intents i where i.domain = k.domain order by i.position limit $2) i
 		order by k.domain, i.position`, domains, limit)
-	if err != nil {
-		return nil, err
-	}
 	out := map[string][]Price{}
 	var domain string
 	var p Price
-	_, err = pgx.ForEachRow(rows, []any{&domain, &p.Intent, &p.USD, &p.Networks}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&domain, &p.Intent, &p.USD, &p.Networks}, func() error {
 		out[domain] = append(out[domain], p)
 		p = Price{}
 		return nil

@@ -36,12 +36,9 @@ func ChangedIntents(ctx context.Context, db *store.DB, since uint64) (domains []
 
 // IntentsOf returns the intents of domains with their vectors of a model.
 func IntentsOf(ctx context.Context, db *store.DB, domains []string, model string) ([]StoredIntent, error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select i.domain, i.name, i.description, i.parameters, case when i.model = $2 then i.embedding end
 		from manifest_intents i where i.domain = any($1) order by i.domain, i.position`, domains, model)
-	if err != nil {
-		return nil, store.Failed("read intents", err)
-	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i StoredIntent, err error) {
 		return i, row.Scan(&i.Domain, &i.Name, &i.Description, &i.Parameters, &i.Embedding)
 	})

@@ -133,7 +133,7 @@ func (f IntentFilter) search(ctx context.Context, tx pgx.Tx, rank, match string,
 	q := question{args: []any{f.Text}}
 	q.and(match)
 	f.conditions(&q)
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		with w as materialized (select `+anyWord+` as query),
 		c as materialized (
 			select i.domain, i.name, (`+rank+`)::float8 as rank
@@ -143,9 +143,6 @@ func (f IntentFilter) search(ctx context.Context, tx pgx.Tx, rank, match string,
 		select `+columnsOfIntent+`c.rank
 		from c join manifest_intents i on (i.domain, i.name) = (c.domain, c.name) join manifests m on m.domain = c.domain
 		order by c.rank desc, m.verified desc, m.domain, i.position limit `+q.arg(f.Limit), q.args...)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, scanIntent)
 }
 
@@ -174,13 +171,10 @@ func (f IntentFilter) list(ctx context.Context, tx pgx.Tx) (page FoundIntents, e
 			q.arg(after.Position) + "))")
 	}
 	f.conditions(&q)
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select `+columnsOfIntent+`0::float8 from manifests m join manifest_intents i on i.domain = m.domain
 		where m.state = 'ok' and `+denied+` is null`+q.where+`
 		order by m.verified desc, m.domain, i.position limit `+q.arg(f.Limit+1), q.args...)
-	if err != nil {
-		return page, err
-	}
 	items, err := pgx.CollectRows(rows, scanIntent)
 	if err != nil {
 		return page, err
@@ -200,14 +194,11 @@ func Allowed(ctx context.Context, db *store.DB, f IntentFilter) (map[IntentKey]b
 	err := chaindb.View(ctx, db, "filter intents", func(ctx context.Context, tx pgx.Tx) error {
 		var q question
 		f.conditions(&q)
-		rows, err := tx.Query(ctx,
+		rows, _ := tx.Query(ctx,
 			`select i.domain, i.name from manifests m join manifest_intents i on i.domain = m.domain
 			where m.state = 'ok' and `+denied+` is null`+q.where, q.args...)
-		if err != nil {
-			return err
-		}
 		var k IntentKey
-		_, err = pgx.ForEachRow(rows, []any{&k.Domain, &k.Name}, func() error { out[k] = true; return nil })
+		_, err := pgx.ForEachRow(rows, []any{&k.Domain, &k.Name}, func() error { out[k] = true; return nil })
 		return err
 	})
 	return out, err
@@ -221,13 +212,10 @@ func IntentsByKey(ctx context.Context, db *store.DB, keys []IntentKey) (map[Inte
 	}
 	out := map[IntentKey]FoundIntent{}
 	err := chaindb.View(ctx, db, "read found intents", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			select `+columnsOfIntent+`0::float8 from unnest($1::text[], $2::text[]) k(domain, name)
 			join manifests m on m.domain = k.domain join manifest_intents i on (i.domain, i.name) = (k.domain, k.name)
 			where m.state = 'ok' and `+denied+` is null`, domains, names)
-		if err != nil {
-			return err
-		}
 		items, err := pgx.CollectRows(rows, scanIntent)
 		for _, i := range items {
 			out[IntentKey{i.Domain, i.Name}] = i

@@ -54,7 +54,8 @@ type Summary struct {
 	Named  bool // the agent's file names the domain
 }
 
-// linkRow is what links a manifest and an agent, as read.
+// linkRow is what links a manifest and an agent, as read by statements whose columns are pairColumns, two conditions
+// (named, confirmed), and endColumns.
 type linkRow struct {
 	chain            uint64
 	registry         []byte
@@ -110,7 +111,7 @@ const lowestPrice = `(min((select min(i.price) from manifest_intents i where i.d
 // linksOf returns how a domain's manifest is joined to agents, at most maxLinks agents that name the domain and as many
 // that are paid at its payout address. It reads within a transaction, for a consistent answer.
 func linksOf(ctx context.Context, tx pgx.Tx, shared []string, domain string) ([]Link, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		with m as materialized (select * from manifests where domain = $1 and body is not null),
 		named as materialized (
 			select a.chain_id, a.token_id, `+docdb.ProvenDomain("p", "m.domain")+` as confirmed
@@ -133,12 +134,9 @@ func linksOf(ctx context.Context, tx pgx.Tx, shared []string, domain string) ([]
 		join chains c on c.chain_id = a.chain_id
 		left join named n on (n.chain_id, n.token_id) = (k.chain_id, k.token_id)
 		order by coalesce(n.confirmed, false) desc, a.chain_id, a.token_id`, domain, maxLinks)
-	if err != nil {
-		return nil, err
-	}
 	out := []Link{}
 	var l linkRow
-	_, err = pgx.ForEachRow(rows, l.into(), func() error {
+	_, err := pgx.ForEachRow(rows, l.into(), func() error {
 		out = append(out, l.links(shared)...)
 		return nil
 	})
@@ -160,7 +158,7 @@ func OfAgents(ctx context.Context, db *store.DB, ids ...repute.AgentID) (out map
 func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.AgentID) (map[repute.AgentID]Summary,
 	error) {
 	chains, tokens := column.KeyColumns(ids)
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		with k as materialized (
 			select a.* from unnest($1::bigint[], $2::numeric[]) as x(chain_id, token_id)
 			join agents a on (a.chain_id, a.token_id) = (x.chain_id, x.token_id))
@@ -180,13 +178,10 @@ func ReadOfAgents(ctx context.Context, tx pgx.Tx, shared []string, ids []repute.
 		where not exists (select from uris u join domains w on w.sha256 = u.sha256
 			where u.id = a.uri_id and w.domain = m.domain)
 		order by 4`, chains, tokens)
-	if err != nil {
-		return nil, err
-	}
 	out := map[repute.AgentID]Summary{}
 	var l linkRow
 	var price *string
-	_, err = pgx.ForEachRow(rows, append(l.into(), &price), func() error {
+	_, err := pgx.ForEachRow(rows, append(l.into(), &price), func() error {
 		if links := l.links(shared); len(links) > 0 {
 			keepBest(out, l.id(), Summary{Domain: l.domain, Declared: l.declared, Verified: l.verified,
 				Intents: l.intents, Price: price, How: links[0].How, Proven: links[0].Proven, Named: l.named})

@@ -3,6 +3,7 @@ package manifestdb_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/manifestdb"
@@ -169,6 +171,30 @@ func TestAnyTextIsASearch(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Any bytes that a caller sends are a filter, which finds nothing, and no failure of the database.
+func TestAnyBytesAreAFilter(t *testing.T) {
+	t.Parallel()
+	db := open(t, store.Options{})
+	save(t, db, "a.example", manifestdb.Result{Content: content(1, "book")})
+	for _, text := range []string{"\x00", "a\x00", "\xff\xfe", "'; --", "%", "\\"} {
+		for _, f := range []manifestdb.Filter{{Prefix: text}, {Network: text}, {State: manifestdb.State(text)}} {
+			f.Limit = 10
+			if page, err := manifestdb.List(t.Context(), db, f); err != nil || len(page.Items) != 0 {
+				t.Errorf("%+v: %+v, %v", f, page.Items, err)
+			}
+		}
+		for _, f := range []manifestdb.IntentFilter{{Protocol: text}, {Network: text}, {Network: text, Text: "book"}} {
+			f.Limit = 10
+			if found := names(t, db, f); found != nil {
+				t.Errorf("%+v: %q", f, found)
+			}
+		}
+		if _, _, err := manifestdb.Read(t.Context(), db, text); !errors.Is(err, repute.ErrNotFound) {
+			t.Errorf("manifest of %q: %v", text, err)
+		}
+	}
 }
 
 // A domain without a manifest is listed, and a page boundary neither skips nor repeats a domain.

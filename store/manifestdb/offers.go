@@ -42,7 +42,7 @@ const offersColumn = `case p.kind when 'card' then p.content->'Skills' else p.co
 // none at the end. The offset has each document looked up: a merge of all documents with all URIs would begin at the
 // first URI for each page.
 func OffersAfter(ctx context.Context, db *store.DB, after common.Hash, limit int) ([]DocumentOffers, error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		with d as materialized (
 			select s.sha256 from documents s where s.sha256 > $1
 				and exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = s.sha256 offset 0)
@@ -50,9 +50,6 @@ func OffersAfter(ctx context.Context, db *store.DB, after common.Hash, limit int
 		select distinct on (d.sha256, p.kind) d.sha256, coalesce(p.kind, ''), `+offersColumn+`
 		from d left join parses p on p.sha256 = d.sha256 and p.kind in ('registration', 'card')
 		order by d.sha256, p.kind, p.parser_version desc`, after.Bytes(), limit)
-	if err != nil {
-		return nil, store.Failed("read offers", err)
-	}
 	offers, err := offersOf(rows)
 	return offers, store.Failed("read offers", err)
 }
@@ -60,16 +57,13 @@ func OffersAfter(ctx context.Context, db *store.DB, after common.Hash, limit int
 // OffersOf returns the offers of the documents that some agents show.
 func OffersOf(ctx context.Context, db *store.DB, ids []repute.AgentID) ([]DocumentOffers, error) {
 	chains, tokens := column.KeyColumns(ids)
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select distinct on (p.sha256, p.kind) p.sha256, p.kind, `+offersColumn+`
 		from unnest($1::bigint[], $2::numeric[]) k(chain_id, token_id)
 		join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id)
 		join uris u on u.id = a.uri_id
 		join parses p on p.sha256 = u.sha256 and p.kind in ('registration', 'card')
 		order by p.sha256, p.kind, p.parser_version desc`, chains, tokens)
-	if err != nil {
-		return nil, store.Failed("read offers of agents", err)
-	}
 	offers, err := offersOf(rows)
 	return offers, store.Failed("read offers of agents", err)
 }
@@ -130,15 +124,12 @@ func bestScore() string {
 // ScoredDocuments returns the documents that a rated agent of at least a score shows.
 func ScoredDocuments(ctx context.Context, db *store.DB, least repute.Points) (map[common.Hash]bool, error) {
 	out := map[common.Hash]bool{}
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select distinct u.sha256 from trust_scores ts join trust_runs tr on true
 		join agents a on true join uris u on u.id = a.uri_id
 		where `+query.Scored()+` and ts.status = 'rated' and ts.score >= $1 and u.sha256 is not null`, int64(least))
-	if err != nil {
-		return nil, store.Failed("read documents of scored agents", err)
-	}
 	var sum []byte
-	_, err = pgx.ForEachRow(rows, []any{&sum}, func() error { out[common.BytesToHash(sum)] = true; return nil })
+	_, err := pgx.ForEachRow(rows, []any{&sum}, func() error { out[common.BytesToHash(sum)] = true; return nil })
 	return out, store.Failed("read documents of scored agents", err)
 }
 
@@ -161,7 +152,7 @@ func OfferingAgents(ctx context.Context, db *store.DB, of []int, documents []com
 	}
 	out := map[int]Offering{}
 	err := chaindb.View(ctx, db, "read offering agents", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			select distinct on (k.n) k.n, s.chain_id, c.identity, s.token_id, count(*) over (partition by k.n)
 			from unnest($1::int[], $2::bytea[]) k(n, sum)
 			cross join lateral (
@@ -170,15 +161,12 @@ func OfferingAgents(ctx context.Context, db *store.DB, of []int, documents []com
 			join chains c on c.chain_id = s.chain_id
 			where $3::bigint is null or s.score >= $3
 			order by k.n, s.score desc nulls last, s.chain_id, s.token_id`, of, sums, least, mostAgents)
-		if err != nil {
-			return err
-		}
 		var n int
 		var chain uint64
 		var registry []byte
 		var token column.TokenNum
 		var count int64
-		_, err = pgx.ForEachRow(rows, []any{&n, &chain, &registry, &token, &count}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&n, &chain, &registry, &token, &count}, func() error {
 			out[n] = Offering{repute.AgentID{ChainID: chain, Registry: common.BytesToAddress(registry),
 				TokenID: repute.TokenID(token)}, count}
 			return nil

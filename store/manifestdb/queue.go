@@ -68,7 +68,7 @@ type Known struct {
 // ClaimDue claims up to limit domains that are due, the longest waiting first. A domain whose host another worker has,
 // or which rests, is left for later. Concurrent calls get different domains and do not wait for each other.
 func ClaimDue(ctx context.Context, db *store.DB, limit int) ([]Claim, error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		with due as materialized (
 			select m.domain as host from manifests m
 			where m.due_at <= now() and (m.claimed_until is null or m.claimed_until <= now())
@@ -86,9 +86,6 @@ func ClaimDue(ctx context.Context, db *store.DB, limit int) ([]Claim, error) {
 				where w.domain = m.domain),
 			coalesce((select reason from denied where kind = 'host' and value = m.domain), '')`,
 		limit, docdb.HostClaimTime)
-	if err != nil {
-		return nil, store.Failed("claim manifests", err)
-	}
 	claims, err := pgx.CollectRows(rows, scanClaim)
 	return claims, store.Failed("claim manifests", err)
 }

@@ -76,8 +76,12 @@ type question struct {
 	args  []any
 }
 
-// arg adds an argument and returns its placeholder.
+// arg adds an argument and returns its placeholder. Texts of callers may be any bytes; one that Postgres refuses is
+// equal to nothing that is stored.
 func (q *question) arg(v any) string {
+	if s, is := v.(string); is {
+		v = column.CleanText(s)
+	}
 	q.args = append(q.args, v)
 	return "$" + strconv.Itoa(len(q.args))
 }
@@ -103,11 +107,8 @@ func List(ctx context.Context, db *store.DB, f Filter) (page store.Page[Manifest
 		q.and("m.domain > " + q.arg(after))
 	}
 	err = chaindb.View(ctx, db, "list manifests", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select `+manifestColumns+` from manifests m where `+denied+` is null`+q.where+
+		rows, _ := tx.Query(ctx, `select `+manifestColumns+` from manifests m where `+denied+` is null`+q.where+
 			` order by m.domain limit `+q.arg(f.Limit+1), q.args...)
-		if err != nil {
-			return err
-		}
 		items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Manifest, error) { return scanManifest(row) })
 		if err != nil {
 			return err
@@ -127,7 +128,7 @@ func (f Filter) question() (q question) {
 		q.and("m.verified = " + q.arg(*f.Verified))
 	}
 	if f.State != "" {
-		q.and("m.state = " + q.arg(f.State))
+		q.and("m.state = " + q.arg(string(f.State)))
 	}
 	if f.Prefix != "" {
 		q.and("starts_with(m.domain, " + q.arg(strings.ToLower(f.Prefix)) + ")")
@@ -150,11 +151,8 @@ func (f Filter) question() (q question) {
 // known. repute.ErrGone: the operator denies it.
 func Read(ctx context.Context, db *store.DB, domain string) (m Manifest, links []Link, err error) {
 	err = chaindb.View(ctx, db, "read manifest", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select `+manifestColumns+`, m.body, m.latencies, m.watched_at, m.down_ms, m.probed,
-			coalesce(`+denied+`, '') from manifests m where m.domain = $1`, domain)
-		if err != nil {
-			return err
-		}
+		rows, _ := tx.Query(ctx, `select `+manifestColumns+`, m.body, m.latencies, m.watched_at, m.down_ms, m.probed,
+			coalesce(`+denied+`, '') from manifests m where m.domain = $1`, column.CleanText(domain))
 		m, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Manifest, error) {
 			var body []byte
 			var reason string

@@ -125,12 +125,9 @@ func Save(ctx context.Context, db *store.DB, c Claim, r Result) error {
 
 // readVisible locks the row of a claim, and returns what readers see; found is false where the claim is another's.
 func readVisible(ctx context.Context, tx pgx.Tx, c Claim) (v visible, parser int, found bool, err error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select state, sha256, declared, verified, parser from manifests where domain = $1 and claimed_until = $2 for update`,
 		c.Domain, c.Until)
-	if err != nil {
-		return v, 0, false, err
-	}
 	v.Domain = c.Domain
 	_, err = pgx.ForEachRow(rows, []any{&v.State, &v.SHA256, &v.Declared, &v.Verified, &parser}, func() error {
 		found = true

@@ -16,11 +16,8 @@ import (
 // order in which they were found. A score depends on all entries up to one of them.
 func ReadLedger(ctx context.Context, db *store.DB, id repute.AgentID) ([]repute.RatingPayment, error) {
 	what := fmt.Sprintf("payments for agent %s", id.Short())
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select client, idx, paid from payment_ledger where chain_id = $1 and token_id = $2 order by id`, id.ChainID, column.TokenNum(id.TokenID))
-	if err != nil {
-		return nil, store.Failed(what, err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e repute.RatingPayment, err error) {
 		var client []byte
 		err = row.Scan(&client, &e.Index, &e.Paid)

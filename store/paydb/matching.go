@@ -41,11 +41,8 @@ const putClaims = `
 // ScanPayments matches files that name neither the agent nor the client.
 func MatchPayments(ctx context.Context, db *store.DB, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "match payments", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx,
+		rows, _ := tx.Query(ctx,
 			`select uri_id from payment_files where unseen order by uri_id limit $1 for update skip locked`, limit)
-		if err != nil {
-			return err
-		}
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		if n = len(ids); err != nil || n == 0 {
 			return err
@@ -140,14 +137,11 @@ func scanFrom(ctx context.Context, tx pgx.Tx, chainID uint64) (from scanPos, fin
 
 // scanPage counts the ratings of a page and, when there are more, sets to to its end.
 func scanPage(ctx context.Context, tx pgx.Tx, chainID uint64, from scanPos, to *scanPos, limit int) (n int, err error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select block, log_index from events
 		where chain_id = $1 and (block, log_index) > ($2, $3) and block <= $4 and kind = $5 and exists (select from
 			payment_files)
 		order by block, log_index limit $6`, chainID, from.block, from.log, to.block, repute.KindNewFeedback, limit)
-	if err != nil {
-		return 0, err
-	}
 	var last scanPos
 	_, err = pgx.ForEachRow(rows, []any{&last.block, &last.log}, func() error { n++; return nil })
 	if n == limit {

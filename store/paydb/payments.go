@@ -58,10 +58,7 @@ func DuePayments(ctx context.Context, db *store.DB, payChain uint64, after commo
 		return nil, after, store.Failed("forget payments", err)
 	}
 	places := (limit + 1) / 2
-	rows, err := db.Pool().Query(ctx, duePayments, payChain, limit, after.Bytes(), places, maxClients)
-	if err != nil {
-		return nil, after, store.Failed("list payments", err)
-	}
+	rows, _ := db.Pool().Query(ctx, duePayments, payChain, limit, after.Bytes(), places, maxClients)
 	next = after
 	var asked []byte // the last one, where there are more
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Claim, error) {
@@ -214,12 +211,9 @@ func (c Claim) orderArgs() []any {
 
 // takenLogs returns the logs of the claimed transaction that count for earlier ratings.
 func takenLogs(ctx context.Context, tx pgx.Tx, c Claim) ([]uint64, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select pay_log from payments p
 		where pay_chain = $8 and tx = $9 and state = 'verified' and `+orderOfClaims+` < `+thisClaim, c.orderArgs()...)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[uint64])
 }
 
@@ -235,11 +229,7 @@ func ReopenPayments(ctx context.Context, tx pgx.Tx, chainID, block uint64) error
 			select p.chain_id, p.token_id, p.client, p.idx, p.state from payments p join timed t on (p.pay_chain, p.tx) =
 				(t.pay_chain, t.tx)
 			where p.state in ('verified', 'refused') order by p.chain_id, p.token_id, p.client, p.idx for update of p
-		)
-		update payments p set state = 'pending', reason = '', next_due = now(), attempts = 0 from was w, chains h
-		where (p.chain_id, p.token_id, p.client, p.idx) = (w.chain_id, w.token_id, w.client, w.idx) and h.chain_id =
-			p.chain_id
-		returning p.chain_id, h.identity, p.token_id, p.client, p.idx, w.state = 'verified'`, chainID, block)
+		)`+reopenWas, chainID, block)
 }
 
 // ReopenRatings schedules the claims of all ratings that gateways wrote on a chain in some blocks, nil for all: whose
@@ -259,21 +249,22 @@ func ReopenRatings(ctx context.Context, tx pgx.Tx, chainID uint64, gateways [][]
 			where f.chain_id = $1 and f.client = any($2) and ($3::bigint[] is null or f.block = any($3))
 				and p.state in ('verified', 'refused') and p.reason <> 'malformed'
 			order by p.chain_id, p.token_id, p.client, p.idx for update of p
-		)
-		update payments p set state = 'pending', reason = '', next_due = now(), attempts = 0 from was w, chains h
-		where (p.chain_id, p.token_id, p.client, p.idx) = (w.chain_id, w.token_id, w.client, w.idx) and h.chain_id =
-			p.chain_id
-		returning p.chain_id, h.identity, p.token_id, p.client, p.idx, w.state = 'verified'`, chainID, gateways, blocks)
+		)`+reopenWas, chainID, gateways, blocks)
 }
 
-// reopen runs a statement that returns ratings whose claims it scheduled, and whether each was verified before.
+// reopenWas is the end of the statements that schedule the claims of relation was, for reopen.
+const reopenWas = `
+	update payments p set state = 'pending', reason = '', next_due = now(), attempts = 0 from was w, chains h
+	where (p.chain_id, p.token_id, p.client, p.idx) = (w.chain_id, w.token_id, w.client, w.idx)
+		and h.chain_id = p.chain_id
+	returning p.chain_id, h.identity, p.token_id, p.client, p.idx, w.state = 'verified'`
+
+// reopen runs a statement that returns ratings whose claims it scheduled, and whether each was verified before. For
+// these nothing counts from now on.
 func reopen(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, sql, args...)
 	var counted []RatingID
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RatingID, err error) {
+	_, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RatingID, err error) {
 		var identity, client []byte
 		var verified bool
 		err = row.Scan(&r.Agent.ChainID, &identity, (*column.TokenNum)(&r.Agent.TokenID), &client, &r.Index, &verified)
@@ -293,26 +284,11 @@ func reopen(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 
 // displace takes a log from a later rating, which is looked up again.
 func displace(ctx context.Context, tx pgx.Tx, c Claim, log uint64) error {
-	rows, err := tx.Query(ctx, `
+	return reopen(ctx, tx, `
 		update payments p set state = 'pending', reason = '', next_due = now(), attempts = 0
 		from chains h
 		where p.pay_chain = $8 and p.tx = $9 and p.pay_log = $10 and p.state = 'verified' and h.chain_id = p.chain_id and `+orderOfClaims+` > `+thisClaim+`
-		returning p.chain_id, h.identity, p.token_id, p.client, p.idx`, append(c.orderArgs(), log)...)
-	if err != nil {
-		return err
-	}
-	later, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RatingID, err error) {
-		var identity, client []byte
-		err = row.Scan(&r.Agent.ChainID, &identity, (*column.TokenNum)(&r.Agent.TokenID), &client, &r.Index)
-		r.Agent.Registry, r.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
-		return r, err
-	})
-	for _, r := range later {
-		if err == nil {
-			err = counts(ctx, tx, r, 0)
-		}
-	}
-	return err
+		returning p.chain_id, h.identity, p.token_id, p.client, p.idx, true`, append(c.orderArgs(), log)...)
 }
 
 // postpone schedules the next lookup of a claim.

@@ -49,7 +49,7 @@ func ReadRelated(ctx context.Context, db *store.DB, c Claim, paid repute.Block) 
 // clientIdentity returns the rater with the addresses that signed to be one identity with it, the
 // wallets and owners of its agents, and addresses that links name.
 func clientIdentity(ctx context.Context, tx pgx.Tx, c Claim) ([]common.Address, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select $2::bytea union (
 			select case when owner = $2 then wallet else owner end from (
 				(select owner, wallet from agents where chain_id = $1 and owner = $2 and wallet = $3 limit 1)
@@ -60,9 +60,6 @@ func clientIdentity(ctx context.Context, tx pgx.Tx, c Claim) ([]common.Address, 
 		union (select case when a = $2 then b else a end from trust_links where chain_id = $1 and (a = $2 or b = $2) limit
 			$4)`,
 		c.Rating.Agent.ChainID, c.Rater.Bytes(), c.From.Bytes(), maxIdentity)
-	if err != nil {
-		return nil, err
-	}
 	return collectAddresses(rows)
 }
 
@@ -95,14 +92,11 @@ func (p *Related) agent(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Blo
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select unnest($3::bytea[]) union
 		(select operator from operators where chain_id = $1 and owner = $4 and to_block is null limit $5) union
 		select unnest(array[owner, wallet, approved]) from agents where chain_id = $1 and token_id = $2`,
 		rating.ChainID, column.TokenNum(rating.TokenID), [][]byte{owner, wallet, approved}, owner, maxIdentity)
-	if err != nil {
-		return err
-	}
 	if p.Operators, err = collectAddresses(rows); err != nil {
 		return err
 	}
@@ -142,8 +136,8 @@ func declaredPayees(ctx context.Context, tx pgx.Tx, uri int64, chainID uint64, a
 }
 
 // around reads verified payments that may return the money.
-func (p *Related) around(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Block) error {
-	rows, err := tx.Query(ctx, `
+func (p *Related) around(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Block) (err error) {
+	rows, _ := tx.Query(ctx, `
 		select tx, pay_block, pay_log, token, payer, payee, amount from payments
 		where pay_chain = $1 and state = 'verified' and (payer = any($2) or payee = any($3))
 			and pay_time between $4::timestamptz - $5::interval and $4::timestamptz + $5::interval
@@ -151,9 +145,6 @@ func (p *Related) around(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Bl
 		c.ChainID, column.AddressColumn(append(slices.Clone(p.Operators), c.To)), column.AddressColumn(p.Client),
 		paid.Time,
 		paymentWindow, maxAround)
-	if err != nil {
-		return err
-	}
 	p.Around, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (t repute.TokenTransfer, err error) {
 		var hash, token, from, to []byte
 		var amount column.BigNum

@@ -41,7 +41,7 @@ func AgentRuns(ctx context.Context, db *store.DB, agents []repute.AgentRef, f Ru
 	// By index runs_agent (slug, created_at, id) each module stops after limit rows.
 	args := []any{chains, registries, tokens, limit}
 	where := f.where(&args)
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select `+listedColumns()+`, k.n from unnest($1::bigint[], $2::bytea[], $3::numeric[]) with ordinality as
 			k(chain_id, registry, token_id, n)
 		cross join lateral (
@@ -50,11 +50,8 @@ func AgentRuns(ctx context.Context, db *store.DB, agents []repute.AgentRef, f Ru
 			where m.chain_id = k.chain_id and m.token_id = k.token_id and (k.registry is null or m.registry = k.registry)
 			order by o.created_at desc, o.id desc limit $4) r
 		order by k.n, r.created_at desc, r.id desc`, args...)
-	if err != nil {
-		return nil, store.Failed("list runs of agents", err)
-	}
 	out := make([][]repute.Run, len(agents))
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r repute.Run, err error) {
+	_, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r repute.Run, err error) {
 		var n int64
 		if r, err = scanRun(row, &n); err == nil {
 			out[n-1] = append(out[n-1], r)

@@ -49,10 +49,7 @@ func (e *BudgetError) Unwrap() error { return repute.ErrLimited }
 // repute.ErrFenced when another worker has the run.
 func BeginCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, c Charge,
 	decisions ...Decision) (out repute.Receipt, known bool, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{}, "begin call", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
+	err = l.inTx(ctx, db, "begin call", func(tx pgx.Tx) error {
 		if r.Key != "" {
 			if out, err = earlierCall(ctx, tx, r); err == nil {
 				known = true
@@ -64,21 +61,18 @@ func BeginCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, c C
 		if err := withinRun(ctx, tx, r, c.MostOfRun); err != nil {
 			return err
 		}
-		if err := charge(ctx, tx, l, c); err != nil {
+		if err := charge(ctx, tx, l.Root, c); err != nil {
 			return err
 		}
 		if err := addDecisions(ctx, db, tx, l.Root, r.Run, decisions); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, request, uncertain)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, false, $9, $10)
 			returning id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, started_at, ended_at`,
 			r.Run, r.Step, r.Key, string(r.Kind), column.CleanText(r.Ref), column.CleanText(r.Summary), int64(r.Chain),
 			column.CleanText(r.Domain), column.OrNull(r.Request), c.Once)
-		if err != nil {
-			return err
-		}
 		out, err = pgx.CollectExactlyOneRow(rows, scanCall)
 		return err
 	})
@@ -107,15 +101,12 @@ func withinRun(ctx context.Context, tx pgx.Tx, r repute.Receipt, most int) error
 
 // earlierCall returns the stored call with the same run, step and key.
 func earlierCall(ctx context.Context, tx pgx.Tx, r repute.Receipt) (repute.Receipt, error) {
-	rows, err := tx.Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step, r.Key)
-	if err != nil {
-		return repute.Receipt{}, err
-	}
+	rows, _ := tx.Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step, r.Key)
 	return pgx.CollectExactlyOneRow(rows, scanCall)
 }
 
 // charge takes from the limits of the root run, which MUST be locked.
-func charge(ctx context.Context, tx pgx.Tx, l Lease, c Charge) error {
+func charge(ctx context.Context, tx pgx.Tx, root string, c Charge) error {
 	if c.GasWei == "" {
 		c.GasWei = "0"
 	}
@@ -124,7 +115,7 @@ func charge(ctx context.Context, tx pgx.Tx, l Lease, c Charge) error {
 			tokens = tokens + $6, cost = cost + $7
 		where id = $1 and steps + $2 <= max_steps and tool_calls + $3 <= max_tool_calls and writes + $4 <= max_writes
 		and (max_gas is null or gas + $5::numeric <= max_gas) and (max_tokens is null or tokens + $6 <= max_tokens)
-		and (max_cost is null or cost + $7 <= max_cost)`, l.Root, c.Steps, c.ToolCalls, c.Writes, c.GasWei, c.Tokens, int64(c.Cost))
+		and (max_cost is null or cost + $7 <= max_cost)`, root, c.Steps, c.ToolCalls, c.Writes, c.GasWei, c.Tokens, int64(c.Cost))
 	if err != nil || tag.RowsAffected() > 0 {
 		return err
 	}
@@ -137,7 +128,7 @@ func charge(ctx context.Context, tx pgx.Tx, l Lease, c Charge) error {
 			('maxGasWei', gas::text, max_gas::text, gas + $5::numeric > max_gas),
 			('maxTokens', tokens::text, max_tokens::text, tokens + $6 > max_tokens),
 			('maxCostUsd', (cost / 1e6)::text, (max_cost / 1e6)::text, cost + $7 > max_cost)) limits(name, used, most, passed)
-		where id = $1 and passed limit 1`, l.Root, c.Steps, c.ToolCalls, c.Writes, c.GasWei, c.Tokens, int64(c.Cost)).Scan(&e.Limit, &e.Used, &e.Most, new(bool))
+		where id = $1 and passed limit 1`, root, c.Steps, c.ToolCalls, c.Writes, c.GasWei, c.Tokens, int64(c.Cost)).Scan(&e.Limit, &e.Used, &e.Most, new(bool))
 	if err != nil {
 		return err
 	}
@@ -147,10 +138,7 @@ func charge(ctx context.Context, tx pgx.Tx, l Lease, c Charge) error {
 // BoundRun lowers the limits of a task's root run to most, where they are higher or unset.
 // repute.ErrFenced when another worker has the run.
 func BoundRun(ctx context.Context, db *store.DB, l Lease, most repute.Limits) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "bound run", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
+	return l.inTx(ctx, db, "bound run", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			update runs set max_steps = least(max_steps, $2), max_tool_calls = least(max_tool_calls, $3), max_writes =
 				least(max_writes, $4),
@@ -185,16 +173,13 @@ type CallOutcome struct {
 // repute.ErrUnavailable when a failed transaction may still take effect, because it is signed and
 // not known to have failed: then the call has not ended.
 func EndCall(ctx context.Context, db *store.DB, l Lease, id int64, o CallOutcome) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "end call", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
-		return endCall(ctx, tx, l, id, o)
+	return l.inTx(ctx, db, "end call", func(tx pgx.Tx) error {
+		return endCall(ctx, tx, l.Root, id, o)
 	})
 }
 
 // endCall stores the outcome and adds the event.
-func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) error {
+func endCall(ctx context.Context, tx pgx.Tx, root string, id int64, o CallOutcome) error {
 	if err := mayFail(ctx, tx, id, o); err != nil {
 		return err
 	}
@@ -206,24 +191,20 @@ func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) e
 		column.CleanText(o.Summary), column.CleanText(o.Error), column.OrNull(o.Result), o.Uncertain)
 	if o.Tokens != 0 || o.Cost != 0 {
 		b.Queue(`update runs set tokens = greatest(0, tokens + $2), cost = greatest(0, cost + $3) where id = $1`,
-			l.Root,
-			o.Tokens, int64(o.Cost))
+			root, o.Tokens, int64(o.Cost))
 	}
 	if o.GasWei != "" {
-		b.Queue(`update runs set gas = greatest(0, gas + $2::numeric) where id = $1`, l.Root, o.GasWei)
+		b.Queue(`update runs set gas = greatest(0, gas + $2::numeric) where id = $1`, root, o.GasWei)
 	}
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, selectCalls+`where id = $1`, id)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, selectCalls+`where id = $1`, id)
 	r, err := pgx.CollectExactlyOneRow(rows, scanCall)
 	if err != nil {
 		return err
 	}
-	return addEvents(ctx, tx, l, []repute.RunEvent{callEvent(id, &r)})
+	return addEvents(ctx, tx, root, callEvent(id, &r))
 }
 
 // mayFail returns repute.ErrUnavailable for a transaction that failed to be sent and may still take
@@ -244,12 +225,9 @@ func mayFail(ctx context.Context, tx pgx.Tx, id int64, o CallOutcome) error {
 // AddModelText stores a part of the text that a model writes in a step, as an event model.text.
 // repute.ErrFenced when another worker has the run.
 func AddModelText(ctx context.Context, db *store.DB, l Lease, run, step string, turn int, text string) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "add a model's text", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
-		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "model.text",
-			Data: mustJSON(map[string]any{"step": step, "turn": turn, "text": column.CleanText(text)})}})
+	return l.inTx(ctx, db, "add a model's text", func(tx pgx.Tx) error {
+		return addEvents(ctx, tx, l.Root, newEvent(run, "model.text",
+			map[string]any{"step": step, "turn": turn, "text": column.CleanText(text)}))
 	})
 }
 
@@ -274,10 +252,7 @@ const (
 
 // BeginStep takes a step from the limits the first time; later it returns what is stored of it.
 func BeginStep(ctx context.Context, db *store.DB, l Lease, run, step string) (out Step, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{}, "begin step", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
+	err = l.inTx(ctx, db, "begin step", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx,
 			`insert into run_steps (run_id, step_id, status) values ($1, $2, $3) on conflict do nothing`, run, step,
 			StepRunning)
@@ -290,41 +265,33 @@ func BeginStep(ctx context.Context, db *store.DB, l Lease, run, step string) (ou
 				`select status, result, error from run_steps where run_id = $1 and step_id = $2`, run,
 				step).Scan(&out.Status, &out.Result, &out.Error)
 		}
-		if err := charge(ctx, tx, l, Charge{Steps: 1}); err != nil {
+		if err := charge(ctx, tx, l.Root, Charge{Steps: 1}); err != nil {
 			return err
 		}
 		out = Step{ID: step, Status: StepRunning}
-		return addEvents(ctx, tx, l,
-			[]repute.RunEvent{{Run: run, Kind: "step.started", Data: mustJSON(map[string]any{"step": step})}})
+		return addEvents(ctx, tx, l.Root, newEvent(run, "step.started", map[string]any{"step": step}))
 	})
 	return out, err
 }
 
 // EndStep stores the result of a step.
 func EndStep(ctx context.Context, db *store.DB, l Lease, run string, s Step) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "end step", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
+	return l.inTx(ctx, db, "end step", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx,
 			`update run_steps set status = $3, result = $4, error = $5, ended_at = now() where run_id = $1 and step_id = $2`,
 			run, s.ID, s.Status, column.OrNull(s.Result), column.CleanText(s.Error)); err != nil {
 			return err
 		}
-		return addEvents(ctx, tx, l,
-			[]repute.RunEvent{{Run: run, Kind: "step.finished",
-				Data: mustJSON(map[string]any{"step": s.ID, "status": s.Status, "error": s.Error})}})
+		return addEvents(ctx, tx, l.Root, newEvent(run, "step.finished",
+			map[string]any{"step": s.ID, "status": s.Status, "error": s.Error}))
 	})
 }
 
 // Steps returns the steps of a run that have begun.
 func Steps(ctx context.Context, db *store.DB, run string) ([]Step, error) {
-	rows, err := db.Readers().Query(ctx,
+	rows, _ := db.Readers().Query(ctx,
 		`select step_id, status, result, error from run_steps where run_id = $1 order by started_at, step_id`,
 		column.CleanText(run))
-	if err != nil {
-		return nil, store.Failed("read steps", err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Step])
 	return list, store.Failed("read steps", err)
 }
@@ -332,10 +299,7 @@ func Steps(ctx context.Context, db *store.DB, run string) ([]Step, error) {
 // SubRun creates the run of a step by another agent, or returns the stored one.
 func SubRun(ctx context.Context, db *store.DB, l Lease, r repute.Run) (w Work, err error) {
 	r.Root = l.Root
-	err = db.InTx(ctx, pgx.TxOptions{}, "begin sub-run", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
+	err = l.inTx(ctx, db, "begin sub-run", func(tx pgx.Tx) error {
 		if err := insertRun(ctx, tx, r); err != nil {
 			return err
 		}
@@ -354,11 +318,8 @@ func SubRun(ctx context.Context, db *store.DB, l Lease, r repute.Run) (w Work, e
 // there is none.
 func LastCall(ctx context.Context, db *store.DB, run, step string, keys []string) (out repute.Receipt, known bool,
 	err error) {
-	rows, err := db.Pool().Query(ctx,
+	rows, _ := db.Pool().Query(ctx,
 		selectCalls+`where run_id = $1 and step_id = $2 and key = any($3) order by id desc limit 1`, run, step, keys)
-	if err != nil {
-		return out, false, store.Failed("read call", err)
-	}
 	out, err = pgx.CollectExactlyOneRow(rows, scanCall)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return out, false, nil
@@ -379,12 +340,9 @@ type JournaledTransaction struct {
 // TaskTransactions returns the transactions that the runs of a task have stored, without failed
 // ones.
 func TaskTransactions(ctx context.Context, db *store.DB, task string) ([]JournaledTransaction, error) {
-	rows, err := db.Pool().Query(ctx,
+	rows, _ := db.Pool().Query(ctx,
 		`select c.run_id, c.step_id || '/' || c.key, c.request from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
 		task, string(repute.CallTransaction))
-	if err != nil {
-		return nil, store.Failed("read transactions", err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[JournaledTransaction])
 	return list, store.Failed("read transactions", err)
 }
@@ -395,10 +353,7 @@ const maxRefused = 200
 // RefuseCall stores that a call was refused: its receipt, event and decision. Equal ones are stored
 // once, and of a run the first maxRefused. repute.ErrFenced as in BeginCall.
 func RefuseCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, d Decision) (id int64, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{}, "store a refused call", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
+	err = l.inTx(ctx, db, "store a refused call", func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `
 			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, ended_at)
 			select $1, $2, $3, $4, $5, $6, $7, $8, true, $9, $10, now()
@@ -418,29 +373,26 @@ func RefuseCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, d 
 		if err := addDecision(ctx, db, tx, l.Root, r.Run, d); err != nil {
 			return err
 		}
-		return addEvents(ctx, tx, l, []repute.RunEvent{callEvent(id, &r)})
+		return addEvents(ctx, tx, l.Root, callEvent(id, &r))
 	})
 	return id, err
 }
 
 // callEvent returns the event of a call.
 func callEvent(id int64, r *repute.Receipt) repute.RunEvent {
-	return repute.RunEvent{Run: r.Run, Kind: "call", Data: mustJSON(map[string]any{
-		"receipt": id, "step": r.Step, "type": r.Kind, "ref": r.Ref, "summary": r.Summary, "error": r.Error})}
+	return newEvent(r.Run, "call", map[string]any{"receipt": id, "step": r.Step, "type": r.Kind, "ref": r.Ref,
+		"summary": r.Summary, "error": r.Error})
 }
 
 // SentWithTopic returns the results of transactions that runs of an agent sent on a chain and whose
 // stored logs hold a topic.
 func SentWithTopic(ctx context.Context, db *store.DB, slug string, chainID uint64,
 	topic common.Hash) ([]json.RawMessage, error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select c.result from run_calls c join runs r on r.id = c.run_id
 		where r.slug = $1 and c.kind = $2 and c.chain_id = $3 and c.done and c.error = ''
 		and position($4 in convert_from(decode(c.result->>'result', 'base64'), 'UTF8')) > 0`,
 		slug, string(repute.CallTransaction), int64(chainID), topic.Hex())
-	if err != nil {
-		return nil, store.Failed("read transactions", err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
 	return list, store.Failed("read transactions", err)
 }

@@ -30,9 +30,8 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 			cancellation).Scan(&idle); err != nil {
 			return err
 		}
-		requested := repute.RunEvent{Run: root, Kind: "cancel.requested",
-			Data: mustJSON(map[string]string{"by": by, "reason": reason})}
-		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{requested}); err != nil || !idle {
+		requested := newEvent(root, "cancel.requested", map[string]any{"by": by, "reason": reason})
+		if err := addEvents(ctx, tx, root, requested); err != nil || !idle {
 			return err
 		}
 		return endCanceled(ctx, tx, root)
@@ -56,9 +55,8 @@ func endCanceled(ctx context.Context, tx pgx.Tx, root string) error {
 		string(repute.TaskCancelled)); err != nil {
 		return err
 	}
-	finished := repute.RunEvent{Run: root, Kind: runFinished,
-		Data: mustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})}
-	return addEvents(ctx, tx, Lease{Root: root}, append(ended, finished))
+	finished := newEvent(root, runFinished, map[string]any{"status": repute.RunCancelled, "attempt": attempt})
+	return addEvents(ctx, tx, root, append(ended, finished)...)
 }
 
 // endIdle ends a root run that no worker has, with the runs below it, and returns their events.
@@ -80,12 +78,11 @@ func queueEndBelow(b *pgx.Batch, root string, status repute.RunStatus, why strin
 			clock_timestamp()
 		where task_id = (select task_id from runs where id = $1) and id <> $1 and ended_at is null returning id, attempt,
 			error`, root, string(status), column.CleanText(why)).Query(func(rows pgx.Rows) (err error) {
-		*events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e repute.RunEvent, err error) {
+		*events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (repute.RunEvent, error) {
+			var run, text string
 			var attempt int
-			var text string
-			err = row.Scan(&e.Run, &attempt, &text)
-			e.Kind, e.Data = runFinished, mustJSON(map[string]any{"status": status, "attempt": attempt, "error": text})
-			return e, err
+			err := row.Scan(&run, &attempt, &text)
+			return newEvent(run, runFinished, map[string]any{"status": status, "attempt": attempt, "error": text}), err
 		})
 		return err
 	})
@@ -159,9 +156,9 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval,
 			lost_after = case when id = $2 then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end where id in ($1, $2)`, run, root); err != nil {
 			return err
 		}
-		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{{Run: run, Kind: "approval.given",
-			Data: mustJSON(map[string]any{"subject": subject, "approved": a.Approved, "by": a.By,
-				"reason": a.Reason})}}); err != nil {
+		given := newEvent(run, "approval.given", map[string]any{"subject": subject, "approved": a.Approved, "by": a.By,
+			"reason": a.Reason})
+		if err := addEvents(ctx, tx, root, given); err != nil {
 			return err
 		}
 		return queue(tx, root)
@@ -172,13 +169,10 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval,
 // when there is none, or a person has answered.
 func awaitedDecision(ctx context.Context, tx pgx.Tx, run, subject string, attempt int) (d repute.RunDecision,
 	err error) {
-	rows, err := tx.Query(ctx, selectDecisions+`
+	rows, _ := tx.Query(ctx, selectDecisions+`
 		where d.run_id = $1 and d.attempt = $2 and d.subject = $3 and d.effect = 'require_approval'
 		and not exists (select from run_approvals where run_id = $1 and attempt = $2 and subject = $3) order by d.id desc
 			limit 1`, run, attempt, subject)
-	if err != nil {
-		return d, err
-	}
 	if d, err = pgx.CollectExactlyOneRow(rows, scanDecision); errors.Is(err, pgx.ErrNoRows) {
 		err = repute.Conflict("run %s does not wait for an answer about %q: its awaited, which run show prints, lists what it waits for", run, subject)
 	}
@@ -208,15 +202,12 @@ type AnswerInput struct {
 // Awaited returns the decisions of a waiting run's attempt that people have not answered, ordered
 // by subject; none when the run does not wait.
 func Awaited(ctx context.Context, db *store.DB, run string) ([]Decision, error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select distinct on (d.subject) d.subject, d.effect, d.reasons, d.policy, d.input from run_decisions d join runs r
 			on r.id = d.run_id and r.attempt = d.attempt
 		where d.run_id = $1 and r.awaiting <> '' and d.effect = 'require_approval'
 		and not exists (select from run_approvals a where (a.run_id, a.attempt, a.subject) = (d.run_id, d.attempt, d.subject))
 		order by d.subject, d.id desc`, column.CleanText(run))
-	if err != nil {
-		return nil, store.Failed("read awaited", err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Decision, err error) {
 		var hash []byte
 		err = row.Scan(&d.Subject, &d.Effect, &d.Reasons, &hash, &d.Input)
@@ -228,11 +219,8 @@ func Awaited(ctx context.Context, db *store.DB, run string) ([]Decision, error) 
 
 // Approvals returns the answers of people about a run's attempt, by subject.
 func Approvals(ctx context.Context, db *store.DB, run string, attempt int) (map[string]Approval, error) {
-	rows, err := db.Pool().Query(ctx,
+	rows, _ := db.Pool().Query(ctx,
 		`select subject, approved, by, reason, at from run_approvals where run_id = $1 and attempt = $2`, run, attempt)
-	if err != nil {
-		return nil, store.Failed("read approvals", err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Approval])
 	out := map[string]Approval{}
 	for _, a := range list {
@@ -286,9 +274,8 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 			string(repute.TaskPending)); err != nil {
 			return err
 		}
-		if err := addEvents(ctx, tx, Lease{Root: root},
-			[]repute.RunEvent{{Run: root, Kind: "run.retried",
-				Data: mustJSON(map[string]any{"from": from.String(), "by": by})}}); err != nil {
+		retried := newEvent(root, "run.retried", map[string]any{"from": from.String(), "by": by})
+		if err := addEvents(ctx, tx, root, retried); err != nil {
 			return err
 		}
 		return queue(tx, root)

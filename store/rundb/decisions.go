@@ -70,17 +70,13 @@ func addDecisions(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string
 			return err
 		}
 	}
-	b.Queue(`update runs set decisions = $2, decisions_head = $3, decisions_signer = $4, decisions_signature = $5 where id = $1`,
-		root, head.Count, head.Hash.Bytes(), signerOf(&head), head.Signature)
-	return tx.SendBatch(ctx, b).Close()
-}
-
-// signerOf returns the signer as a parameter, null when the head is not signed.
-func signerOf(h *repute.SealedHead) []byte {
-	if len(h.Signature) == 0 {
-		return nil
+	var signer []byte // null when the head is not signed
+	if len(head.Signature) > 0 {
+		signer = head.Signer.Bytes()
 	}
-	return h.Signer.Bytes()
+	b.Queue(`update runs set decisions = $2, decisions_head = $3, decisions_signer = $4, decisions_signature = $5 where id = $1`,
+		root, head.Count, head.Hash.Bytes(), signer, head.Signature)
+	return tx.SendBatch(ctx, b).Close()
 }
 
 // queueDecision stores a decision with the hashes of the policies and manifests of evidence that
@@ -98,10 +94,7 @@ func queueDecision(b *pgx.Batch, d *repute.RunDecision) {
 // AddDecision stores a decision of a policy with which nothing else is stored. Decisions that
 // differ in nothing but their input are stored once per attempt.
 func AddDecision(ctx context.Context, db *store.DB, l Lease, run string, d Decision) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "add decision", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
+	return l.inTx(ctx, db, "add decision", func(tx pgx.Tx) error {
 		return addDecision(ctx, db, tx, l.Root, run, d)
 	})
 }
@@ -138,11 +131,8 @@ func scanDecision(row pgx.CollectableRow) (d repute.RunDecision, err error) {
 
 // Decisions returns the newest decisions about a run, up to most, in order.
 func Decisions(ctx context.Context, db *store.DB, run string, most int) ([]repute.RunDecision, error) {
-	rows, err := db.Readers().Query(ctx,
+	rows, _ := db.Readers().Query(ctx,
 		selectDecisions+`where d.run_id = $1 order by d.number desc, d.id desc limit $2`, column.CleanText(run), most)
-	if err != nil {
-		return nil, store.Failed("read decisions", err)
-	}
 	list, err := pgx.CollectRows(rows, scanDecision)
 	slices.Reverse(list)
 	return list, store.Failed("read decisions", err)
@@ -255,10 +245,7 @@ func ReadDecisionPage(ctx context.Context, db *store.DB, run string, after int64
 
 // queryDecisions returns the decisions that meet a condition.
 func queryDecisions(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]repute.RunDecision, error) {
-	rows, err := tx.Query(ctx, selectDecisions+where, args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, selectDecisions+where, args...)
 	return pgx.CollectRows(rows, scanDecision)
 }
 
@@ -288,18 +275,15 @@ func readHead(ctx context.Context, tx pgx.Tx, run string) (h repute.SealedHead, 
 
 // readRuns returns the runs of a task by id.
 func readRuns(ctx context.Context, tx pgx.Tx, task string) (map[string]DecidedRun, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		with recursive dropped as (
 			select id from runs where task_id = $1 and parent_step like 'attempt %: %'
 			union select r.id from runs r join dropped d on r.parent_id = d.id)
 		select id, attempt, status, cancel, id in (select id from dropped) from runs where task_id = $1`, task)
-	if err != nil {
-		return nil, err
-	}
 	out := map[string]DecidedRun{}
 	var id string
 	var r DecidedRun
-	_, err = pgx.ForEachRow(rows, []any{&id, &r.Attempt, &r.Status, &r.Cancel, &r.Dropped}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &r.Attempt, &r.Status, &r.Cancel, &r.Dropped}, func() error {
 		out[id] = r
 		return nil
 	})
@@ -310,12 +294,9 @@ func readRuns(ctx context.Context, tx pgx.Tx, task string) (map[string]DecidedRu
 func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repute.RunPhase,
 	map[string][]GivenApproval, error) {
 	phases, approvals := map[string][]repute.RunPhase{}, map[string][]GivenApproval{}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select run_id, phase, attempt, status, result, error from run_phases where run_id in (select id from runs where
 			task_id = $1) order by run_id, attempt, phase`, task)
-	if err != nil {
-		return nil, nil, err
-	}
 	var run string
 	var p repute.RunPhase
 	if _, err := pgx.ForEachRow(rows, []any{&run, &p.Phase, &p.Attempt, &p.Status, &p.Result, &p.Error}, func() error {
@@ -325,14 +306,11 @@ func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repu
 	}); err != nil {
 		return nil, nil, err
 	}
-	rows, err = tx.Query(ctx, `
+	rows, _ = tx.Query(ctx, `
 		select run_id, attempt, subject, approved, by, reason, at from run_approvals where run_id in (select id from runs
 			where task_id = $1)`, task)
-	if err != nil {
-		return nil, nil, err
-	}
 	var a GivenApproval
-	_, err = pgx.ForEachRow(rows, []any{&run, &a.Attempt, &a.Subject, &a.Approved, &a.By, &a.Reason, &a.At},
+	_, err := pgx.ForEachRow(rows, []any{&run, &a.Attempt, &a.Subject, &a.Approved, &a.By, &a.Reason, &a.At},
 		func() error {
 			approvals[run] = append(approvals[run], a)
 			return nil
@@ -346,13 +324,10 @@ func readPolicies(ctx context.Context, tx pgx.Tx, list []repute.RunDecision) (ma
 	for _, d := range list {
 		hashes = append(hashes, d.Policy.Bytes())
 	}
-	rows, err := tx.Query(ctx, `select hash, body from trust_inputs where hash = any($1)`, hashes)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `select hash, body from trust_inputs where hash = any($1)`, hashes)
 	out := map[common.Hash][]byte{}
 	var hash, body []byte
-	_, err = pgx.ForEachRow(rows, []any{&hash, &body}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&hash, &body}, func() error {
 		out[common.BytesToHash(hash)] = body
 		hash, body = nil, nil
 		return nil

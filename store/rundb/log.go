@@ -40,16 +40,13 @@ const logSettles = "20 seconds"
 
 // ReadLog returns the ended attempts of an agent's runs after a position, the oldest first.
 func ReadLog(ctx context.Context, db *store.DB, slug string, after LogPlace, most int) ([]LoggedRun, error) {
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select e.at, e.root_id, e.number, e.run_id, coalesce((e.data->>'attempt')::int, 1), coalesce(e.data->>'status', ''),
 			e.at < now() - interval '`+logSettles+`'
 		from run_events e join runs r on r.id = e.run_id
 		where e.kind = 'run.finished' and r.slug = $1 and ($2::timestamptz is null or (e.at, e.root_id, e.number) > ($2,
 			$3, $4))
 		order by e.at, e.root_id, e.number limit $5`, column.CleanText(slug), column.MaybeTime(after.At), column.CleanText(after.Root), after.Number, most)
-	if err != nil {
-		return nil, store.Failed("read the log of an agent", err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l LoggedRun, err error) {
 		err = row.Scan(&l.At, &l.Root, &l.Number, &l.Run, &l.Attempt, &l.Status, &l.Settled)
 		l.At = l.At.UTC()

@@ -52,20 +52,14 @@ func RemoveModule(ctx context.Context, db *store.DB, slug string) error {
 
 // Modules returns all agents ordered by slug.
 func Modules(ctx context.Context, db *store.DB) ([]repute.Module, error) {
-	rows, err := db.Readers().Query(ctx, selectModules+`order by slug`)
-	if err != nil {
-		return nil, store.Failed("read agents", err)
-	}
+	rows, _ := db.Readers().Query(ctx, selectModules+`order by slug`)
 	list, err := pgx.CollectRows(rows, scanModule)
 	return list, store.Failed("read agents", err)
 }
 
 // Module returns the agent of a slug. repute.ErrNotFound when there is none.
 func Module(ctx context.Context, db *store.DB, slug string) (repute.Module, error) {
-	rows, err := db.Readers().Query(ctx, selectModules+`where slug = $1`, column.CleanText(slug))
-	if err != nil {
-		return repute.Module{}, store.Failed("read agent", err)
-	}
+	rows, _ := db.Readers().Query(ctx, selectModules+`where slug = $1`, column.CleanText(slug))
 	m, err := pgx.CollectExactlyOneRow(rows, scanModule)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return m, &repute.MissingError{What: fmt.Sprintf("agent %q", slug), Why: "is not registered here",

@@ -19,7 +19,7 @@ type OpenCall struct {
 // OpenCalls returns up to most transactions of ended runs whose outcome is not stored, although
 // their intents are final.
 func OpenCalls(ctx context.Context, db *store.DB, most int) ([]OpenCall, error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select c.id, c.run_id, c.step_id, c.key, c.kind, c.ref, c.summary, c.chain_id, c.domain, c.request, r.slug,
 			r.task_id, r.root_id
 		from run_calls c join runs r on r.id = c.run_id join runs root on root.id = r.root_id
@@ -27,9 +27,6 @@ func OpenCalls(ctx context.Context, db *store.DB, most int) ([]OpenCall, error) 
 		where c.kind = $1 and not c.done and root.ended_at is not null and i.state = any($2) order by c.id limit $3`,
 		string(repute.CallTransaction), []string{string(walletdb.IntentConfirmed), string(walletdb.IntentReverted),
 			string(walletdb.IntentFailed)}, most)
-	if err != nil {
-		return nil, store.Failed("read open transactions", err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c OpenCall, err error) {
 		var chain int64
 		err = row.Scan(&c.ID, &c.Run, &c.Step, &c.Key, &c.Kind, &c.Ref, &c.Summary, &chain, &c.Domain, &c.Request,
@@ -54,6 +51,6 @@ func SettleCall(ctx context.Context, db *store.DB, c OpenCall, o CallOutcome) er
 			!open {
 			return err
 		}
-		return endCall(ctx, tx, Lease{Root: c.Root}, c.ID, o)
+		return endCall(ctx, tx, c.Root, c.ID, o)
 	})
 }

@@ -81,10 +81,7 @@ func Receipt(ctx context.Context, db *store.DB, run string, id int64) (repute.Re
 
 // receipts returns the calls that a statement selects.
 func receipts(ctx context.Context, db *store.DB, sql string, args ...any) ([]repute.Receipt, error) {
-	rows, err := db.Readers().Query(ctx, sql, args...)
-	if err != nil {
-		return nil, store.Failed("read receipts", err)
-	}
+	rows, _ := db.Readers().Query(ctx, sql, args...)
 	list, err := pgx.CollectRows(rows, scanCall)
 	return list, store.Failed("read receipts", err)
 }

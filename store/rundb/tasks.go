@@ -32,9 +32,7 @@ func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run,
 		if err := insertRun(ctx, tx, root); err != nil {
 			return err
 		}
-		if err := addEvents(ctx, tx, Lease{Root: root.ID},
-			[]repute.RunEvent{{Run: root.ID, Kind: "task.added",
-				Data: mustJSON(map[string]any{"task": t.ID})}}); err != nil {
+		if err := addEvents(ctx, tx, root.ID, newEvent(root.ID, "task.added", map[string]any{"task": t.ID})); err != nil {
 			return err
 		}
 		return queue(tx)
@@ -89,10 +87,7 @@ func Task(ctx context.Context, db *store.DB, id string) (repute.Task, error) {
 
 // oneTask returns the task that meets a condition.
 func oneTask(ctx context.Context, db *store.DB, where string, arg any) (repute.Task, error) {
-	rows, err := db.Readers().Query(ctx, selectTask+"where "+where, arg)
-	if err != nil {
-		return repute.Task{}, store.Failed("read task", err)
-	}
+	rows, _ := db.Readers().Query(ctx, selectTask+"where "+where, arg)
 	t, err := pgx.CollectExactlyOneRow(rows, scanTask)
 	return t, store.Failed("read task", err)
 }
@@ -113,12 +108,9 @@ type TaskFilter struct {
 // Tasks returns tasks, the newest first.
 func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.Task, error) {
 	args := []any{most}
-	rows, err := db.Readers().Query(ctx, selectTask+`where true`+
+	rows, _ := db.Readers().Query(ctx, selectTask+`where true`+
 		listed{"t", "coordinator", string(f.Status), f.Coordinator,
 			f.Awaiting, f.Before, f.BeforeID}.where(&args)+` order by t.created_at desc, t.id desc limit $1`, args...)
-	if err != nil {
-		return nil, store.Failed("list tasks", err)
-	}
 	list, err := pgx.CollectRows(rows, scanTask)
 	return list, store.Failed("list tasks", err)
 }
@@ -207,6 +199,9 @@ type listed struct {
 func (f listed) where(args *[]any) (sql string) {
 	and := func(condition string, values ...any) {
 		for _, v := range values {
+			if s, is := v.(string); is {
+				v = column.CleanText(s) // what Postgres refuses as text is equal to nothing that is stored
+			}
 			*args = append(*args, v)
 			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(*args)), 1)
 		}
@@ -230,21 +225,15 @@ func (f listed) where(args *[]any) (sql string) {
 // Runs returns runs of all tasks, the newest first, without their inputs and reasons.
 func Runs(ctx context.Context, db *store.DB, f RunFilter, most int) ([]repute.Run, error) {
 	args := []any{most}
-	rows, err := db.Readers().Query(ctx, `select `+listedColumns()+` from runs r where true`+f.where(&args)+`
+	rows, _ := db.Readers().Query(ctx, `select `+listedColumns()+` from runs r where true`+f.where(&args)+`
 		order by r.created_at desc, r.id desc limit $1`, args...)
-	if err != nil {
-		return nil, store.Failed("list runs", err)
-	}
 	list, err := pgx.CollectRows(rows, scanRunRow)
 	return list, store.Failed("list runs", err)
 }
 
 // runs returns the runs that meet a condition.
 func runs(ctx context.Context, db *store.DB, where string, arg any) ([]repute.Run, error) {
-	rows, err := db.Readers().Query(ctx, selectRuns+where, arg)
-	if err != nil {
-		return nil, store.Failed("read runs", err)
-	}
+	rows, _ := db.Readers().Query(ctx, selectRuns+where, arg)
 	list, err := pgx.CollectRows(rows, scanRunRow)
 	return list, store.Failed("read runs", err)
 }
@@ -252,11 +241,8 @@ func runs(ctx context.Context, db *store.DB, where string, arg any) ([]repute.Ru
 // Phases returns the recorded phases of a run, of all attempts in order. Phases that an attempt
 // copied from the one before are included in both.
 func Phases(ctx context.Context, db *store.DB, run string) ([]repute.RunPhase, error) {
-	rows, err := db.Readers().Query(ctx, selectPhases+`where run_id = $1 order by attempt, phase`,
+	rows, _ := db.Readers().Query(ctx, selectPhases+`where run_id = $1 order by attempt, phase`,
 		column.CleanText(run))
-	if err != nil {
-		return nil, store.Failed("read phases", err)
-	}
 	list, err := pgx.CollectRows(rows, scanPhase)
 	return list, store.Failed("read phases", err)
 }
@@ -273,11 +259,8 @@ func scanPhase(row pgx.CollectableRow) (p repute.RunPhase, err error) {
 
 // Events returns up to most events of a root run after a number.
 func Events(ctx context.Context, db *store.DB, root string, after int64, most int) ([]repute.RunEvent, error) {
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select number, run_id, kind, data, at from run_events where root_id = $1 and number > $2 order by number limit $3`, column.CleanText(root), after, most)
-	if err != nil {
-		return nil, store.Failed("read events", err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e repute.RunEvent, err error) {
 		err = row.Scan(&e.Number, &e.Run, &e.Kind, &e.Data, &e.Time)
 		e.Time = e.Time.UTC()
@@ -288,7 +271,7 @@ func Events(ctx context.Context, db *store.DB, root string, after int64, most in
 
 // addEvents numbers events after those of the root run, whose row it locks. NUL characters in their
 // data are replaced, because no text taken from it could hold them.
-func addEvents(ctx context.Context, tx pgx.Tx, l Lease, events []repute.RunEvent) error {
+func addEvents(ctx context.Context, tx pgx.Tx, root string, events ...repute.RunEvent) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -300,11 +283,16 @@ func addEvents(ctx context.Context, tx pgx.Tx, l Lease, events []repute.RunEvent
 		with r as (update runs set events = events + $2 where id = $1 returning events - $2 as last)
 		insert into run_events (root_id, number, run_id, kind, data)
 		select $1, r.last + e.n, e.run, e.kind, e.data::json
-		from r, unnest($3::text[], $4::text[], $5::text[]) with ordinality as e(run, kind, data, n)`, l.Root, len(events), runs, kinds, data)
+		from r, unnest($3::text[], $4::text[], $5::text[]) with ordinality as e(run, kind, data, n)`, root, len(events), runs, kinds, data)
 	if err == nil && tag.RowsAffected() == 0 {
-		err = fmt.Errorf("run %s: %w", l.Root, repute.ErrNotFound)
+		err = fmt.Errorf("run %s: %w", root, repute.ErrNotFound)
 	}
 	return err
+}
+
+// newEvent returns an event of a run, without its number and time.
+func newEvent(run, kind string, data map[string]any) repute.RunEvent {
+	return repute.RunEvent{Run: run, Kind: kind, Data: mustJSON(data)}
 }
 
 // mustJSON encodes values that cannot fail to encode.

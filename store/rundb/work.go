@@ -72,10 +72,7 @@ func whyNot(ctx context.Context, tx pgx.Tx, root string) error {
 
 // readWork reads a run with its phases.
 func readWork(ctx context.Context, tx pgx.Tx, id string) (w Work, err error) {
-	rows, err := tx.Query(ctx, selectRuns+`where r.id = $1`, id)
-	if err != nil {
-		return w, err
-	}
+	rows, _ := tx.Query(ctx, selectRuns+`where r.id = $1`, id)
 	if w.Run, err = pgx.CollectExactlyOneRow(rows, scanRunRow); err != nil {
 		return w, err
 	}
@@ -109,14 +106,11 @@ func HoldRuns(ctx context.Context, db *store.DB, leases []Lease, hold time.Durat
 	for i, l := range leases {
 		roots[i], fences[i] = l.Root, l.Fence
 	}
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		update runs r set held_until = case when awaiting = '' then clock_timestamp() + $3 else held_until end,
 			lost_after = case when awaiting = '' then clock_timestamp() + $3 else lost_after end, `+countTime+`
 		from unnest($1::text[], $2::bigint[]) l(root, fence)
 		where r.id = l.root and r.fence = l.fence and r.ended_at is null returning r.id, r.fence, r.cancel`, roots, fences, hold)
-	if err != nil {
-		return nil, store.Failed("hold runs", err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h Held, err error) {
 		return h, row.Scan(&h.Root, &h.Fence, &h.Cancel)
 	})
@@ -139,7 +133,7 @@ const jobWait = "15 seconds"
 func RequeueLost(ctx context.Context, db *store.DB, most int, queue func(tx pgx.Tx, roots []string) error) (n int,
 	err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "requeue lost runs", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			with lost as (
 				update runs set lost_after = clock_timestamp() + interval '`+jobWait+`' where id in (
 					select id from runs where lost_after < clock_timestamp() and ended_at is null and awaiting = ''
@@ -147,9 +141,6 @@ func RequeueLost(ctx context.Context, db *store.DB, most int, queue func(tx pgx.
 				returning id)
 			select id from lost where id not in (
 				select args->>'root' from river_job where kind = 'run' and state in ('available', 'scheduled', 'retryable'))`, most)
-		if err != nil {
-			return err
-		}
 		roots, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if n = len(roots); err != nil || n == 0 {
 			return err
@@ -187,15 +178,16 @@ type PhaseOutcome struct {
 // SavePhase stores the outcome of a phase in one transaction, together with the writes of also.
 // repute.ErrFenced when another worker has the run; nothing is stored then.
 func SavePhase(ctx context.Context, db *store.DB, l Lease, o PhaseOutcome, also func(pgx.Tx) error) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save phase %s of run %s", o.Phase, o.Run), func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
+	return l.inTx(ctx, db, fmt.Sprintf("save phase %s of run %s", o.Phase, o.Run), func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
-		queuePhase(b, l, &o)
+		queuePhase(b, l.Root, &o)
 		var left []repute.RunEvent
 		if o.Ended && o.Run == l.Root {
-			queueEndBelow(b, l.Root, below(o.Status), "the run above ended first", &left)
+			status := repute.RunFailed
+			if o.Status == repute.RunCancelled {
+				status = repute.RunCancelled
+			}
+			queueEndBelow(b, l.Root, status, "the run above ended first", &left)
 		}
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
@@ -203,7 +195,7 @@ func SavePhase(ctx context.Context, db *store.DB, l Lease, o PhaseOutcome, also 
 		if err := addDecisions(ctx, db, tx, l.Root, o.Run, o.Decisions); err != nil {
 			return err
 		}
-		if err := addEvents(ctx, tx, l, append(left, o.Events...)); err != nil {
+		if err := addEvents(ctx, tx, l.Root, append(left, o.Events...)...); err != nil {
 			return err
 		}
 		if o.Awaiting != "" { // no worker would see a cancellation while it waits
@@ -223,10 +215,7 @@ func SavePhase(ctx context.Context, db *store.DB, l Lease, o PhaseOutcome, also 
 // repute.ErrFenced as in SavePhase.
 func DelayPhase(ctx context.Context, db *store.DB, l Lease, run string, p repute.Phase, attempt int,
 	reason string) (since, now time.Time, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("note the delay of run %s", run), func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
+	err = l.inTx(ctx, db, fmt.Sprintf("note the delay of run %s", run), func(tx pgx.Tx) error {
 		first := func() error {
 			return tx.QueryRow(ctx, `
 				select at, clock_timestamp() from run_events
@@ -238,8 +227,9 @@ func DelayPhase(ctx context.Context, db *store.DB, l Lease, run string, p repute
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		if err := addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "phase.delayed",
-			Data: mustJSON(map[string]any{"phase": p.String(), "attempt": attempt, "error": reason})}}); err != nil {
+		delayed := newEvent(run, "phase.delayed",
+			map[string]any{"phase": p.String(), "attempt": attempt, "error": reason})
+		if err := addEvents(ctx, tx, l.Root, delayed); err != nil {
 			return err
 		}
 		return first()
@@ -247,23 +237,20 @@ func DelayPhase(ctx context.Context, db *store.DB, l Lease, run string, p repute
 	return since.UTC(), now.UTC(), err
 }
 
-// below returns the status of an unfinished run when the run above it ends.
-func below(root repute.RunStatus) repute.RunStatus {
-	if root == repute.RunCancelled {
-		return repute.RunCancelled
-	}
-	return repute.RunFailed
-}
-
-// lockRoot locks a root run, updates its time, and returns repute.ErrFenced when another worker has
-// it.
-func lockRoot(ctx context.Context, tx pgx.Tx, l Lease) error {
-	tag, err := tx.Exec(ctx, `update runs set `+countTime+` where id = $1 and fence = $2 and ended_at is null`, l.Root,
-		l.Fence)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = fmt.Errorf("run %s: %w", l.Root, repute.ErrFenced)
-	}
-	return err
+// inTx runs f in a transaction that has locked the root run and updated its time, so that writes of one task never
+// overlap. repute.ErrFenced when another worker has the run, or it has ended; f is not called then.
+func (l Lease) inTx(ctx context.Context, db *store.DB, doing string, f func(pgx.Tx) error) error {
+	return db.InTx(ctx, pgx.TxOptions{}, doing, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `update runs set `+countTime+` where id = $1 and fence = $2 and ended_at is null`,
+			l.Root, l.Fence)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return fmt.Errorf("run %s: %w", l.Root, repute.ErrFenced)
+		}
+		return f(tx)
+	})
 }
 
 // CheckLease reports as repute.ErrFenced that another worker has the run, or that it has ended.
@@ -278,7 +265,7 @@ func CheckLease(ctx context.Context, db *store.DB, l Lease) error {
 }
 
 // queuePhase stores the row of a phase.
-func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
+func queuePhase(b *pgx.Batch, root string, o *PhaseOutcome) {
 	p := &o.RunPhase
 	b.Queue(`
 		insert into run_phases (run_id, attempt, phase, status, result, error, started_at, ended_at)
@@ -294,12 +281,11 @@ func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 			started_at = coalesce(started_at, now()), held_until = case when $7 or $4 <> '' then '-infinity' else held_until end,
 			lost_after = case when $7 or $4 <> '' then 'infinity' else lost_after end
 		where id = $1`, o.Run, int(p.Phase), string(o.Status), o.Awaiting, o.Reasons, column.CleanText(o.Failure), o.Ended)
-	if o.Awaiting != "" && o.Run != l.Root { // the whole task waits with it
+	if o.Awaiting != "" && o.Run != root { // the whole task waits with it
 		b.Queue(`update runs set awaiting = $2, held_until = '-infinity', lost_after = 'infinity' where id = $1`,
-			l.Root,
-			o.Awaiting)
+			root, o.Awaiting)
 	}
-	if o.Task != "" && o.Run == l.Root {
+	if o.Task != "" && o.Run == root {
 		b.Queue(`update tasks set status = $2, updated_at = now() where id = (select task_id from runs where id = $1) and status <> $2`, o.Run, string(o.Task))
 	}
 	for _, r := range o.Receipts {

@@ -28,7 +28,7 @@ const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
 // with an older one.
 type Pass struct {
 	ChainID, Run uint64
-	// Number is increased by BeginPass. A batch of a pass with another number is not stored.
+	// Number is increased by beginPass. A batch of a pass with another number is not stored.
 	Number int64
 	// Final says that final scores are computed too, because the run is open.
 	Final bool
@@ -49,22 +49,17 @@ func ReadPass(ctx context.Context, db *store.DB, chainID uint64) (Pass, error) {
 	return p, store.Failed(fmt.Sprintf("pass over the agents of chain %d", chainID), err)
 }
 
-// BeginPass starts a pass over all agents of a chain for its newest run, with final scores while the run is open. A
+// beginPass starts a pass over all agents of a chain for its newest run, with final scores while the run is open. A
 // pass that is in progress cannot store its next batch, because it may have read older data.
-func BeginPass(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func beginPass(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	_, err := tx.Exec(ctx, `
 		update trust_runs set scored_to = -1, passes = passes + 1
 		where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1)`, chainID)
 	return store.Failed("score all agents", err)
 }
 
-// PassAgents returns the next agents of the pass, up to limit, with their scores in effect. Fewer than limit means that
-// no agents follow.
-func PassAgents(ctx context.Context, db *store.DB, p Pass, limit int) (list []StaleAgent, err error) {
-	return passAgents(ctx, db, p, limit, NewEffects(db).names)
-}
-
-// passAgents is PassAgents with names for hashes.
+// passAgents returns the next agents of the pass, up to limit, with their scores in effect, whose hashes it numbers by
+// names. Fewer than limit means that no agents follow.
 func passAgents(ctx context.Context, db *store.DB, p Pass, limit int, by *names) (list []StaleAgent, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "agents of a pass", func(tx pgx.Tx) error {
@@ -90,15 +85,12 @@ func passAgents(ctx context.Context, db *store.DB, p Pass, limit int, by *names)
 // judgedAgentsOf returns agents of a pass, of those under an SQL condition whose parameters begin with $2, that have or
 // had ratings or answers. They are in order.
 func judgedAgentsOf(ctx context.Context, tx pgx.Tx, p Pass, which string, args ...any) ([]StaleAgent, error) {
-	rows, err := tx.Query(ctx, `select token_id, feedback, `+judgedAgents+` from agents where chain_id = $1 and `+which,
+	rows, _ := tx.Query(ctx, `select token_id, feedback, `+judgedAgents+` from agents where chain_id = $1 and `+which,
 		append([]any{p.ChainID}, args...)...)
-	if err != nil {
-		return nil, err
-	}
 	var list []StaleAgent
 	a := StaleAgent{Final: p.Final}
 	var judged bool
-	_, err = pgx.ForEachRow(rows, []any{(*column.TokenNum)(&a.TokenID), &a.Rows, &judged}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{(*column.TokenNum)(&a.TokenID), &a.Rows, &judged}, func() error {
 		if judged {
 			list = append(list, a)
 		}
@@ -111,12 +103,9 @@ func judgedAgentsOf(ctx context.Context, tx pgx.Tx, p Pass, which string, args .
 // scoredAgentsOf returns agents of a pass, as judgedAgentsOf, that have a score.
 func scoredAgentsOf(ctx context.Context, tx pgx.Tx, p Pass, by *names, which string,
 	args ...any) ([]StaleAgent, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select token_id, run, block, block_hash, evidence, facts, score, low, high, mean, confidence from trust_scores
 		where chain_id = $1 and `+which, append([]any{p.ChainID}, args...)...)
-	if err != nil {
-		return nil, err
-	}
 	var hash, evidence, facts []byte
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (StaleAgent, error) {
 		e := &inEffect{}
@@ -212,12 +201,9 @@ func (p Pass) untouched(ctx context.Context, tx pgx.Tx, agents []ScoredAgent) er
 	if remembered == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select token_id from trust_scores where chain_id = $1 and touched >= $2 and touched > 0 and token_id between $3 and $4`,
 		p.ChainID, int64(p.Run)-1, column.TokenNum(agents[0].TokenID), column.TokenNum(agents[len(agents)-1].TokenID))
-	if err != nil {
-		return err
-	}
 	touched, err := column.CollectTokens(rows)
 	if err != nil {
 		return err
@@ -238,7 +224,7 @@ func deferStale(ctx context.Context, tx pgx.Tx, p Pass, to string, last bool) (m
 	if _, err := tx.Exec(ctx, store.PlanByKey); err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		with s as (
 			select token_id from trust_stale
 			where chain_id = $1 and token_id > $2::text::numeric and (token_id <= $3::text::numeric or $4)
@@ -246,9 +232,6 @@ func deferStale(ctx context.Context, tx pgx.Tx, p Pass, to string, last bool) (m
 		update trust_stale t set final = t.final or $5, mark = default, claimed = '-infinity'
 		from s where t.chain_id = $1 and t.token_id = s.token_id
 		returning t.token_id`, p.ChainID, p.After, to, last, p.Final)
-	if err != nil {
-		return nil, err
-	}
 	return column.CollectTokens(rows)
 }
 

@@ -51,11 +51,8 @@ func (who Identities) known(identity common.Address) []byte {
 // Penalized returns the identities of a chain that have penalties, and the agents that brought them.
 func Penalized(ctx context.Context, db *store.DB, chainID uint64) (identities map[common.Address]bool,
 	agents map[repute.TokenID]bool, err error) {
-	rows, err := db.Pool().Query(ctx, "select distinct identity, token_id from trust_penalties where chain_id = $1",
+	rows, _ := db.Pool().Query(ctx, "select distinct identity, token_id from trust_penalties where chain_id = $1",
 		chainID)
-	if err != nil {
-		return nil, nil, store.Failed("penalties", err)
-	}
 	identities, agents = map[common.Address]bool{}, map[repute.TokenID]bool{}
 	var identity []byte
 	var agent column.TokenNum
@@ -76,7 +73,7 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 	for i, a := range list {
 		tokens[i], identities[i], domains[i] = a.TokenID, a.Identity, strings.Join(a.Domains, " ")
 	}
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		with u as (
 			select t, p, string_to_array(d, ' ') as d from unnest($3::numeric[], $4::bytea[], $5::text[]) u(t, p, d)),
 		bad as materialized (
@@ -91,16 +88,13 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 			and (g.domains = '{}' or g.domains && u.d)
 			order by g.score, g.token_id limit 1) g`,
 		chainID, final, column.TokenArray(tokens), column.AddressColumn(identities), domains)
-	if err != nil {
-		return nil, store.Failed("read penalties", err)
-	}
 	out := map[repute.TokenID][]repute.Penalty{}
 	var of column.TokenNum
 	var g repute.Penalty
 	var identity, owner []byte
 	into := []any{&of, (*column.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier, &g.Bad,
 		&g.Domains}
-	_, err = pgx.ForEachRow(rows, into, func() error {
+	_, err := pgx.ForEachRow(rows, into, func() error {
 		g.Identity, g.Holder = common.BytesToAddress(identity), common.BytesToAddress(owner)
 		out[repute.TokenID(of)] = append(out[repute.TokenID(of)], g)
 		return nil
@@ -111,13 +105,10 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 // PenalizedAmong returns those of the identities that have penalties, and whether some of these are bounded to domains.
 func PenalizedAmong(ctx context.Context, db *store.DB, chainID uint64, identities []common.Address,
 	final bool) (bounded map[common.Address]bool, err error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select identity, bool_or(domains <> '{}') from trust_penalties
 		where chain_id = $1 and final = $2 and identity = any($3) group by identity`,
 		chainID, final, column.AddressColumn(identities))
-	if err != nil {
-		return nil, store.Failed("identities with penalties", err)
-	}
 	bounded = map[common.Address]bool{}
 	var identity []byte
 	var some bool
@@ -194,13 +185,10 @@ func keepPenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, list []r
 	for i, g := range list {
 		tokens[i], identities[i] = g.TokenID, g.Identity
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		update trust_penalties g set run = $2 from unnest($3::numeric[], $4::bytea[]) n(token_id, identity)
 		where g.chain_id = $1 and g.final and (g.token_id, g.identity) = (n.token_id, n.identity) and g.run <> $2
 		returning g.token_id, g.identity`, chainID, run, column.TokenArray(tokens), column.AddressColumn(identities))
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, scanAffiliation)
 }
 
@@ -228,7 +216,7 @@ func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final
 			int32(g.Tier))
 		known, domains = append(known, who.known(g.Identity)), append(domains, strings.Join(g.Domains, " "))
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		with now as (
 			select * from unnest($4::numeric[], $5::bytea[], $6::bytea[], $7::integer[], $8::integer[], $9::integer[],
 				$11::bytea[], $12::text[])
@@ -249,8 +237,5 @@ func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final
 		select token_id, identity from gone union select token_id, identity from put`,
 		chainID, final, column.TokenArray(tokens), column.TokenArray(of), column.AddressColumn(identities),
 		column.AddressColumn(holders), scores, highs, tiers, run, known, domains)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, scanAffiliation)
 }

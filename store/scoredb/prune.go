@@ -41,7 +41,7 @@ func PruneFinals(ctx context.Context, db *store.DB, kept time.Duration) (more bo
 		} else if _, err := fmt.Sscan(string(p.Place), &chain, &token, &run); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			with page as (
 				select chain_id, token_id, run from trust_finals
 				where (chain_id, token_id, run) > ($1, $2::text::numeric, $3) order by chain_id, token_id, run limit $4),
@@ -52,9 +52,6 @@ func PruneFinals(ctx context.Context, db *store.DB, kept time.Duration) (more bo
 					f.run and l.run <= d.position)
 				and not exists (select from run_decisions where pins @> array[f.evidence]))
 			select chain_id, token_id::text, run from page p order by p.chain_id, p.token_id, p.run`, chain, token, run, prunePage)
-		if err != nil {
-			return err
-		}
 		n := 0
 		_, err = pgx.ForEachRow(rows, []any{&chain, &token, &run}, func() error { n++; return nil })
 		p.Place = fmt.Appendf(nil, "%d %s %d", chain, token, run)
@@ -108,12 +105,9 @@ func PruneInputs(ctx context.Context, db *store.DB) (more bool, err error) {
 
 // pruneInputs deletes unnamed inputs after one hash up to another one.
 func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select hash from trust_inputs i where hash > $1 and hash <= $2 and kept_at < now() - $3::interval and `+unnamed+` for update skip locked`,
 		after, last, inputAge)
-	if err != nil {
-		return err
-	}
 	loose, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 	if err != nil || len(loose) == 0 {
 		return err

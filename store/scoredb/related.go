@@ -110,7 +110,7 @@ func (f *relatedMark) mark(ctx context.Context, tx pgx.Tx, chainID uint64, limit
 			from part p
 			join agents a on (a.chain_id, a.token_id) = ($1, p.token_id)
 			where a.updated_block > $8 and p.token_id is distinct from $9::text::numeric
-			order by p.token_id`+MarkTokens+`),
+			order by p.token_id`+markTokens+`),
 		gone as (
 			delete from trust_related where id = $2 and (select count(*) from part) < $5)
 		update trust_related set (after, updated, except_agent) = ((select max(token_id) from part), $8, $9::text::numeric)

@@ -70,24 +70,26 @@ const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, blo
 
 // scanRun reads a row of selectRun.
 func scanRun(row pgx.Row) (r Run, err error) {
-	var hash, params, tags, roots, links, validations, weights, sources, credentials, scales, gateways []byte
 	var at, closed *time.Time
-	err = row.Scan(&r.ChainID, &r.Run, &r.Epoch, &r.Boundary, &r.Block.Number, &hash, &at, &r.Scorer, &params, &tags,
-		&roots, &links,
-		&validations, &weights, &sources, &credentials, &scales, &gateways, &r.Readings, &r.VerifiedTo, &r.Identities,
-		&r.Edges,
-		&r.Started, &closed)
+	err = row.Scan(&r.ChainID, &r.Run, &r.Epoch, &r.Boundary, &r.Block.Number, (*hashColumn)(&r.Block.Hash), &at,
+		&r.Scorer, (*hashColumn)(&r.Params), (*hashColumn)(&r.Tags), (*hashColumn)(&r.Roots), (*hashColumn)(&r.Links),
+		(*hashColumn)(&r.Validations), (*hashColumn)(&r.Weights), (*hashColumn)(&r.Sources),
+		(*hashColumn)(&r.Credentials), (*hashColumn)(&r.FileScales), (*hashColumn)(&r.Gateways), &r.Readings,
+		&r.VerifiedTo, &r.Identities, &r.Edges, &r.Started, &closed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, repute.ErrNotFound
 	}
-	r.Block.Hash, r.Block.Time = common.BytesToHash(hash), column.TimeOf(at)
-	r.Params, r.Tags, r.Roots, r.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots),
-		common.BytesToHash(links)
-	r.Validations, r.Sources = common.BytesToHash(validations), common.BytesToHash(sources)
-	r.Credentials, r.FileScales = common.BytesToHash(credentials), common.BytesToHash(scales)
-	r.Gateways = common.BytesToHash(gateways)
-	r.Weights, r.Started, r.Closed = common.BytesToHash(weights), r.Started.UTC(), column.TimeOf(closed)
+	r.Block.Time, r.Started, r.Closed = column.TimeOf(at), r.Started.UTC(), column.TimeOf(closed)
 	return r, err
+}
+
+// hashColumn reads a hash from a column that is empty for none.
+type hashColumn common.Hash
+
+// ScanBytes implements pgtype.BytesScanner.
+func (h *hashColumn) ScanBytes(b []byte) error {
+	*h = hashColumn(common.BytesToHash(b))
+	return nil
 }
 
 // ReadRun returns a chain's run by number; 0 means the newest one, closed or not.
@@ -141,15 +143,12 @@ type Chain struct {
 
 // Chains returns the chains that have an indexed block.
 func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select chain_id, imported, cursor_block, finalized_block,
 			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
 			coalesce((select position from cursors l where (l.job, l.chain_id, l.part) = ('late logs', c.chain_id, 0)), 0),
 			validations, gateways, epoch_blocks, (select position from cursors where job = 'roots and links'), `+chaindb.ProvenTo+`
 		from chains c where cursor_block >= start_block and c.`+chaindb.HasRegistries+` order by chain_id`)
-	if err != nil {
-		return nil, store.Failed("list chains to score", err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Chain, err error) {
 		var validations, gateways [][]byte
 		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations, &gateways,
@@ -226,7 +225,7 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 			r.ChainID); err != nil {
 			return err
 		}
-		return BeginPass(ctx, tx, r.ChainID)
+		return beginPass(ctx, tx, r.ChainID)
 	})
 }
 
@@ -272,12 +271,9 @@ type State struct {
 // ReadStates returns the chains that have scores or wait for them, ordered by id.
 func ReadStates(ctx context.Context, db *store.DB) (out []State, err error) {
 	err = chaindb.View(ctx, db, "state of scores", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx,
+		rows, _ := tx.Query(ctx,
 			selectRun+
 				`where (chain_id, run) in (select chain_id, max(run) from trust_runs group by chain_id) order by chain_id`)
-		if err != nil {
-			return err
-		}
 		runs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Run, error) { return scanRun(row) })
 		if err != nil {
 			return err

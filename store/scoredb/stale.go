@@ -21,9 +21,9 @@ const (
 // MarksChannel is the channel of notifications of new marks. The payload is the id of the chain in decimal.
 const MarksChannel = "trust_marks"
 
-// MarkTokens is the ON CONFLICT clause of an insert into trust_stale. It gives the row a new mark and ends its claim,
+// markTokens is the ON CONFLICT clause of an insert into trust_stale. It gives the row a new mark and ends its claim,
 // so that a process that is scoring the agent does not delete the row when it saves.
-const MarkTokens = `
+const markTokens = `
 	on conflict (chain_id, token_id) do update set cause = least(trust_stale.cause, excluded.cause), final =
 		trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
@@ -58,13 +58,15 @@ func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 			return err
 		}
 		n = min(n+int(first), limit)
-		if late = max(late, later); late > 0 {
-			if err := noteLate(ctx, tx, chainID, late); err != nil {
+		if late = max(late, later); late > 0 { // the newest mark of events that were found late makes another run due
+			if _, err := tx.Exec(ctx, `
+				insert into cursors (job, chain_id, position) values ('late logs', $1, $2)
+				on conflict (job, chain_id, part) do update set position = excluded.position`, chainID, late); err != nil {
 				return err
 			}
 		}
 		if every {
-			return BeginPass(ctx, tx, chainID)
+			return beginPass(ctx, tx, chainID)
 		}
 		return nil
 	})
@@ -91,16 +93,8 @@ const resolveMarks = `
 			union all
 			select e.token_id, $4 from m join events e on e.chain_id = $1 and e.block between m.from_block and m.to_block
 			where e.token_id is not null) c
-		group by token_id order by token_id` + MarkTokens + `)
+		group by token_id order by token_id` + markTokens + `)
 	select count(*), coalesce(max(id) filter (where late), 0), coalesce(bool_or(every), false) from m`
-
-// noteLate stores the newest mark of events that were found late, which makes another run due.
-func noteLate(ctx context.Context, tx pgx.Tx, chainID uint64, mark int64) error {
-	_, err := tx.Exec(ctx, `
-		insert into cursors (job, chain_id, position) values ('late logs', $1, $2)
-		on conflict (job, chain_id, part) do update set position = excluded.position`, chainID, mark)
-	return err
-}
 
 // noteLook stores the time at which marks were last resolved and none were left, at most every ten seconds.
 const noteLook = `
@@ -137,7 +131,7 @@ func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent b
 	if urgent {
 		cause = CauseEvent
 	}
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		with newest as materialized (
 			select run, scored_to from trust_runs where chain_id = $1 order by run desc limit 1),
 		c as (
@@ -154,9 +148,6 @@ func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent b
 					where (f.chain_id, f.token_id) = (s.chain_id, s.token_id) and f.run < $2
 					order by run desc limit 1), false), `+unwaited,
 		chainID, int64(run), cause, limit, ttl, CauseEvent)
-	if err != nil {
-		return nil, store.Failed("claim stale agents", err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a StaleAgent, err error) {
 		return a, row.Scan((*column.TokenNum)(&a.TokenID), &a.Mark, &a.Final, &a.Rows, &a.Scored, nil)
 	})

@@ -28,14 +28,11 @@ type Kept struct {
 func ReadKept(ctx context.Context, f *Effects, p Pass, block uint64) (*Kept, error) {
 	db := f.db
 	k := &Kept{db: db, pass: p, block: block, runs: map[uint64]uint64{}, names: f.names}
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select was.run, was.block from trust_runs was join trust_runs is_ using (chain_id)
 		where chain_id = $1 and is_.run = $2 and `+sameInputs, p.ChainID, int64(p.Run))
-	if err != nil {
-		return nil, store.Failed("runs with equal inputs", err)
-	}
 	var run, at uint64
-	_, err = pgx.ForEachRow(rows, []any{&run, &at}, func() error { k.runs[run] = at; return nil })
+	_, err := pgx.ForEachRow(rows, []any{&run, &at}, func() error { k.runs[run] = at; return nil })
 	return k, store.Failed("runs with equal inputs", err)
 }
 
@@ -108,17 +105,14 @@ func (k *Kept) readFinals(ctx context.Context, tx pgx.Tx, agents []*ScoredAgent,
 		which, args = `token_id between $3 and $4`, append(args[:2], column.TokenNum(tokens[0]),
 			column.TokenNum(tokens[len(tokens)-1]))
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		select distinct on (token_id) token_id, run, facts, score, low, high from trust_finals
 		where chain_id = $1 and run < $2 and `+which+` order by token_id, run desc`, args...)
-	if err != nil {
-		return err
-	}
 	var e finalInEffect
 	var token column.TokenNum
 	var facts []byte
 	next := 0
-	_, err = pgx.ForEachRow(rows, []any{&token, &e.run, &facts, &e.score, &e.low, &e.high}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&token, &e.run, &facts, &e.score, &e.low, &e.high}, func() error {
 		id := repute.TokenID(token)
 		for next < len(agents) && agents[next].TokenID.Lt(&id) {
 			next++

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -33,7 +32,6 @@ func Unknown() repute.Score {
 // that the last run closed by the subject's block has for all such agents.
 func ReadUnjudged(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	out := Unknown()
-	var params, tags, roots, links, sources, credentials, scales, hash []byte
 	var boundary uint64
 	var at *time.Time
 	err := s.Tx.QueryRow(ctx, `
@@ -41,20 +39,16 @@ func ReadUnjudged(ctx context.Context, s chaindb.Subject) (repute.Score, error) 
 			unjudged_low, unjudged_high, unjudged, block, block_hash, block_time, true
 		from trust_runs where chain_id = $1 and unjudged is not null and closed_at is not null and boundary <= $2
 		order by run desc limit 1`, s.ID.ChainID, s.Block).Scan(
-		&out.Epoch, &out.Scorer, &params, &tags, &roots, &links, &sources, &credentials, &scales, &out.VerifiedTo,
-		&boundary,
-		&out.Readings, &out.Low, &out.High, &out.Result, &out.Block.Number, &hash,
-		&at, &out.Final)
+		&out.Epoch, &out.Scorer, (*hashColumn)(&out.Params), (*hashColumn)(&out.Tags), (*hashColumn)(&out.Roots),
+		(*hashColumn)(&out.Links), (*hashColumn)(&out.Sources), (*hashColumn)(&out.Credentials),
+		(*hashColumn)(&out.FileScales), &out.VerifiedTo, &boundary, &out.Readings, &out.Low, &out.High, &out.Result,
+		&out.Block.Number, (*hashColumn)(&out.Block.Hash), &at, &out.Final)
 	out.Agent = s.ID
 	if errors.Is(err, pgx.ErrNoRows) {
 		return out, nil
 	}
-	out.Params, out.Tags, out.Roots, out.Links = common.BytesToHash(params), common.BytesToHash(tags),
-		common.BytesToHash(roots), common.BytesToHash(links)
-	out.Sources, out.Credentials = common.BytesToHash(sources), common.BytesToHash(credentials)
-	out.FileScales = common.BytesToHash(scales)
 	out.Verified = out.VerifiedTo > 0 && boundary <= out.VerifiedTo
-	out.Block.Hash, out.Block.Time = common.BytesToHash(hash), column.TimeOf(at)
+	out.Block.Time = column.TimeOf(at)
 	if err != nil {
 		err = fmt.Errorf("score of agents that nobody judged: %w", err)
 	}

@@ -23,7 +23,7 @@ type ClientRating struct {
 // are not read.
 func ClientRatings(ctx context.Context, db *store.DB, chainID uint64, client common.Address,
 	limit int) (list []ClientRating, err error) {
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select f.token_id, a.owner, f.client, f.payer, f.idx, f.value, f.decimals, `+tagHead("t1.value")+`, `+tagHead("t2.value")+`,
 			f.block, f.log_index, b.time
 		from (select * from feedback where chain_id = $1 and client = $2 and revoked_block is null
@@ -32,9 +32,6 @@ func ClientRatings(ctx context.Context, db *store.DB, chainID uint64, client com
 		join tags t1 on t1.id = f.tag1
 		join tags t2 on t2.id = f.tag2
 		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)`, chainID, client[:], limit)
-	if err != nil {
-		return nil, store.Failed("ratings of client", err)
-	}
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r ClientRating, err error) {
 		var owner, wrote, payer, tag1, tag2 []byte
 		var value column.BigNum

@@ -21,15 +21,16 @@ import (
 func ReadEvidence(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At,
 	validations []common.Address) (out Subject, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read evidence", id, at, func(ctx context.Context, s chaindb.Subject) error {
+		var b pgx.Batch
 		q := evidence{s.Tx, s.Chain.Chain, s.Block, -1, validations}
-		found, err := q.subjects(ctx, []repute.TokenID{s.ID.TokenID})
-		if err == nil && len(found) == 0 {
-			err = repute.Missing("agent %s", id.Short())
-		}
-		if err != nil {
+		found := q.queue(&b, []repute.TokenID{s.ID.TokenID})
+		if err := s.Tx.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
-		out = found[0]
+		if len(found.list) == 0 {
+			return repute.Missing("agent %s", id.Short())
+		}
+		out = found.list[0]
 		out.Block = s.AsOf.Block
 		return nil
 	})
@@ -126,16 +127,11 @@ func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.
 // LargeAgents returns the agents whose Subject is Large, in order.
 func LargeAgents(ctx context.Context, db *store.DB, chainID uint64, validations []common.Address) ([]repute.TokenID,
 	error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select a.token_id from agents a where a.chain_id = $1 and a.feedback > $2 and `+
 		ratingsAlone("$1", "a.token_id", "$3")+` order by a.token_id`, chainID, ManyRatings,
 		column.AddressColumn(validations))
-	if err != nil {
-		return nil, store.Failed("large agents", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t repute.TokenID, err error) {
-		return t, row.Scan((*column.TokenNum)(&t))
-	})
+	list, err := pgx.CollectRows(rows, scanToken)
 	return list, store.Failed("large agents", err)
 }
 
@@ -149,7 +145,7 @@ func ratingsAlone(chain, token, validations string) string {
 
 // evidence reads what scores follow from, as of a block.
 type evidence struct {
-	tx    pgx.Tx // of subjects
+	tx    pgx.Tx // of a Snapshot, which sends the statements itself; nil otherwise
 	chain repute.Chain
 	block int64
 	after int64 // ratings up to this block are left out
@@ -157,15 +153,8 @@ type evidence struct {
 	validations []common.Address
 }
 
-// subjects reads the existing agents among tokens, in order.
-func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subject, error) {
-	var b pgx.Batch
-	found := q.queue(&b, tokens)
-	err := q.tx.SendBatch(ctx, &b).Close()
-	return found.list, err
-}
-
-// queue adds the statements of subjects to a batch: each round trip takes longer than most of them.
+// queue adds statements to a batch that read the existing agents among tokens, in order: each round trip takes longer
+// than most of them.
 func (q evidence) queue(b *pgx.Batch, tokens []repute.TokenID) *foundAgents {
 	found, paid := q.owned(b, tokens), map[ratingOf]*repute.Payment{}
 	q.payments(b, tokens, paid)
@@ -194,13 +183,6 @@ type foundAgents struct {
 	list     []Subject
 	at       map[repute.TokenID]*Subject
 	registry common.Address
-}
-
-// index sets at.
-func (f *foundAgents) index() {
-	for i := range f.list {
-		f.at[f.list[i].Agent.TokenID] = &f.list[i]
-	}
 }
 
 // owned reads the existing agents among tokens without payments, ratings and answers.
@@ -272,7 +254,9 @@ func (q evidence) holders(b *pgx.Batch, tokens []repute.TokenID, found *foundAge
 	})
 	query.Query(func(rows pgx.Rows) error {
 		err := each(rows)
-		found.index()
+		for i := range found.list { // only now, because the list grew
+			found.at[found.list[i].Agent.TokenID] = &found.list[i]
+		}
 		return err
 	})
 }

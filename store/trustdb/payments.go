@@ -108,35 +108,23 @@ type PaidRating struct {
 // allows.
 func PaidRatings(ctx context.Context, db *store.DB, chainID uint64, at repute.Block, since time.Time,
 	payees int) (list []PaidRating, err error) {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = db.InTx(ctx, options, fmt.Sprintf("paid ratings of chain %d", chainID), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
-			return err
-		}
-		list, err = paidRatings(ctx, tx, chainID, at, since, payees)
+	err = readLong(ctx, db, fmt.Sprintf("paid ratings of chain %d", chainID), func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, `
+			with paid as (
+				select * from payments p
+				where chain_id = $1 and state = 'verified' and block <= $2 and pay_time between $3 and $4 and exists (
+					select from feedback f where (f.chain_id, f.token_id, f.client, f.idx) = (p.chain_id, p.token_id, p.client, p.idx)))
+			select token_id, client, block, `+PaymentColumns+` from paid pm
+			where client in (select client from paid group by client having count(distinct payee) >= $5)`,
+			chainID, at.Number, since, at.Time, payees)
+		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r PaidRating, err error) {
+			var client []byte
+			var p PaymentRow
+			err = row.Scan(append([]any{(*column.TokenNum)(&r.TokenID), &client, &r.Block}, p.Into()...)...)
+			r.Client, r.Payment = common.BytesToAddress(client), p.Payment()
+			return r, err
+		})
 		return err
 	})
 	return list, err
-}
-
-func paidRatings(ctx context.Context, tx pgx.Tx, chainID uint64, at repute.Block, since time.Time,
-	payees int) ([]PaidRating, error) {
-	rows, err := tx.Query(ctx, `
-		with paid as (
-			select * from payments p
-			where chain_id = $1 and state = 'verified' and block <= $2 and pay_time between $3 and $4 and exists (
-				select from feedback f where (f.chain_id, f.token_id, f.client, f.idx) = (p.chain_id, p.token_id, p.client, p.idx)))
-		select token_id, client, block, `+PaymentColumns+` from paid pm
-		where client in (select client from paid group by client having count(distinct payee) >= $5)`,
-		chainID, at.Number, since, at.Time, payees)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r PaidRating, err error) {
-		var client []byte
-		var p PaymentRow
-		err = row.Scan(append([]any{(*column.TokenNum)(&r.TokenID), &client, &r.Block}, p.Into()...)...)
-		r.Client, r.Payment = common.BytesToAddress(client), p.Payment()
-		return r, err
-	})
 }

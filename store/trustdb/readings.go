@@ -16,12 +16,8 @@ import (
 // allows.
 func Raters(ctx context.Context, db *store.DB, chainID, block uint64,
 	validations []common.Address) (list []common.Address, err error) {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = db.InTx(ctx, options, fmt.Sprintf("raters of chain %d", chainID), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, `
+	err = readLong(ctx, db, fmt.Sprintf("raters of chain %d", chainID), func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, `
 			select coalesce(payer, client) from feedback
 			where chain_id = $1 and block <= $2 and (revoked_block is null or revoked_block > $2)
 				and (payer is null or payer <> '')
@@ -29,9 +25,6 @@ func Raters(ctx context.Context, db *store.DB, chainID, block uint64,
 			select q.validator from validation_responses x join validation_requests q using (chain_id, contract, request_hash)
 			where x.chain_id = $1 and x.block <= $2 and x.contract = any($3)
 			order by 1`, chainID, block, column.AddressColumn(validations))
-		if err != nil {
-			return err
-		}
 		var rater []byte
 		_, err = pgx.ForEachRow(rows, []any{&rater}, func() error {
 			list = append(list, common.BytesToAddress(rater))
@@ -46,14 +39,11 @@ func Raters(ctx context.Context, db *store.DB, chainID, block uint64,
 // of the source's contracts, as the JSON of a source.State. Implementations that "first-seen" pins are stored nowhere
 // else.
 func ReadPins(ctx context.Context, db *store.DB, chainID uint64) ([][]byte, error) {
-	rows, err := db.Readers().Query(ctx, `
+	rows, _ := db.Readers().Query(ctx, `
 		select distinct on (s->>'source', s->>'chain') s::text::bytea
 		from trust_runs r cross join lateral jsonb_array_elements(r.readings::jsonb) s
 		where r.chain_id = $1 and r.readings <> '' and s ? 'implementations'
 		order by s->>'source', s->>'chain', r.run desc`, chainID)
-	if err != nil {
-		return nil, store.Failed("pinned implementations of sources", err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 	return list, store.Failed("pinned implementations of sources", err)
 }

@@ -23,12 +23,8 @@ type ScaleClaim struct {
 // ScaleClaims reads the ratings of a chain, as of a block, whose files name a scale and are those that the rating names
 // on the chain: by their bytes, by their CID, or by the feedback hash. Other files could have been changed since.
 func ScaleClaims(ctx context.Context, db *store.DB, chainID, block uint64, use func(ScaleClaim)) error {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return db.InTx(ctx, options, "read scales of feedback files", func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, `
+	return readLong(ctx, db, "read scales of feedback files", func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, `
 			with scaled as (
 				select u.id, u.kind, d.keccak, p.content
 				from parses p
@@ -44,16 +40,13 @@ func ScaleClaims(ctx context.Context, db *store.DB, chainID, block uint64, use f
 			where f.chain_id = $1 and f.block <= $2 and (f.revoked_block is null or f.revoked_block > $2)
 				and (f.payer is null or f.payer <> '') and (s.kind in ('data', 'json', 'ipfs') or f.hash <> '' and f.hash = s.keccak)`,
 			chainID, block)
-		if err != nil {
-			return err
-		}
 		var c ScaleClaim
 		var client, payer, tag1, tag2, content []byte
 		var value column.BigNum
 		into := []any{(*column.TokenNum)(&c.Rating.Agent.TokenID), &client, &payer, &value, &c.Rating.Decimals, &tag1,
 			&tag2,
 			&content}
-		_, err = pgx.ForEachRow(rows, into, func() error {
+		_, err := pgx.ForEachRow(rows, into, func() error {
 			file, err := docjson.DecodeFeedback(content)
 			if err != nil || file == nil || file.Scale == nil || tag1 == nil {
 				return err

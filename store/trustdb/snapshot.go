@@ -19,6 +19,9 @@ import (
 
 // Snapshot reads all agents and ratings of a chain as of a block, in one transaction. Its rows have the wire form of
 // Postgres, because decoding ten million rows into the types of this package takes longer than all else.
+//
+// It is valid until the callback of ReadSnapshot returns, and for one goroutine: its statements share a connection, so
+// that each must be read to its end before the next one. Rows that a callback gets are valid until it returns.
 type Snapshot struct {
 	q evidence
 	// Run is the newest run of the chain, 0 when there is none.
@@ -28,11 +31,7 @@ type Snapshot struct {
 // ReadSnapshot calls use with a snapshot of a chain as of a block. It may take as long as ctx allows.
 func ReadSnapshot(ctx context.Context, db *store.DB, chainID, block uint64,
 	use func(context.Context, *Snapshot) error) error {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return db.InTx(ctx, options, fmt.Sprintf("read ratings of chain %d", chainID), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
-			return err
-		}
+	return readLong(ctx, db, fmt.Sprintf("read ratings of chain %d", chainID), func(tx pgx.Tx) error {
 		c, err := chaindb.ScanChainRow(chainID, tx.QueryRow(ctx, chaindb.SelectChain, chainID))
 		if err != nil {
 			return err
@@ -44,6 +43,18 @@ func ReadSnapshot(ctx context.Context, db *store.DB, chainID, block uint64,
 			return err
 		}
 		return use(ctx, &s)
+	})
+}
+
+// readLong runs f in a transaction that reads on one snapshot. Its statements may take as long as ctx allows, because
+// each may read all that a chain has.
+func readLong(ctx context.Context, db *store.DB, doing string, f func(pgx.Tx) error) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return db.InTx(ctx, options, doing, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
+			return err
+		}
+		return f(tx)
 	})
 }
 
@@ -79,14 +90,14 @@ func (s *Snapshot) Size(ctx context.Context) (agents, ratings int, err error) {
 
 // Changed returns the agents with an event after a block.
 func (s *Snapshot) Changed(ctx context.Context, after uint64) ([]repute.TokenID, error) {
-	rows, err := s.q.tx.Query(ctx, "select token_id from agents where chain_id = $1 and updated_block > $2",
+	rows, _ := s.q.tx.Query(ctx, "select token_id from agents where chain_id = $1 and updated_block > $2",
 		s.q.chain.ID, int64(after))
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t repute.TokenID, err error) {
-		return t, row.Scan((*column.TokenNum)(&t))
-	})
+	return pgx.CollectRows(rows, scanToken)
+}
+
+// scanToken reads a token id.
+func scanToken(row pgx.CollectableRow) (t repute.TokenID, err error) {
+	return t, row.Scan((*column.TokenNum)(&t))
 }
 
 // each calls use with the columns of every row in their binary form. They are valid until use returns.
@@ -118,25 +129,16 @@ type SnapshotRating struct {
 	Time            int64 // of the block in Unix seconds, 0 when unknown
 }
 
-// LogOf is the place of an event in a chain.
-type LogOf struct {
-	Block    uint64
-	LogIndex uint32
-}
-
 // Revoked returns the ratings up to a block that were revoked after it, by their agents.
-func (s *Snapshot) Revoked(ctx context.Context, after uint64) (map[repute.TokenID][]LogOf, error) {
-	rows, err := s.q.tx.Query(ctx, `
+func (s *Snapshot) Revoked(ctx context.Context, after uint64) (map[repute.TokenID][]LogAt, error) {
+	rows, _ := s.q.tx.Query(ctx, `
 		select token_id, block, log_index from feedback
 		where chain_id = $1 and block <= $2 and revoked_block > $2 and revoked_block <= $3`,
 		s.q.chain.ID, int64(after), s.q.block)
-	if err != nil {
-		return nil, err
-	}
-	out := map[repute.TokenID][]LogOf{}
+	out := map[repute.TokenID][]LogAt{}
 	var token column.TokenNum
-	var at LogOf
-	_, err = pgx.ForEachRow(rows, []any{&token, &at.Block, &at.LogIndex}, func() error {
+	var at LogAt
+	_, err := pgx.ForEachRow(rows, []any{&token, &at.Block, &at.LogIndex}, func() error {
 		out[repute.TokenID(token)] = append(out[repute.TokenID(token)], at)
 		return nil
 	})
@@ -208,13 +210,10 @@ type SnapshotTag struct {
 // Tags returns tags by their keys.
 func (s *Snapshot) Tags(ctx context.Context, keys []int64) (map[int64]SnapshotTag, error) {
 	out := make(map[int64]SnapshotTag, len(keys))
-	rows, err := s.q.tx.Query(ctx, "select t.id, "+tagHead("t.value")+" from tags t where t.id = any($1)", keys)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := s.q.tx.Query(ctx, "select t.id, "+tagHead("t.value")+" from tags t where t.id = any($1)", keys)
 	var key int64
 	var text []byte
-	_, err = pgx.ForEachRow(rows, []any{&key, &text}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&key, &text}, func() error {
 		out[key] = SnapshotTag{string(text), text == nil}
 		return nil
 	})
@@ -259,7 +258,7 @@ func (s *Snapshot) Acted(ctx context.Context, tokens []repute.TokenID) ([]repute
 	if tokens != nil {
 		of, args = "and e.token_id = any($9::numeric[])", append(args, column.TokenArray(tokens))
 	}
-	rows, err := s.q.tx.Query(ctx, `
+	rows, _ := s.q.tx.Query(ctx, `
 		select distinct e.token_id from events e
 		left join lateral (select owner from agent_states where chain_id = $1 and token_id = e.token_id
 			order by from_block limit 1) s on e.kind in ($3, $4)
@@ -269,12 +268,7 @@ func (s *Snapshot) Acted(ctx context.Context, tokens []repute.TokenID) ([]repute
 			when $5 then true
 			when $6 then substring(e.topics from 65 for 32) <> $7
 			else false end`, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t repute.TokenID, err error) {
-		return t, row.Scan((*column.TokenNum)(&t))
-	})
+	return pgx.CollectRows(rows, scanToken)
 }
 
 // Subjects reads agents without their ratings, answers and operators.
@@ -287,16 +281,13 @@ func (s *Snapshot) Subjects(ctx context.Context, tokens []repute.TokenID) ([]Sub
 
 // Operators returns the operators of each owner, in order.
 func (s *Snapshot) Operators(ctx context.Context) (map[common.Address][]common.Address, error) {
-	rows, err := s.q.tx.Query(ctx, `
+	rows, _ := s.q.tx.Query(ctx, `
 		select owner, operator from operators
 		where chain_id = $1 and from_block <= $2 and (to_block is null or to_block > $2) order by owner, operator`,
 		s.q.chain.ID, s.q.block)
-	if err != nil {
-		return nil, err
-	}
 	out := map[common.Address][]common.Address{}
 	var owner, operator []byte
-	_, err = pgx.ForEachRow(rows, []any{&owner, &operator}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&owner, &operator}, func() error {
 		by := common.BytesToAddress(owner)
 		out[by] = append(out[by], common.BytesToAddress(operator))
 		return nil
@@ -307,7 +298,7 @@ func (s *Snapshot) Operators(ctx context.Context) (map[common.Address][]common.A
 // Answers reads the latest answers of the validation contracts, without their URIs. It calls use with the agent of
 // each.
 func (s *Snapshot) Answers(ctx context.Context, validations []common.Address, use func(repute.TokenID, Row)) error {
-	rows, err := s.q.tx.Query(ctx, `
+	rows, _ := s.q.tx.Query(ctx, `
 		select distinct on (x.contract, x.request_hash) q.token_id, q.validator, x.response,
 			`+tagHead("t.value")+`, x.block, x.log_index, b.time
 		from validation_responses x
@@ -317,15 +308,12 @@ func (s *Snapshot) Answers(ctx context.Context, validations []common.Address, us
 		where x.chain_id = $1 and x.block <= $2 and x.contract = any($3)
 		order by x.contract, x.request_hash, x.block desc, x.log_index desc`, s.q.chain.ID, s.q.block,
 		column.AddressColumn(validations))
-	if err != nil {
-		return err
-	}
 	var token column.TokenNum
 	var r Row
 	var validator, tag []byte
 	var response int64
 	var at *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&token, &validator, &response, &tag, &r.Block, &r.LogIndex, &at}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&token, &validator, &response, &tag, &r.Block, &r.LogIndex, &at}, func() error {
 		r = Row{Rater: common.BytesToAddress(validator), Validation: true,
 			Amount: repute.Amount{Value: big.NewInt(response)},
 			Tag1:   string(tag), Other: tag == nil, Block: r.Block, LogIndex: r.LogIndex, Time: column.TimeOf(at)}
@@ -339,19 +327,13 @@ func (s *Snapshot) Answers(ctx context.Context, validations []common.Address, us
 // payments or requests to the validation contracts.
 func UnlikeRun(ctx context.Context, db *store.DB, chainID, block uint64,
 	validations []common.Address) (map[repute.TokenID]bool, error) {
-	rows, err := db.Pool().Query(ctx, `
+	rows, _ := db.Pool().Query(ctx, `
 		select token_id from agents where chain_id = $1 and updated_block > $2
 		union select a.token_id from operators o join agents a on (a.chain_id, a.owner) = ($1, o.owner)
 			where o.chain_id = $1 and (o.from_block > $2 or o.to_block > $2)
 		union select token_id from payments where chain_id = $1 and state = 'verified'
 		union select token_id from validation_requests where chain_id = $1 and contract = any($3)`,
 		chainID, int64(block), column.AddressColumn(validations))
-	if err == nil {
-		var out map[repute.TokenID]bool
-		out, err = column.CollectTokens(rows)
-		if err == nil {
-			return out, nil
-		}
-	}
-	return nil, store.Failed(fmt.Sprintf("agents of chain %d that changed after block %d", chainID, block), err)
+	out, err := column.CollectTokens(rows)
+	return out, store.Failed(fmt.Sprintf("agents of chain %d that changed after block %d", chainID, block), err)
 }

@@ -55,7 +55,7 @@ type Row struct {
 	// Validation says that this is the answer of a validation contract.
 	Validation bool
 	Amount     repute.Amount
-	// Tag1 and Tag2 have at most 64 bytes; Other says that one was longer and was not read.
+	// Tag1 and Tag2 have at most 64 bytes. A longer one was not read and is empty; Other says that of Tag1.
 	Tag1, Tag2 string
 	Other      bool
 	// Content is the sha256 of the URI.

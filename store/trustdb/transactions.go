@@ -36,13 +36,10 @@ func ReadTransactions(ctx context.Context, db *store.DB, chainID uint64, view re
 		if err := inChain(ctx, tx, chainID, view, header.Hash); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			select e.block, e.log_index, e.tx_hash
 			from unnest($2::bigint[], $3::bigint[]) as k(block, log_index)
 			join events e on (e.chain_id, e.block, e.log_index) = ($1, k.block, k.log_index)`, chainID, blocks, indexes)
-		if err != nil {
-			return err
-		}
 		var l LogAt
 		var hash []byte
 		_, err = pgx.ForEachRow(rows, []any{&l.Block, &l.LogIndex, &hash}, func() error {

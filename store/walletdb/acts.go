@@ -142,39 +142,31 @@ const selectActs = `select id, coalesce(key, ''), kind, asked_by, chain_id, agen
 	extract(epoch from clock_timestamp() - created_at)::float8 from acts `
 
 // ReadAct returns an act by its id. repute.ErrNotFound when there is none.
-func ReadAct(ctx context.Context, db *store.DB, id string) (out Act, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "act", func(tx pgx.Tx) error {
-		out, err = oneAct(ctx, tx, `where id = $1`, column.CleanText(id))
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = &repute.MissingError{What: fmt.Sprintf("act %q", id), Why: "is not stored"}
-		}
-		return err
-	})
-	return out, err
+func ReadAct(ctx context.Context, db *store.DB, id string) (Act, error) {
+	return storedAct(ctx, db, fmt.Sprintf("act %q", id), `where id = $1`, id)
 }
 
 // ActOfKey returns the act of a key. repute.ErrNotFound when there is none.
-func ActOfKey(ctx context.Context, db *store.DB, key string) (out Act, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "act", func(tx pgx.Tx) error {
-		out, err = oneAct(ctx, tx, `where key = $1`, column.CleanText(key))
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = &repute.MissingError{What: fmt.Sprintf("act with key %q", key), Why: "is not stored"}
-		}
-		return err
-	})
-	return out, err
+func ActOfKey(ctx context.Context, db *store.DB, key string) (Act, error) {
+	return storedAct(ctx, db, fmt.Sprintf("act with key %q", key), `where key = $1`, key)
+}
+
+// storedAct returns the act that a condition on a name selects; what describes it in errors.
+func storedAct(ctx context.Context, db *store.DB, what, where, name string) (Act, error) {
+	a, err := oneAct(ctx, db.Readers(), where, column.CleanText(name))
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = &repute.MissingError{What: what, Why: "is not stored"}
+	}
+	return a, store.Failed("act", err)
 }
 
 // Acts returns acts before a time and id, the newest first, without purchases; a zero time is the
 // beginning.
 func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, most int) ([]Act, error) {
-	rows, err := db.Readers().Query(ctx,
+	rows, _ := db.Readers().Query(ctx,
 		selectActs+
 			`where kind <> 'purchase' and ($1::timestamptz is null or (created_at, id) < ($1, $2)) order by created_at desc, id desc limit $3`,
 		column.MaybeTime(before), column.CleanText(beforeID), most)
-	if err != nil {
-		return nil, store.Failed("read acts", err)
-	}
 	list, err := pgx.CollectRows(rows, scanAct)
 	return list, store.Failed("read acts", err)
 }
@@ -183,23 +175,17 @@ func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, 
 // without purchases, after a time and id; a zero time is the beginning.
 func OpenActs(ctx context.Context, db *store.DB, older time.Duration, after time.Time, afterID string,
 	most int) ([]Act, error) {
-	rows, err := db.Pool().Query(ctx, selectActs+`
+	rows, _ := db.Pool().Query(ctx, selectActs+`
 		where ended_at is null and kind <> 'purchase' and created_at < now() - make_interval(secs => $1) and ($2::timestamptz is null or
 			(created_at, id) > ($2, $3))
 		order by created_at, id limit $4`, older.Seconds(), column.MaybeTime(after), column.CleanText(afterID), most)
-	if err != nil {
-		return nil, store.Failed("read open acts", err)
-	}
 	list, err := pgx.CollectRows(rows, scanAct)
 	return list, store.Failed("read open acts", err)
 }
 
 // oneAct returns the act that meets a condition.
-func oneAct(ctx context.Context, tx pgx.Tx, where string, args ...any) (Act, error) {
-	rows, err := tx.Query(ctx, selectActs+where, args...)
-	if err != nil {
-		return Act{}, err
-	}
+func oneAct(ctx context.Context, db querier, where string, args ...any) (Act, error) {
+	rows, _ := db.Query(ctx, selectActs+where, args...)
 	return pgx.CollectExactlyOneRow(rows, scanAct)
 }
 
@@ -211,9 +197,7 @@ func scanAct(row pgx.CollectableRow) (a Act, err error) {
 	err = row.Scan(&a.ID, &a.Key, &a.Kind, &a.By, &a.ChainID, &a.Agent, &request, &decision, &transactions, &result,
 		&a.Refused, &a.Error, &a.Created, &ended, &age)
 	a.Age = time.Duration(age * float64(time.Second))
-	a.Request, a.Decision, a.Transactions, a.Result, a.Created = request, decision, transactions, result, a.Created.UTC()
-	if ended != nil {
-		a.Ended = ended.UTC()
-	}
+	a.Request, a.Decision, a.Transactions, a.Result = request, decision, transactions, result
+	a.Created, a.Ended = a.Created.UTC(), column.TimeOf(ended)
 	return a, err
 }

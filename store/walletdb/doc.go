@@ -10,5 +10,14 @@
 // are indexed with their chain: chaindb.WatchTreasury adds a treasury, eventdb stores its events,
 // and this package reads them.
 //
+// A Purchase is an act that pays for an answer by x402. The payee sends its transaction, so it has no intent: it counts
+// against the caps from its signature on.
+//
+// A call of a run or an act ends without an effect only while no intent of it is signed. AddIntent locks the call or
+// the act, and refuses one that has ended; FailAct and package rundb ask WithoutEffect under the same lock.
+//
+// Each function is one transaction, which commits before it returns. Functions that sign hold the lock of the account
+// while their callback asks the signer, for at most 45 seconds.
+//
 // Tables: intents, intent_attempts, acts; it reads treasury_events.
 package walletdb

@@ -170,26 +170,25 @@ func insertIntent(ctx context.Context, tx pgx.Tx, in *Intent, signed *IntentAtte
 	b := &pgx.Batch{}
 	b.Queue(`
 		insert into intents (id, run_id, task_id, chain_id, sender, nonce, target, value, data, max_fee, agent)
-		values ($1, $2, $3, $4, $5, $6, $7, $8::text::numeric, $9, $10::text::numeric, $11)`,
-		in.ID, in.Run, in.Task, int64(in.ChainID), in.From[:], int64(signed.Nonce), in.To[:], in.Value.String(),
-		column.OrEmpty(in.Data), weiText(in.MaxFee), in.Agent)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		in.ID, in.Run, in.Task, int64(in.ChainID), in.From[:], int64(signed.Nonce), in.To[:], column.BigNum{Int: in.Value},
+		column.OrEmpty(in.Data), maybeWei(in.MaxFee), in.Agent)
 	queueAttempt(b, in.ID, 1, signed)
 	return tx.SendBatch(ctx, b).Close()
 }
 
 // queueAttempt stores a signed form.
 func queueAttempt(b *pgx.Batch, id string, number int, a *IntentAttempt) {
-	b.Queue(`insert into intent_attempts (intent_id, number, hash, raw, gas, fee_cap, tip_cap) values ($1, $2, $3, $4, $5, $6::text::numeric, $7::text::numeric)`,
-		id, number, a.Hash[:], a.Raw, int64(a.Gas), a.FeeCap.String(), a.TipCap.String())
+	b.Queue(`insert into intent_attempts (intent_id, number, hash, raw, gas, fee_cap, tip_cap) values ($1, $2, $3, $4, $5, $6, $7)`,
+		id, number, a.Hash[:], a.Raw, int64(a.Gas), column.BigNum{Int: a.FeeCap}, column.BigNum{Int: a.TipCap})
 }
 
-// weiText returns an amount as a parameter, null for nil.
-func weiText(v *big.Int) *string {
+// maybeWei returns an amount as a parameter, null for nil.
+func maybeWei(v *big.Int) *column.BigNum {
 	if v == nil {
 		return nil
 	}
-	s := v.String()
-	return &s
+	return &column.BigNum{Int: v}
 }
 
 // Same returns repute.ErrConflict when the stored intent is another transaction. Limits, state and,
@@ -239,40 +238,34 @@ func AddAttempt(ctx context.Context, db *store.DB, id string, known int,
 // MarkIntent stores the state of an intent: m when it was mined (the zero Mining when it is not, or
 // no longer), reason when it failed. A final intent stays as it is.
 func MarkIntent(ctx context.Context, db *store.DB, id string, state IntentState, m Mining, reason string) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "mark intent", func(tx pgx.Tx) error {
-		mined := m.Hash != common.Hash{}
-		_, err := tx.Exec(ctx, `
-			update intents set state = $2, reason = $3, hash = case when $4 then $5::bytea end, block = case when $4 then
-				$6::bigint end,
-				block_hash = case when $4 then $7::bytea end, gas_used = case when $4 then $8::bigint end,
-				fee = case when $4 then $9::text::numeric end, logs = case when $4 then $10::text::json end, updated_at = now()
-			where id = $1 and state not in ('confirmed', 'reverted', 'failed')`,
-			id, string(state), column.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:],
-			int64(m.GasUsed),
-			weiText(m.Fee), jsonText(m.Logs))
-		return err
-	})
+	mined := m.Hash != common.Hash{}
+	_, err := db.Pool().Exec(ctx, `
+		update intents set state = $2, reason = $3, hash = case when $4 then $5::bytea end, block = case when $4 then
+			$6::bigint end,
+			block_hash = case when $4 then $7::bytea end, gas_used = case when $4 then $8::bigint end,
+			fee = case when $4 then $9::numeric end, logs = case when $4 then $10::text::json end, updated_at = now()
+		where id = $1 and state not in ('confirmed', 'reverted', 'failed')`,
+		id, string(state), column.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:],
+		int64(m.GasUsed), maybeWei(m.Fee), jsonText(m.Logs))
+	return store.Failed("mark intent", err)
 }
 
 // ReadIntent returns an intent. repute.ErrNotFound when there is none.
-func ReadIntent(ctx context.Context, db *store.DB, id string) (out Intent, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "intent", func(tx pgx.Tx) error {
-		out, err = readIntent(ctx, tx, id)
-		return err
-	})
-	return out, err
+func ReadIntent(ctx context.Context, db *store.DB, id string) (Intent, error) {
+	out, err := readIntent(ctx, db.Readers(), id)
+	return out, store.Failed("intent", err)
 }
 
 // selectIntents begins the statements that scanIntent reads: one row for each signed form.
 const selectIntents = `
-	select i.id, run_id, task_id, agent, chain_id, sender, nonce, target, value::text, data, max_fee::text, state, reason,
-		i.hash, coalesce(block, 0), block_hash, coalesce(gas_used, 0), fee::text, logs,
-		a.hash, a.raw, a.gas, a.fee_cap::text, a.tip_cap::text, extract(epoch from clock_timestamp() - a.at)::float8
+	select i.id, run_id, task_id, agent, chain_id, sender, nonce, target, value, data, max_fee, state, reason,
+		i.hash, coalesce(block, 0), block_hash, coalesce(gas_used, 0), fee, logs,
+		a.hash, a.raw, a.gas, a.fee_cap, a.tip_cap, extract(epoch from clock_timestamp() - a.at)::float8
 	from intents i join intent_attempts a on a.intent_id = i.id `
 
-// readIntent is ReadIntent within a transaction.
-func readIntent(ctx context.Context, tx pgx.Tx, id string) (Intent, error) {
-	found, err := collectIntents(ctx, tx, selectIntents+`where i.id = $1 order by a.number`, id)
+// readIntent is ReadIntent, also within a transaction.
+func readIntent(ctx context.Context, db querier, id string) (Intent, error) {
+	found, err := collectIntents(ctx, db, selectIntents+`where i.id = $1 order by a.number`, id)
 	if err == nil && len(found) == 0 {
 		err = &repute.MissingError{What: fmt.Sprintf("intent %q", id), Why: "is not stored"}
 	}
@@ -285,36 +278,27 @@ func readIntent(ctx context.Context, tx pgx.Tx, id string) (Intent, error) {
 // IntentsBetween returns the intents of an account with from ≤ nonce ≤ to that did not fail,
 // ordered by nonce, at most 64.
 func IntentsBetween(ctx context.Context, db *store.DB, chainID uint64, sender common.Address, from,
-	to uint64) (out []Intent, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "intents", func(tx pgx.Tx) error {
-		out, err = collectIntents(ctx, tx, selectIntents+`
-			where i.id in (select id from intents where chain_id = $1 and sender = $2 and nonce between $3 and $4 and state
-				<> 'failed' order by nonce limit 64)
-			order by i.nonce, a.number`, int64(chainID), sender[:], int64(from), int64(to))
-		return err
-	})
-	return out, err
+	to uint64) ([]Intent, error) {
+	out, err := collectIntents(ctx, db.Readers(), selectIntents+`
+		where i.id in (select id from intents where chain_id = $1 and sender = $2 and nonce between $3 and $4 and state
+			<> 'failed' order by nonce limit 64)
+		order by i.nonce, a.number`, int64(chainID), sender[:], int64(from), int64(to))
+	return out, store.Failed("intents", err)
 }
 
 // OpenIntents returns the intents of a chain that are not final, ordered by id, at most 64 after an
 // id; "" is the beginning.
-func OpenIntents(ctx context.Context, db *store.DB, chainID uint64, after string) (out []Intent, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "open intents", func(tx pgx.Tx) error {
-		out, err = collectIntents(ctx, tx, selectIntents+`
-			where i.id in (select id from intents where chain_id = $1 and id > $2 and state not in ('confirmed', 'reverted',
-				'failed') order by id limit 64)
-			order by i.id, a.number`, int64(chainID), after)
-		return err
-	})
-	return out, err
+func OpenIntents(ctx context.Context, db *store.DB, chainID uint64, after string) ([]Intent, error) {
+	out, err := collectIntents(ctx, db.Readers(), selectIntents+`
+		where i.id in (select id from intents where chain_id = $1 and id > $2 and state not in ('confirmed', 'reverted',
+			'failed') order by id limit 64)
+		order by i.id, a.number`, int64(chainID), after)
+	return out, store.Failed("open intents", err)
 }
 
 // collectIntents returns the intents that a statement selects, with their attempts.
-func collectIntents(ctx context.Context, tx pgx.Tx, sql string, args ...any) (out []Intent, err error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
+func collectIntents(ctx context.Context, db querier, sql string, args ...any) (out []Intent, err error) {
+	rows, _ := db.Query(ctx, sql, args...)
 	one, err := pgx.CollectRows(rows, scanIntent)
 	for _, i := range one {
 		if n := len(out); n > 0 && out[n-1].ID == i.ID {
@@ -330,8 +314,8 @@ func collectIntents(ctx context.Context, tx pgx.Tx, sql string, args ...any) (ou
 func scanIntent(row pgx.CollectableRow) (i Intent, err error) {
 	var a IntentAttempt
 	var from, to, hash, blockHash, attempt []byte
-	var value, feeCap, tipCap string
-	var maxFee, fee *string
+	var value, feeCap, tipCap column.BigNum
+	var maxFee, fee *column.BigNum
 	var age float64
 	if err := row.Scan(&i.ID, &i.Run, &i.Task, &i.Agent, &i.ChainID, &from, &i.Nonce, &to, &value, &i.Data, &maxFee,
 		&i.State, &i.Reason,
@@ -343,18 +327,12 @@ func scanIntent(row pgx.CollectableRow) (i Intent, err error) {
 	i.Mined.Hash, i.Mined.BlockHash, a.Hash = common.BytesToHash(hash), common.BytesToHash(blockHash),
 		common.BytesToHash(attempt)
 	a.Nonce, a.Age = i.Nonce, time.Duration(age*float64(time.Second))
-	for _, amount := range []struct {
-		text *string
-		to   **big.Int
-	}{{&value, &i.Value}, {maxFee, &i.MaxFee}, {fee, &i.Mined.Fee}, {&feeCap, &a.FeeCap}, {&tipCap, &a.TipCap}} {
-		if amount.text == nil {
-			continue
-		}
-		v, known := new(big.Int).SetString(*amount.text, 10)
-		if !known {
-			return i, fmt.Errorf("amount %q of intent %s", *amount.text, i.ID)
-		}
-		*amount.to = v
+	i.Value, a.FeeCap, a.TipCap = value.Int, feeCap.Int, tipCap.Int
+	if maxFee != nil {
+		i.MaxFee = maxFee.Int
+	}
+	if fee != nil {
+		i.Mined.Fee = fee.Int
 	}
 	i.Attempts = []IntentAttempt{a}
 	return i, nil
@@ -366,15 +344,12 @@ const maxSettled = 1000
 
 // SettledIntents returns the intents of a chain that are confirmed or reverted in a block above
 // one, the newest maxSettled.
-func SettledIntents(ctx context.Context, db *store.DB, chainID, above uint64) (out []Intent, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "settled intents", func(tx pgx.Tx) error {
-		out, err = collectIntents(ctx, tx, selectIntents+`
-			where i.id in (select id from intents where chain_id = $1 and state in ('confirmed', 'reverted') and block > $2
-				order by block desc limit $3)
-			order by i.id, a.number`, int64(chainID), int64(above), maxSettled)
-		return err
-	})
-	return out, err
+func SettledIntents(ctx context.Context, db *store.DB, chainID, above uint64) ([]Intent, error) {
+	out, err := collectIntents(ctx, db.Readers(), selectIntents+`
+		where i.id in (select id from intents where chain_id = $1 and state in ('confirmed', 'reverted') and block > $2
+			order by block desc limit $3)
+		order by i.id, a.number`, int64(chainID), int64(above), maxSettled)
+	return out, store.Failed("settled intents", err)
 }
 
 // ReopenIntent makes a confirmed or reverted intent wait to be mined again, if its stored block is

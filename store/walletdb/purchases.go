@@ -53,13 +53,31 @@ type Caps struct {
 
 // purchaseRequest is column request of table acts.
 type purchaseRequest struct {
-	Request string          `json:"request"`
-	Host    string          `json:"host"`
-	Worth   int64           `json:"worth"` // millionths of a dollar
-	Payment json.RawMessage `json:"payment"`
-	Expires time.Time       `json:"expires"`
-	Task    string          `json:"task,omitempty"`
-	Call    string          `json:"call,omitempty"`
+	Request string    `json:"request"`
+	Host    string    `json:"host"`
+	Worth   int64     `json:"worth"` // millionths of a dollar
+	Payment quoted    `json:"payment"`
+	Expires time.Time `json:"expires"`
+	Task    string    `json:"task,omitempty"`
+	Call    string    `json:"call,omitempty"`
+}
+
+// quoted is JSON that is stored as a JSON text. What a server wrote is in it, as NUL characters and halves of surrogate
+// pairs, with which Postgres refuses to read any member of the object around it: one server could so keep all sums
+// from being computed.
+type quoted json.RawMessage
+
+// MarshalJSON returns the JSON text.
+func (q quoted) MarshalJSON() ([]byte, error) { return json.Marshal(string(q)) }
+
+// UnmarshalJSON reads a JSON text, or the JSON as it is, which earlier versions stored.
+func (q *quoted) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		text = string(b)
+	}
+	*q = quoted(text)
+	return nil
 }
 
 // AddPurchase stores a purchase before its payment is sent. repute.ErrLimited when it would pass a
@@ -67,7 +85,7 @@ type purchaseRequest struct {
 // Where the purchase is stored already, that one is returned: its payment is the only one that may be
 // sent.
 func AddPurchase(ctx context.Context, db *store.DB, p Purchase, caps Caps) (out Purchase, err error) {
-	request, err := json.Marshal(purchaseRequest{p.Request, p.Host, int64(p.Worth), p.Payment, p.Expires, p.Task,
+	request, err := json.Marshal(purchaseRequest{p.Request, p.Host, int64(p.Worth), quoted(p.Payment), p.Expires, p.Task,
 		p.Call})
 	if err != nil {
 		return out, err
@@ -151,15 +169,12 @@ type querier interface {
 }
 
 func readPurchase(ctx context.Context, db querier, id string) (Purchase, error) {
-	rows, err := db.Query(ctx, selectActs+`where kind = $1 and id = $2`, purchaseKind, id)
-	return onePurchase(rows, err)
+	rows, _ := db.Query(ctx, selectActs+`where kind = $1 and id = $2`, purchaseKind, id)
+	return onePurchase(rows)
 }
 
 // onePurchase reads the only row of an answer.
-func onePurchase(rows pgx.Rows, err error) (Purchase, error) {
-	if err != nil {
-		return Purchase{}, store.Failed("read purchase", err)
-	}
+func onePurchase(rows pgx.Rows) (Purchase, error) {
 	act, err := pgx.CollectExactlyOneRow(rows, scanAct)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Purchase{}, &repute.MissingError{What: "purchase", Why: "does not exist"}
@@ -173,10 +188,10 @@ func onePurchase(rows pgx.Rows, err error) (Purchase, error) {
 // OpenPurchase returns the newest purchase of a request by an identity whose end is not known and whose
 // payment may still be settled, outside any run. repute.ErrNotFound when there is none.
 func OpenPurchase(ctx context.Context, db *store.DB, agent, request string) (Purchase, error) {
-	rows, err := db.Pool().Query(ctx, selectActs+`where kind = $1 and agent = $2 and ended_at is null
+	rows, _ := db.Pool().Query(ctx, selectActs+`where kind = $1 and agent = $2 and ended_at is null
 		and request->>'request' = $3 and request->>'call' is null and (request->>'expires')::timestamptz > now()
 		order by created_at desc limit 1`, purchaseKind, agent, request)
-	return onePurchase(rows, err)
+	return onePurchase(rows)
 }
 
 // EndPurchase stores the receipt of a purchase, or why there is none. One that has ended stays as it
@@ -189,11 +204,8 @@ func EndPurchase(ctx context.Context, db *store.DB, id string, receipt json.RawM
 
 // Purchases returns the newest purchases.
 func Purchases(ctx context.Context, db *store.DB, most int) (out []Purchase, err error) {
-	rows, err := db.Readers().Query(ctx, selectActs+`where kind = $1 order by created_at desc, id desc limit $2`,
+	rows, _ := db.Readers().Query(ctx, selectActs+`where kind = $1 order by created_at desc, id desc limit $2`,
 		purchaseKind, most)
-	if err != nil {
-		return nil, store.Failed("read purchases", err)
-	}
 	acts, err := pgx.CollectRows(rows, scanAct)
 	for i := range acts {
 		p, err := purchaseOf(&acts[i])
@@ -212,7 +224,7 @@ func purchaseOf(a *Act) (p Purchase, err error) {
 		return p, store.Failed("read purchase", err)
 	}
 	return Purchase{ID: a.ID, By: a.By, ChainID: a.ChainID, Agent: a.Agent, Request: r.Request, Host: r.Host,
-		Worth: repute.Micros(r.Worth), Task: r.Task, Call: r.Call, Payment: r.Payment, Expires: r.Expires,
+		Worth: repute.Micros(r.Worth), Task: r.Task, Call: r.Call, Payment: json.RawMessage(r.Payment), Expires: r.Expires,
 		Decision: a.Decision, Refused: a.Refused, Receipt: a.Result, Error: a.Error, Created: a.Created,
 		Ended: a.Ended}, nil
 }

@@ -139,10 +139,7 @@ func LastPolicySet(ctx context.Context, db *store.DB, t Treasury, agent common.H
 
 // treasuryEvents returns the events that a statement selects.
 func treasuryEvents(ctx context.Context, db *store.DB, sql string, args ...any) ([]TreasuryEvent, error) {
-	rows, err := db.Readers().Query(ctx, sql, args...)
-	if err != nil {
-		return nil, store.Failed("read treasury's events", err)
-	}
+	rows, _ := db.Readers().Query(ctx, sql, args...)
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e TreasuryEvent, err error) {
 		var at, hash, tx, agent, run, task, fields []byte
 		var seen *time.Time
@@ -153,9 +150,7 @@ func treasuryEvents(ctx context.Context, db *store.DB, sql string, args ...any) 
 		e.Treasury, e.Block.Hash, e.Tx, e.LogIndex, e.Fields = common.BytesToAddress(at), common.BytesToHash(hash),
 			common.BytesToHash(tx), uint32(index), fields
 		e.Agent, e.Run, e.Task = common.BytesToHash(agent), common.BytesToHash(run), common.BytesToHash(task)
-		if seen != nil {
-			e.Block.Time = seen.UTC()
-		}
+		e.Block.Time = column.TimeOf(seen)
 		return e, err
 	})
 	return list, store.Failed("read treasury's events", err)

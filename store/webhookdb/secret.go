@@ -12,8 +12,8 @@ type Secret []byte
 // secretSize is the size of secrets in bytes; the specification of Standard Webhooks wants 24 to 64.
 const secretSize = 32
 
-// NewSecret returns a random secret.
-func NewSecret() Secret {
+// newSecret returns a random secret.
+func newSecret() Secret {
 	s := make(Secret, secretSize)
 	rand.Read(s) // which never fails
 	return s

@@ -16,8 +16,8 @@ import (
 	"repute/store/column"
 )
 
-// Most is how many webhooks there can be. Each one has a follower of the feed in the process that delivers it.
-const Most = 100
+// maxWebhooks is how many webhooks there can be. Each one has a follower of the feed in the process that delivers it.
+const maxWebhooks = 100
 
 // overlap is how long messages are signed with the former secret too.
 const overlap = 24 * time.Hour
@@ -60,9 +60,9 @@ type Failure struct {
 // Lease returns the name of the lease that the process which delivers a webhook MUST have.
 func Lease(id string) string { return "webhook:" + id }
 
-// Add stores a webhook with a new id and a new secret. repute.ErrLimited when there are Most already.
+// Add stores a webhook with a new id and a new secret. repute.ErrLimited when there are maxWebhooks already.
 func Add(ctx context.Context, db *store.DB, w Webhook) (Webhook, error) {
-	w.ID, w.Secret = "wh_"+strings.ToLower(rand.Text()), NewSecret()
+	w.ID, w.Secret = "wh_"+strings.ToLower(rand.Text()), newSecret()
 	filter, err := json.Marshal(w.Filter)
 	if err != nil {
 		return w, fmt.Errorf("filter of a webhook: %w", err)
@@ -75,7 +75,7 @@ func Add(ctx context.Context, db *store.DB, w Webhook) (Webhook, error) {
 		if err := tx.QueryRow(ctx, "select count(*) from webhooks").Scan(&n); err != nil {
 			return err
 		}
-		if n >= Most {
+		if n >= maxWebhooks {
 			return fmt.Errorf("there are %d webhooks, which is the most: %w", n, repute.ErrLimited)
 		}
 		return tx.QueryRow(ctx, `
@@ -113,20 +113,14 @@ func scan(row pgx.CollectableRow) (w Webhook, err error) {
 
 // List returns all webhooks, the oldest first.
 func List(ctx context.Context, db *store.DB) ([]Webhook, error) {
-	rows, err := db.Readers().Query(ctx, selectWebhooks+"order by created_at, id")
-	if err != nil {
-		return nil, store.Failed("list webhooks", err)
-	}
+	rows, _ := db.Readers().Query(ctx, selectWebhooks+"order by created_at, id")
 	list, err := pgx.CollectRows(rows, scan)
 	return list, store.Failed("list webhooks", err)
 }
 
 // Read returns a webhook. repute.ErrNotFound when there is none.
 func Read(ctx context.Context, db *store.DB, id string) (Webhook, error) {
-	rows, err := db.Readers().Query(ctx, selectWebhooks+"where id = $1", column.CleanText(id))
-	if err != nil {
-		return Webhook{}, store.Failed("read webhook", err)
-	}
+	rows, _ := db.Readers().Query(ctx, selectWebhooks+"where id = $1", column.CleanText(id))
 	w, err := pgx.CollectExactlyOneRow(rows, scan)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return w, unknown(id)
@@ -157,7 +151,7 @@ func Remove(ctx context.Context, db *store.DB, id string) error {
 // Rotate gives a webhook a new secret and returns it. For 24 hours messages are signed with both.
 // repute.ErrNotFound when there is no such webhook.
 func Rotate(ctx context.Context, db *store.DB, id string) (Secret, error) {
-	s := NewSecret()
+	s := newSecret()
 	return s, change(ctx, db, "rotate secret of webhook", `
 		update webhooks set former_secret = secret, former_until = clock_timestamp() + $3::interval, secret = $2,
 			version = version + 1

@@ -103,6 +103,15 @@ func settledVillage(t *testing.T) (*ledger, *store.DB) {
 	return l, db
 }
 
+// beginPass begins the pass over the agents of chain 9 anew, as a mark of every agent does.
+func beginPass(t *testing.T, db *store.DB) {
+	t.Helper()
+	_, err := db.Pool().Exec(t.Context(), "insert into trust_marks (chain_id, every) values (9, true)")
+	ok(t, err)
+	_, err = scoredb.ResolveMarks(t.Context(), db, 9, 1000)
+	ok(t, err)
+}
+
 // A process whose lease was taken, whose pass began anew or whose agents another process stored
 // stores nothing.
 func TestPassIsFenced(t *testing.T) {
@@ -110,14 +119,14 @@ func TestPassIsFenced(t *testing.T) {
 	_, db := settledVillage(t)
 	ctx := t.Context()
 	begin := func() scoredb.Pass {
-		ok(t, pgx.BeginFunc(ctx, db.Pool(), func(tx pgx.Tx) error { return scoredb.BeginPass(ctx, tx, 9) }))
+		beginPass(t, db)
 		p, err := scoredb.ReadPass(ctx, db, 9)
 		ok(t, err)
 		return p
 	}
 	before := stored(t, db)
 	p := begin()
-	agents, err := scoredb.PassAgents(ctx, db, p, 5)
+	agents, _, err := scoredb.NewEffects(db).Next(ctx, p, nil, 5)
 	ok(t, err)
 	none := make([]scoredb.ScoredAgent, len(agents)) // would remove the scores
 	for i := range none {
@@ -155,16 +164,12 @@ func TestEventAheadOfAPass(t *testing.T) {
 	t.Parallel()
 	l, db := settledVillage(t)
 	ctx := t.Context()
-	ok(t, pgx.BeginFunc(ctx, db.Pool(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "update trust_runs set closed_at = null")
-		if err != nil {
-			return err
-		}
-		return scoredb.BeginPass(ctx, tx, 9)
-	}))
+	_, err := db.Pool().Exec(ctx, "update trust_runs set closed_at = null")
+	ok(t, err)
+	beginPass(t, db)
 	p, err := scoredb.ReadPass(ctx, db, 9)
 	ok(t, err)
-	agents, err := scoredb.PassAgents(ctx, db, p, 100)
+	agents, _, err := scoredb.NewEffects(db).Next(ctx, p, nil, 100)
 	ok(t, err)
 	old := make([]scoredb.ScoredAgent, len(agents))
 	for i, a := range agents {

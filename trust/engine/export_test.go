@@ -73,7 +73,7 @@ func staleInsteadOfPass(ctx context.Context, k *keeper) error {
 	if err != nil {
 		return err
 	}
-	agents, err := scoredb.PassAgents(ctx, k.db, p, 1000)
+	agents, _, err := scoredb.NewEffects(k.db).Next(ctx, p, nil, 1000)
 	if err != nil {
 		return err
 	}

@@ -240,7 +240,7 @@ func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []re
 
 // prepend adds the ratings that the store has of some agents, but for revoked ones, to their later ones. Nobody else
 // may append to the memory of an agent's ratings: readers may have the ratings of earlier blocks.
-func (s *Store) prepend(agents []agent, grown []repute.TokenID, revoked map[repute.TokenID][]trustdb.LogOf) {
+func (s *Store) prepend(agents []agent, grown []repute.TokenID, revoked map[repute.TokenID][]trustdb.LogAt) {
 	part := data{agents: agents}
 	for _, token := range grown {
 		was, now := s.find(token), part.find(token)
@@ -258,7 +258,7 @@ func (s *Store) prepend(agents []agent, grown []repute.TokenID, revoked map[repu
 }
 
 // has reports whether the agent has ratings at these places.
-func (a *agent) has(ratings []trustdb.LogOf) bool {
+func (a *agent) has(ratings []trustdb.LogAt) bool {
 	for _, at := range ratings {
 		if _, found := a.search(at); !found {
 			return false
@@ -268,14 +268,14 @@ func (a *agent) has(ratings []trustdb.LogOf) bool {
 }
 
 // search returns the index of the rating at a place in the chain.
-func (a *agent) search(at trustdb.LogOf) (i int, found bool) {
-	return slices.BinarySearchFunc(a.ratings, at, func(r rating.PackedRow, at trustdb.LogOf) int {
+func (a *agent) search(at trustdb.LogAt) (i int, found bool) {
+	return slices.BinarySearchFunc(a.ratings, at, func(r rating.PackedRow, at trustdb.LogAt) int {
 		return cmp.Or(cmp.Compare(uint64(r.Block), at.Block), cmp.Compare(r.Log, at.LogIndex))
 	})
 }
 
 // without returns the ratings of the agent but for those at some places, in memory of their own unless there are none.
-func (a *agent) without(gone []trustdb.LogOf) []rating.PackedRow {
+func (a *agent) without(gone []trustdb.LogAt) []rating.PackedRow {
 	if len(gone) == 0 {
 		return a.ratings
 	}
