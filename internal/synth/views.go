@@ -13,12 +13,10 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/internal/chainserver"
 )
-
-// agentCountSlot is the first word of the identity registry's storage.
-var agentCountSlot = common.HexToHash("0xa040f782729de4970518741823ec1276cbcd41a0c7493f62d173341566a04e00")
 
 // registryABIs know the registries' functions.
 type registryABIs map[common.Address]*abi.ABI
@@ -64,7 +62,7 @@ func (n *node) storage(c *chainserver.Call) (any, *chainserver.Error) {
 	}
 	key := common.HexToHash(slot)
 	switch {
-	case at == identityAddress && key == agentCountSlot:
+	case at == identityAddress && key == contracts.AgentCountSlot():
 		return common.BigToHash(big.NewInt(int64(len(n.h.agents)))), nil
 	case (at == reputationAddress || at == validationAddress) && key == (common.Hash{}):
 		return common.BytesToHash(identityAddress[:]), nil
