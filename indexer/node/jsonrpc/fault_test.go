@@ -173,7 +173,7 @@ func TestJudgeFailures(t *testing.T) {
 		{"refused", &ConnError{dial, false}, Diagnosis{Fault: FaultTransient}},
 		{"canceled", context.Canceled, Diagnosis{Fault: FaultTransient}},
 		{"no block", ErrNoBlock, Diagnosis{Fault: FaultBehind}},
-		{"too large", &tooLargeError{5}, Diagnosis{Fault: FaultRange}},
+		{"too large", tooLarge(5), Diagnosis{Fault: FaultRange}},
 		{"odd answer", &AnswerError{"null"}, Diagnosis{Fault: FaultMalformed}},
 		{"page about a rate", &AnswerError{"not JSON, in: <h1>Too many requests</h1>"}, Diagnosis{Fault: FaultRate}},
 		{"429", &StatusError{429, 3 * time.Second, "no"}, Diagnosis{Fault: FaultRate, RetryAfter: 3 * time.Second}},
