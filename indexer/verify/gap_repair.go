@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"repute"
 	"repute/contracts"
@@ -108,13 +107,7 @@ func (v *Verifier) postpone(ctx context.Context, l store.Lease, h gap, cause err
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	pause := v.opts.RetryMin
-	for range h.Tries {
-		if pause *= 2; pause >= v.opts.RetryMax {
-			pause = v.opts.RetryMax
-			break
-		}
-	}
+	pause := node.Doubled(v.opts.RetryMin, v.opts.RetryMax, h.Tries)
 	v.log.Warn("event not found", "kind", h.Kind, "subject", h.Subject, "from", h.Blocks.From, "to", h.Blocks.To,
 		"again", pause, "error", cause)
 	return chaindb.PostponeGap(ctx, v.db, v.chain.ID, l, h, pause)
@@ -209,10 +202,3 @@ func (v *Verifier) records(at verifydb.Standing, lacking []judgment) (records []
 	}
 	return records, blocks, nil
 }
-
-// evidenceTimeout bounds one call for a header.
-const evidenceTimeout = time.Minute
-
-// receiptsTimeout bounds the calls for one block's receipts, which may have to be asked for one
-// by one, at the rate that is allowed.
-const receiptsTimeout = 10 * time.Minute

@@ -94,6 +94,13 @@ const comparedAtOnce = 500
 // a second comparison.
 func (c *comparison) differs(h chaindb.Gap) { c.gaps = append(c.gaps, h) }
 
+// differsIn is differs for one of several events of a kind that may be missing of the same agent or client. The
+// name of the place tells them apart.
+func (c *comparison) differsIn(place string, h chaindb.Gap) {
+	h.Subject += "/" + place
+	c.differs(h)
+}
+
 // askAll asks the planned questions, and then those about single ratings.
 func (c *comparison) askAll(ctx context.Context) error {
 	if err := c.ask(ctx); err != nil {
