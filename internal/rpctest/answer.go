@@ -51,11 +51,11 @@ func (s source) Block(r chainserver.Ref) (*chainserver.Block, *Error) {
 
 // find returns a canonical block, or any block by its hash.
 func (c *Chain) find(r chainserver.Ref) *Block {
-	if r.Hash != (common.Hash{}) {
-		return c.byHash[r.Hash]
+	if hash, ok := r.Hash(); ok {
+		return c.byHash[hash]
 	}
 	tags := chainserver.Tags{First: c.opts.Genesis, Head: c.headNumber(), Safe: c.safe, Finalized: c.finalized}
-	n, ok := tags.Number(r.Tag)
+	n, ok := tags.Number(r.BlockNumber)
 	if !ok {
 		return nil
 	}
@@ -101,11 +101,12 @@ func (c *Chain) selected(q *chainserver.Query) ([]*Block, *Error) {
 		}
 		return []*Block{b}, nil
 	}
-	from, err := hexutil.DecodeUint64(q.FromBlock.Tag)
-	to, err2 := hexutil.DecodeUint64(q.ToBlock.Tag)
-	if err != nil || err2 != nil || from > to {
+	first, ok := q.FromBlock.Number()
+	last, ok2 := q.ToBlock.Number()
+	if !ok || !ok2 || first < 0 || first > last { // tags are below 0
 		return nil, chainserver.Errorf(-32602, "invalid block range params")
 	}
+	from, to := uint64(first), uint64(last)
 	var out []*Block
 	for n := from; n <= min(to, c.headNumber()); n++ { // a lagging node is silent about the rest
 		if b := c.at(n); b != nil {
