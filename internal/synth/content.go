@@ -162,10 +162,6 @@ func Document(n uint64) string {
 var words = strings.Fields("an agent that answers questions about markets weather code music travel health law art and " +
 	"trades tokens reports prices reads documents writes summaries plans routes books tables checks facts")
 
-// tagTable lists every tag by number. Tag 0 is empty; the first ones are named
-// as they are seen in use.
-type tagTable []string
-
 const (
 	tagCount = 576 // with the empty one
 	// mixedTags have values of several decimals.
@@ -173,8 +169,9 @@ const (
 	tagVouch  = 1
 )
 
-func newTags() tagTable {
-	t := tagTable{"", "miner-vouch", "trust", "liveness", "starred", "reachable", "ownerVerified", "uptime",
+// newTags lists every tag by number. Tag 0 is empty; the first ones are named as they are seen in use.
+func newTags() []string {
+	t := []string{"", "miner-vouch", "trust", "liveness", "starred", "reachable", "ownerVerified", "uptime",
 		"successRate",
 		"responseTime", "blocktimeFreshness", "revenues", "tradingYield", "quality", "x402-payment", "accuracy",
 		"speed",

@@ -54,8 +54,6 @@ func (g *generator) agentURI() text {
 	return formJunk | g.number()
 }
 
-func (g *generator) registerSome() { g.register() }
-
 // register makes an agent by one of the three overloads.
 func (g *generator) register() {
 	owner, uri := g.owner(), g.agentURI()
