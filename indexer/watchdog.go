@@ -3,10 +3,10 @@ package indexer
 import (
 	"context"
 	"fmt"
-	"repute"
 	"sync"
 	"time"
 
+	"repute"
 	"repute/store"
 )
 

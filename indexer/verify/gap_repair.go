@@ -153,6 +153,7 @@ func (v *Verifier) repair(ctx context.Context, l store.Lease, at verifydb.Standi
 // widenBlocks is how many blocks around a missing event are looked at.
 const widenBlocks = 2_000
 
+// widen looks through the blocks around a missing event, once for each window while the process runs.
 func (v *Verifier) widen(ctx context.Context, l store.Lease, at verifydb.Standing, from uint64) error {
 	r := repute.BlockRange{From: max(from, v.chain.StartBlock), To: min(from+widenBlocks-1, at.Cursor)}
 	more, err := v.reread(ctx, r)

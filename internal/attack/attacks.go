@@ -37,6 +37,7 @@ type Bench struct {
 // NewBench prepares attacks on a world; equal seeds choose equal victims.
 func NewBench(w *World, p *rating.Params, seed uint64) *Bench { return &Bench{w, p, seed} }
 
+// rng begins the same series at each call, so that an attack does not depend on those before it.
 func (b *Bench) rng() *rand.Rand { return rand.New(rand.NewPCG(b.seed, 1)) }
 
 // sybils are n new identities that praise target, and each other in a ring.
@@ -97,6 +98,7 @@ func (b *Bench) CompromisedRaters(n int) Outcome {
 	return b.compromised("T3 compromised raters and 100 sybils", b.fullRaters(n))
 }
 
+// compromised has some parties praise a new agent and a hundred sybils, who praise the agent and each other.
 func (b *Bench) compromised(attack string, who []int) Outcome {
 	const sybils = 100
 	target := b.World.Next()
@@ -214,6 +216,7 @@ func (b *Bench) SlanderByRaters(n int) Drop {
 	return b.slander("T7 slander by raters of full weight", n, engine, victims, slander)
 }
 
+// rated reports whether a party has rated another: a second rating of it would replace the first.
 func (b *Bench) rated(from, to int) bool {
 	return slices.ContainsFunc(b.World.Ratings, func(r Rating) bool { return r.From == from && r.To == to })
 }

@@ -56,6 +56,7 @@ func MeasureOnOff(p *rating.Params) (o OnOff) {
 	return o
 }
 
+// firstDay is the first day on which something holds, or onOffMost.
 func firstDay(is func(int) bool) int {
 	for day := range onOffMost {
 		if is(day) {
@@ -89,6 +90,7 @@ func (x *onOff) rows(bad, good int) (rows []rating.Row, values []float64) {
 	return rows, values
 }
 
+// mean is the mean of the agent after so many bad days and so many good ones after them.
 func (x *onOff) mean(bad, good int) float64 {
 	rows, _ := x.rows(bad, good)
 	r := x.scorer.Score(trust.Evidence{Agent: repute.AgentID{ChainID: 1}, Owner: Address(onOffRaters), Rows: rows,

@@ -44,6 +44,7 @@ func (b *Bench) Bounds(trials int) (out Bounds) {
 	return out
 }
 
+// trial draws random agents, ratings and raters of a world.
 type trial struct {
 	b       *Bench
 	rng     *rand.Rand
@@ -102,6 +103,7 @@ func (t *trial) praise(e trust.Evidence, before trust.Result, out *Bounds) {
 	}
 }
 
+// encode is a result as bytes: two results are the same where all of their fields are.
 func encode(r trust.Result) []byte {
 	raw, _ := json.Marshal(r) // numbers and texts: it does not fail
 	return raw

@@ -77,6 +77,8 @@ func (s *chainSource) Answer(c *Call) (any, *Error) {
 	return s.chain.Other(c)
 }
 
+// block finds the block that the first parameter names; nil without an error where there is none, which nodes answer
+// with null.
 func (s *chainSource) block(c *Call) (*Block, *Error) {
 	var ref Ref
 	if fail := c.Param(0, &ref); fail != nil {
@@ -105,6 +107,8 @@ func (b *Block) json() (any, *Error) {
 	return json.RawMessage(slices.Concat(header[:len(header)-1], []byte(","), rest[1:])), nil
 }
 
+// logs answers eth_getLogs. Logs are decoded only where a change of logs needs them; otherwise a stream passes as
+// it is.
 func (s *chainSource) logs(c *Call) (any, *Error) {
 	var q Query
 	if len(c.Params) != 1 {

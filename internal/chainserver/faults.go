@@ -77,6 +77,8 @@ func (f *faults) MapRanges(fn LogMap) (undo func()) {
 	return add(f, &f.logMaps, &logMap{change: fn, ranges: true})
 }
 
+// add appends to a list of faults. Lists are replaced and never changed in place when one is removed, because requests
+// read them without the lock.
 func add[T any](f *faults, list *[]*T, item *T) (undo func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

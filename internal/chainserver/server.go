@@ -249,6 +249,7 @@ func hangUp(w http.ResponseWriter) {
 // body is an answer in parts.
 type body struct{ parts []part }
 
+// part is a piece of an answer: bytes, or a stream that is opened only when it is sent.
 type part struct {
 	raw    []byte
 	stream *Stream // instead of raw

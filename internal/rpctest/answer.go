@@ -62,6 +62,7 @@ func (c *Chain) find(r chainserver.Ref) *Block {
 	return c.at(n)
 }
 
+// headNumber is the newest block that the node knows: below the true head while it lags. c.mu is held.
 func (c *Chain) headNumber() uint64 {
 	head := c.blocks[len(c.blocks)-1].Number()
 	if c.seen != nil {
@@ -93,6 +94,8 @@ func (s source) Logs(q *chainserver.Query, _ bool) (any, *Error) {
 	return found, fail
 }
 
+// selected lists the blocks of a question about logs. As real nodes do, it is silent about blocks above the head
+// and refuses a hash that it does not know. c.mu is held.
 func (c *Chain) selected(q *chainserver.Query) ([]*Block, *Error) {
 	if q.BlockHash != nil {
 		b := c.byHash[*q.BlockHash]

@@ -159,6 +159,8 @@ func (c *Chain) Finalize(safe, finalized uint64) {
 	c.safe, c.finalized = safe, finalized
 }
 
+// build makes the block that follows the newest one. The salt makes the blocks after a fork differ from those that they
+// replace, also where they hold the same. c.mu is held.
 func (c *Chain) build(txs [][]types.Log) *Block {
 	var salt [8]byte
 	binary.BigEndian.PutUint64(salt[:], c.salt)

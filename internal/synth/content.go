@@ -50,6 +50,7 @@ func (p party) address() (a common.Address) {
 // digest is a hash; 0 is the zero hash.
 type digest uint64
 
+// hash stretches a digest to 32 bytes. Different digests have different hashes.
 func (d digest) hash() (h common.Hash) {
 	if d == 0 {
 		return h
@@ -68,6 +69,7 @@ type amount struct {
 	Exp   uint8
 }
 
+// big is the amount as contracts hold it.
 func (a amount) big() *big.Int {
 	v := big.NewInt(a.Value)
 	if a.Exp == 0 {
@@ -122,6 +124,7 @@ func (t text) String() string {
 	return ""
 }
 
+// junk is what is found where a URI belongs.
 var junk = []string{"tinybanana", "cd", "0x7a16ff8270133f063aab6c9977183d9e72835428", `c:\agents\card.json`, "agent"}
 
 // cid is a version 1 identifier of raw bytes.

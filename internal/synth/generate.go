@@ -247,6 +247,7 @@ func (g *generator) endBlock() error {
 	return err
 }
 
+// nextBlock ends the block, and the generation when ctx has ended.
 func (g *generator) nextBlock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

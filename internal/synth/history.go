@@ -55,6 +55,7 @@ func Open(ctx context.Context, dir string, spec Spec) (*History, error) {
 	return openAt(ctx, dir, key, spec)
 }
 
+// openAt opens the history with a key, and builds it first where its description is missing: that file is written last.
 func openAt(ctx context.Context, parent, key string, spec Spec) (*History, error) {
 	dir := filepath.Join(parent, key)
 	if _, err := os.Stat(filepath.Join(dir, metaFile)); err != nil {

@@ -37,6 +37,7 @@ func (d digest) raw() []byte {
 	return h[:]
 }
 
+// tag and uri are texts as the chain has them: bytes, which need not be UTF-8.
 func (h *History) tag(n uint16) []byte { return []byte(h.enc.tags[n]) }
 
 func (t text) uri() []byte { return []byte(t.String()) }
@@ -64,6 +65,7 @@ func (h *History) eachLog(fn func(r *repute.Record) error) error {
 	})
 }
 
+// eventRows decodes the logs again: the dump of events is of what a node sends.
 func eventRows(h *History, yield yieldRow) error {
 	return h.eachLog(func(r *repute.Record) error {
 		l := &r.Log
@@ -157,6 +159,7 @@ func answerRows(h *History, yield yieldRow) error {
 	return nil
 }
 
+// agentRows lists the newest state of each agent, with its counts.
 func agentRows(h *History, yield yieldRow) error {
 	for token, a := range h.agents {
 		s := a.Now

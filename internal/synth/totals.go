@@ -41,6 +41,7 @@ func (h *History) ranks() []int {
 	return ranks
 }
 
+// sumKey is by what the ratings of one client for one agent are added up, and sum what they add up to.
 type sumKey struct {
 	tag1, tag2 uint16
 	decimals   uint8
@@ -51,6 +52,7 @@ type sum struct {
 	total *big.Int
 }
 
+// sumRows adds up the live ratings of every client, by tags and decimals.
 func sumRows(h *History, yield yieldRow) error {
 	rank := h.ranks()
 	return h.eachAgent(func(token uint32, live []*rating) error {

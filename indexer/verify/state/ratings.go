@@ -55,7 +55,9 @@ func (c *comparison) ratings(a *verifydb.AgentThen, clients []verifydb.ClientThe
 }
 
 // someRatings compares the last index of each client, and sums of ratings in portions that the
-// contract can add up within one call.
+// contract can add up within one call. A client's last index counts its ratings, revoked ones
+// included: the registry reads all of them. One whose ratings alone are too many has a portion of
+// its own.
 func (c *comparison) someRatings(a *verifydb.AgentThen, clients []verifydb.ClientThen) {
 	var portion []verifydb.ClientThen
 	size := uint64(0)
@@ -122,6 +124,7 @@ func (c *comparison) summary(a *verifydb.AgentThen, clients []verifydb.ClientThe
 			look()
 		}
 	})
+	// An endpoint that cannot add up so much may still read single ratings: nothing is skipped for it.
 	then := c.then[len(c.then)-1]
 	c.then[len(c.then)-1] = func(r node.CallResult) {
 		if r.Err != nil && !errors.Is(r.Err, node.ErrReverted) {
