@@ -319,6 +319,7 @@ var allowed = map[string][]string{
 	"internal/pg":                {},
 	"internal/pgtest":            {"*"},
 	"internal/rpctest":           {"*"},
+	"internal/livedin":           {"devnet"},
 	"internal/paytest":           {"*"},
 	"internal/sitetest":          {"*"},
 	"internal/modeltest":         {},
@@ -404,8 +405,8 @@ var allowed = map[string][]string{
 
 // testOnly packages must not be imported by product code. The demo's chain has a token of fixtures, and the demo and
 // benchmarks start the product's binary at free ports.
-var testOnly = []string{"contracts/bindings/fixtures", "internal/freeport", "internal/pgtest", "internal/rpctest",
-	"internal/paytest", "internal/sitetest"}
+var testOnly = []string{"contracts/bindings/fixtures", "internal/freeport", "internal/livedin", "internal/pgtest",
+	"internal/rpctest", "internal/paytest", "internal/sitetest"}
 
 func TestImportTable(t *testing.T) {
 	seen := 0

@@ -52,12 +52,14 @@ func newArgs(s *shape, l *types.Log) (args, error) {
 	return args{topics: l.Topics[1:], head: l.Data[:static], data: l.Data, static: static}, nil
 }
 
+// fail keeps the first error: what follows from it says less.
 func (a *args) fail(format string, v ...any) {
 	if a.err == nil {
 		a.err = malformed(format, v...)
 	}
 }
 
+// topic and word take the next argument. newArgs has checked that there are as many as the event has.
 func (a *args) topic() common.Hash {
 	t := a.topics[0]
 	a.topics = a.topics[1:]
@@ -70,6 +72,7 @@ func (a *args) word() common.Hash {
 	return w
 }
 
+// Readers of words refuse what no encoder writes: a value that is wider than its type.
 func (a *args) address(w common.Hash) common.Address {
 	if !zero(w[:12]) {
 		a.fail("address wider than 20 bytes: %s", w)

@@ -151,6 +151,7 @@ func (d *callReader) length(at, size int) (int, error) {
 	return 0, fmt.Errorf("%w: a length is beyond its end", ErrEncoding)
 }
 
+// bytes reads bytes or a string. Only zeros may pad them, and a string must be UTF-8, because it is shown to people.
 func (d *callReader) bytes(v *value, at int) (end int, err error) {
 	n, err := d.length(at, 1)
 	if err != nil {
@@ -226,6 +227,7 @@ func (a *Arguments) List() []Argument {
 	return listed(nil, a.values, "", "")
 }
 
+// listed appends values and, behind each, those inside of it. path and name are of what they are inside.
 func listed(out []Argument, values []value, path, name string) []Argument {
 	for i := range values {
 		v := &values[i]
@@ -249,6 +251,8 @@ func listed(out []Argument, values []value, path, name string) []Argument {
 // maps of tuples.
 func (a *Arguments) Values() map[string]any { return mapped(a.values) }
 
+// mapped names values as rules ask for them. Of two with one name the second has its position as its name, so that none
+// is lost.
 func mapped(values []value) map[string]any {
 	out := make(map[string]any, len(values))
 	for i := range values {

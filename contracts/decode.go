@@ -96,6 +96,7 @@ func possible(e repute.Event) bool {
 	return index > 0 && index <= math.MaxInt64
 }
 
+// unknown is the error of a topic that no current event has.
 func unknown(l *types.Log) error {
 	if signature, ok := legacyOf[l.Topics[0]]; ok {
 		return &LegacyError{Signature: signature}

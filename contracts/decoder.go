@@ -24,8 +24,8 @@ type Decoder struct {
 func NewDecoder(c repute.Chain) Decoder {
 	d := Decoder{Emits: map[common.Address][]common.Hash{}, legacy: LegacyTopics(),
 		treasuries: map[common.Address]bool{}}
-	d.add(c.Identity, IdentityTopics())
-	d.add(c.Reputation, ReputationTopics())
+	d.add(c.Identity, identityTopics())
+	d.add(c.Reputation, reputationTopics())
 	for _, v := range c.Validations {
 		d.add(v, ValidationTopics())
 	}

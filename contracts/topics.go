@@ -111,28 +111,29 @@ func LegacyTopics() []common.Hash {
 	return topics
 }
 
-// IdentityTopics lists what an Identity Registry and its proxy emit.
-func IdentityTopics() []common.Hash {
-	return topicsOf(repute.KindTransfer, repute.KindRegistered, repute.KindURIUpdated,
+// identityTopics lists what an Identity Registry and its proxy emit.
+func identityTopics() []common.Hash {
+	return TopicsOf(repute.KindTransfer, repute.KindRegistered, repute.KindURIUpdated,
 		repute.KindMetadataSet, repute.KindMetadataUpdate, repute.KindBatchMetadataUpdate,
 		repute.KindApproval, repute.KindApprovalForAll, repute.KindEIP712DomainChanged,
 		repute.KindUpgraded, repute.KindInitialized, repute.KindOwnershipTransferred)
 }
 
-// ReputationTopics lists what a Reputation Registry and its proxy emit.
-func ReputationTopics() []common.Hash {
-	return topicsOf(repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended,
+// reputationTopics lists what a Reputation Registry and its proxy emit.
+func reputationTopics() []common.Hash {
+	return TopicsOf(repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended,
 		repute.KindUpgraded, repute.KindInitialized, repute.KindOwnershipTransferred)
 }
 
 // ValidationTopics lists what a Validation Registry and its proxy emit. The
 // first two find validation contracts at any address.
 func ValidationTopics() []common.Hash {
-	return topicsOf(repute.KindValidationRequest, repute.KindValidationResponse,
+	return TopicsOf(repute.KindValidationRequest, repute.KindValidationResponse,
 		repute.KindUpgraded, repute.KindInitialized, repute.KindOwnershipTransferred)
 }
 
-func topicsOf(kinds ...repute.EventKind) []common.Hash {
+// TopicsOf lists the first topics of events of these kinds, in their order.
+func TopicsOf(kinds ...repute.EventKind) []common.Hash {
 	topics := make([]common.Hash, len(kinds))
 	for i, kind := range kinds {
 		topics[i] = Topic(kind)

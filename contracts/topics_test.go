@@ -102,8 +102,8 @@ func TestRegistryTopics(t *testing.T) {
 		meta   *bind.MetaData
 		topics []common.Hash
 	}{
-		"identity":   {&bindings.IdentityRegistryMetaData, IdentityTopics()},
-		"reputation": {&bindings.ReputationRegistryMetaData, ReputationTopics()},
+		"identity":   {&bindings.IdentityRegistryMetaData, identityTopics()},
+		"reputation": {&bindings.ReputationRegistryMetaData, reputationTopics()},
 		"validation": {&bindings.ValidationRegistryMetaData, ValidationTopics()},
 	} {
 		parsed := parse(t, c.meta)

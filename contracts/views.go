@@ -76,10 +76,10 @@ func (v *Views) LastIndex(id repute.TokenID, client common.Address) Question[uin
 	return Question[uint64]{v.reputation.PackGetLastIndex(id.ToBig(), client), v.reputation.UnpackGetLastIndex}
 }
 
-// Summary asks for getSummary of clients over all tags. The registry reads every
+// Summary asks for getSummary of clients; an empty tag does not filter. The registry reads every
 // rating of theirs: thousands exceed what nodes let a call cost.
-func (v *Views) Summary(id repute.TokenID, clients []common.Address) Question[repute.Summary] {
-	return Question[repute.Summary]{v.reputation.PackGetSummary(id.ToBig(), clients, "", ""),
+func (v *Views) Summary(id repute.TokenID, clients []common.Address, tag1, tag2 string) Question[repute.Summary] {
+	return Question[repute.Summary]{v.reputation.PackGetSummary(id.ToBig(), clients, tag1, tag2),
 		func(raw []byte) (repute.Summary, error) {
 			out, err := v.reputation.UnpackGetSummary(raw)
 			return repute.Summary{Count: out.Count,

@@ -41,9 +41,6 @@ type Mined struct {
 // Batch starts an empty batch.
 func (d *Devnet) Batch() *Batch { return &Batch{dn: d} }
 
-// Len counts the transactions.
-func (b *Batch) Len() int { return len(b.calls) }
-
 // Send adds a call of any contract; a nil to creates one from data.
 func (b *Batch) Send(from Account, to *common.Address, data []byte) {
 	b.add(from, to, func(uint64) ([]byte, error) { return data, nil })

@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/signer/core/apitypes"
 
+	"repute"
 	"repute/contracts/bindings"
 )
 
@@ -201,4 +202,10 @@ func (d *Devnet) Consent(agent uint64, wallet Account, owner common.Address, dea
 	return signature, nil
 }
 
+// token and tokenID are an agent's id as the bindings and as package contracts take it.
 func token(agent uint64) *big.Int { return new(big.Int).SetUint64(agent) }
+
+func tokenID(agent uint64) (id repute.TokenID) {
+	id.SetUint64(agent)
+	return id
+}

@@ -1,6 +1,7 @@
 package devnet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"github.com/ethereum/go-ethereum/node"
 
 	"repute"
+	"repute/contracts"
+	"repute/contracts/bindings"
 )
 
 // Options configure a Devnet. The zero value is usable.
@@ -44,20 +47,10 @@ type Options struct {
 const BlockTime = 2 * time.Second
 
 func (o Options) withDefaults() Options {
-	if o.ChainID == 0 {
-		o.ChainID = 31337
-	}
-	if o.Accounts == 0 {
-		o.Accounts = 256
-	}
+	o.ChainID, o.Accounts = cmp.Or(o.ChainID, 31337), cmp.Or(o.Accounts, 256)
+	o.SafeDepth, o.FinalizedDepth = cmp.Or(o.SafeDepth, 4), cmp.Or(o.FinalizedDepth, 16)
 	if o.GenesisTime.IsZero() {
 		o.GenesisTime = time.Now().Add(-time.Hour)
-	}
-	if o.SafeDepth == 0 {
-		o.SafeDepth = 4
-	}
-	if o.FinalizedDepth == 0 {
-		o.FinalizedDepth = 16
 	}
 	return o
 }
@@ -71,7 +64,12 @@ type Devnet struct {
 	eth    *eth.Ethereum
 	client *ethclient.Client
 	chain  repute.Chain
-	registries
+
+	// The bindings pack transactions, and views pack calls. They are expensive to make.
+	identity   *bindings.IdentityRegistry
+	reputation *bindings.ReputationRegistry
+	validation *bindings.ValidationRegistry
+	views      *contracts.Views
 
 	mu        sync.Mutex    // guards what follows, and makes a block one step
 	tip       *types.Header // the next block's parent
@@ -95,8 +93,9 @@ func Start(ctx context.Context, opt Options) (*Devnet, error) {
 		return nil, err
 	}
 	d := &Devnet{opt: opt, keys: keys, period: make(chan time.Duration), quit: make(chan struct{}),
-		done:       make(chan struct{}),
-		registries: newRegistries()}
+		done: make(chan struct{}), identity: bindings.NewIdentityRegistry(),
+		reputation: bindings.NewReputationRegistry(), validation: bindings.NewValidationRegistry(),
+		views: contracts.NewViews()}
 	if err := d.startNode(); err != nil {
 		return nil, fmt.Errorf("start node: %w", err)
 	}

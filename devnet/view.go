@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math/big"
 
-	"github.com/ethereum/go-ethereum/accounts/abi/bind/v2"
+	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/contracts/bindings"
+	"repute/contracts"
 )
 
 // View reads the registries' state at one block through their own view
@@ -26,13 +26,9 @@ func (d *Devnet) View() View { return View{d, nil} }
 // ViewAt reads at a block of the present chain.
 func (d *Devnet) ViewAt(block uint64) View { return View{d, new(big.Int).SetUint64(block)} }
 
-// identitySlot is the first word of the identity registry's namespace: the
-// number of agents.
-const identitySlot = "0xa040f782729de4970518741823ec1276cbcd41a0c7493f62d173341566a04e00"
-
 // AgentCount is the number of agents, which is also the next id.
 func (v View) AgentCount(ctx context.Context) (uint64, error) {
-	word, err := v.dn.client.StorageAt(ctx, v.dn.chain.Identity, common.HexToHash(identitySlot), v.at)
+	word, err := v.dn.client.StorageAt(ctx, v.dn.chain.Identity, contracts.AgentCountSlot(), v.at)
 	if err != nil {
 		return 0, fmt.Errorf("read agent count: %w", err)
 	}
@@ -41,57 +37,43 @@ func (v View) AgentCount(ctx context.Context) (uint64, error) {
 
 // OwnerOf is the agent's owner.
 func (v View) OwnerOf(ctx context.Context, agent uint64) (common.Address, error) {
-	r := v.dn.identity
-	return ask(ctx, v, v.dn.chain.Identity, r.PackOwnerOf(token(agent)), r.UnpackOwnerOf)
+	return ask(ctx, v, v.dn.chain.Identity, v.dn.views.OwnerOf(tokenID(agent)))
 }
 
 // TokenURI is the agent's URI.
 func (v View) TokenURI(ctx context.Context, agent uint64) (string, error) {
-	r := v.dn.identity
-	return ask(ctx, v, v.dn.chain.Identity, r.PackTokenURI(token(agent)), r.UnpackTokenURI)
+	return ask(ctx, v, v.dn.chain.Identity, v.dn.views.TokenURI(tokenID(agent)))
 }
 
 // AgentWallet is the agent's wallet, zero when cleared.
 func (v View) AgentWallet(ctx context.Context, agent uint64) (common.Address, error) {
-	r := v.dn.identity
-	return ask(ctx, v, v.dn.chain.Identity, r.PackGetAgentWallet(token(agent)), r.UnpackGetAgentWallet)
+	return ask(ctx, v, v.dn.chain.Identity, v.dn.views.AgentWallet(tokenID(agent)))
 }
 
 // Approved is the agent's approved address, zero for none.
 func (v View) Approved(ctx context.Context, agent uint64) (common.Address, error) {
-	r := v.dn.identity
-	return ask(ctx, v, v.dn.chain.Identity, r.PackGetApproved(token(agent)), r.UnpackGetApproved)
+	return ask(ctx, v, v.dn.chain.Identity, v.dn.views.Approved(tokenID(agent)))
 }
 
 // Metadata is the value of a metadata key, empty when unset.
 func (v View) Metadata(ctx context.Context, agent uint64, key string) ([]byte, error) {
-	r := v.dn.identity
-	return ask(ctx, v, v.dn.chain.Identity, r.PackGetMetadata(token(agent), key), r.UnpackGetMetadata)
+	return ask(ctx, v, v.dn.chain.Identity, v.dn.views.Metadata(tokenID(agent), key))
 }
 
 // Clients lists who ever rated the agent, in order of their first rating.
 func (v View) Clients(ctx context.Context, agent uint64) ([]common.Address, error) {
-	r := v.dn.reputation
-	return ask(ctx, v, v.dn.chain.Reputation, r.PackGetClients(token(agent)), r.UnpackGetClients)
+	return ask(ctx, v, v.dn.chain.Reputation, v.dn.views.Clients(tokenID(agent)))
 }
 
 // LastIndex is how many ratings the client gave the agent.
 func (v View) LastIndex(ctx context.Context, agent uint64, client common.Address) (uint64, error) {
-	r := v.dn.reputation
-	return ask(ctx, v, v.dn.chain.Reputation, r.PackGetLastIndex(token(agent), client), r.UnpackGetLastIndex)
+	return ask(ctx, v, v.dn.chain.Reputation, v.dn.views.LastIndex(tokenID(agent), client))
 }
 
 // Summary is getSummary over the clients; an empty tag does not filter.
 func (v View) Summary(ctx context.Context, agent uint64, clients []common.Address, tag1, tag2 string) (repute.Summary,
 	error) {
-	r := v.dn.reputation
-	out, err := ask(ctx, v, v.dn.chain.Reputation, r.PackGetSummary(token(agent), clients, tag1, tag2),
-		r.UnpackGetSummary)
-	if err != nil {
-		return repute.Summary{}, err
-	}
-	return repute.Summary{Count: out.Count,
-		Amount: repute.Amount{Value: out.SummaryValue, Decimals: out.SummaryValueDecimals}}, nil
+	return ask(ctx, v, v.dn.chain.Reputation, v.dn.views.Summary(tokenID(agent), clients, tag1, tag2))
 }
 
 // FeedbackView is one rating as the registry keeps it.
@@ -108,8 +90,8 @@ type FeedbackView struct {
 // in order of their first rating, then by index.
 func (v View) AllFeedback(ctx context.Context, agent uint64) ([]FeedbackView, error) {
 	r := v.dn.reputation
-	out, err := ask(ctx, v, v.dn.chain.Reputation, r.PackReadAllFeedback(token(agent), nil, "", "", true),
-		r.UnpackReadAllFeedback)
+	out, err := ask(ctx, v, v.dn.chain.Reputation, question(
+		r.PackReadAllFeedback(token(agent), nil, "", "", true), r.UnpackReadAllFeedback))
 	if err != nil {
 		return nil, err
 	}
@@ -123,38 +105,17 @@ func (v View) AllFeedback(ctx context.Context, agent uint64) ([]FeedbackView, er
 
 // ResponseCount counts the responses to a rating, of everybody.
 func (v View) ResponseCount(ctx context.Context, agent uint64, client common.Address, index uint64) (uint64, error) {
-	r := v.dn.reputation
-	return ask(ctx, v, v.dn.chain.Reputation, r.PackGetResponseCount(token(agent), client, index, nil),
-		r.UnpackGetResponseCount)
-}
-
-// ValidationView is a request's latest state. The registry cannot distinguish a pending
-// request from one answered with 0.
-type ValidationView struct {
-	Validator  common.Address
-	Agent      uint64
-	Response   uint8
-	Hash       common.Hash
-	Tag        string
-	LastUpdate uint64 // Unix seconds of the request or its latest answer
+	return ask(ctx, v, v.dn.chain.Reputation, v.dn.views.Responses(tokenID(agent), client, index))
 }
 
 // ValidationStatus is the state of a request.
-func (v View) ValidationStatus(ctx context.Context, request common.Hash) (ValidationView, error) {
-	r := v.dn.validation
-	out, err := ask(ctx, v, v.dn.chain.Validations[0], r.PackGetValidationStatus(request), r.UnpackGetValidationStatus)
-	if err != nil {
-		return ValidationView{}, err
-	}
-	return ValidationView{out.ValidatorAddress, out.AgentId.Uint64(), out.Response, out.ResponseHash, out.Tag,
-		out.LastUpdate.Uint64()}, nil
+func (v View) ValidationStatus(ctx context.Context, request common.Hash) (contracts.Validation, error) {
+	return ask(ctx, v, v.dn.chain.Validations[0], v.dn.views.Validation(request))
 }
 
 // Validations lists the agent's requests by hash.
 func (v View) Validations(ctx context.Context, agent uint64) ([]common.Hash, error) {
-	r := v.dn.validation
-	out, err := ask(ctx, v, v.dn.chain.Validations[0], r.PackGetAgentValidations(token(agent)),
-		r.UnpackGetAgentValidations)
+	out, err := ask(ctx, v, v.dn.chain.Validations[0], v.dn.views.Requests(tokenID(agent)))
 	hashes := make([]common.Hash, len(out))
 	for i := range out {
 		hashes[i] = out[i]
@@ -167,28 +128,22 @@ func (v View) Validations(ctx context.Context, agent uint64) ([]common.Hash, err
 func (v View) ValidationSummary(ctx context.Context, agent uint64, validators []common.Address,
 	tag string) (count uint64, average uint8, err error) {
 	r := v.dn.validation
-	out, err := ask(ctx, v, v.dn.chain.Validations[0], r.PackGetValidationSummary(token(agent), validators, tag),
-		r.UnpackGetValidationSummary)
+	out, err := ask(ctx, v, v.dn.chain.Validations[0], question(
+		r.PackGetValidationSummary(token(agent), validators, tag), r.UnpackGetValidationSummary))
 	return out.Count, out.AvgResponse, err
 }
 
-// registries hold the parsed bindings, which are expensive to make.
-type registries struct {
-	identity   *bindings.IdentityRegistry
-	reputation *bindings.ReputationRegistry
-	validation *bindings.ValidationRegistry
-}
-
-func newRegistries() registries {
-	return registries{bindings.NewIdentityRegistry(), bindings.NewReputationRegistry(),
-		bindings.NewValidationRegistry()}
+// question is a call that an index never makes, so that contracts.Views lacks it.
+func question[T any](data []byte, read func([]byte) (T, error)) contracts.Question[T] {
+	return contracts.Question[T]{Data: data, Read: read}
 }
 
 // ask calls a view function of the contract.
-func ask[T any](ctx context.Context, v View, contract common.Address, data []byte, unpack func([]byte) (T, error)) (T,
-	error) {
-	bound := v.dn.identity.Instance(v.dn.client, contract) // only the address matters to a call
-	out, err := bind.Call(bound, &bind.CallOpts{Context: ctx, BlockNumber: v.at}, data, unpack)
+func ask[T any](ctx context.Context, v View, contract common.Address, q contracts.Question[T]) (out T, err error) {
+	raw, err := v.dn.client.CallContract(ctx, ethereum.CallMsg{To: &contract, Data: q.Data}, v.at)
+	if err == nil {
+		out, err = q.Read(raw)
+	}
 	if err != nil {
 		return out, fmt.Errorf("call %s: %w", contract, err)
 	}

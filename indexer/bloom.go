@@ -200,12 +200,6 @@ func (f *Follower) recheckBlock(ctx context.Context, q node.Query, s *node.Span,
 	return logs, sure, nil
 }
 
-// receiptSource is a Source that shows all that happened in a block. *node.Node and *node.Pool
-// implement it.
-type receiptSource interface {
-	Receipts(ctx context.Context, block repute.Block, spend node.Spend) (node.Evidence, error)
-}
-
 // strictTries is how often the request for the receipts of a block must fail before the range is stored
 // without them: a node that cannot return them MUST NOT stop the chain. The verifier compares it later.
 const strictTries = 5
@@ -213,11 +207,7 @@ const strictTries = 5
 // readReceipts reads the receipts of a block whose bloom admits logs that did not come. sure reports
 // whether they prove what the block holds. It is an error when the receipts may come later.
 func (f *Follower) readReceipts(ctx context.Context, block repute.Block) (logs []types.Log, sure bool, err error) {
-	source, ok := f.source.(receiptSource)
-	if !ok {
-		return nil, false, nil
-	}
-	e, err := source.Receipts(ctx, block, nil)
+	e, err := f.source.Receipts(ctx, block, nil)
 	switch {
 	case err != nil && (node.Unsupported(err) || f.blooms.countFailure(block.Hash) >= strictTries):
 		f.log.Warn("nothing proves what a suspect block holds: stored in doubt", "block", block.Number, "error", err)
@@ -234,14 +224,9 @@ func (f *Follower) readReceipts(ctx context.Context, block repute.Block) (logs [
 	return logs, e.Proven, nil
 }
 
-// blockIn returns the header of a block in a span.
+// blockIn returns the header of a block, which the span MUST have.
 func blockIn(s *node.Span, number uint64) repute.Block {
-	for _, h := range s.Headers {
-		if h.Number == number {
-			return h
-		}
-	}
-	return repute.Block{Number: number}
+	return s.Headers[slices.IndexFunc(s.Headers, func(h repute.Block) bool { return h.Number == number })]
 }
 
 // askAgain asks for the logs of one block.

@@ -37,6 +37,8 @@ type Source interface {
 	// Header returns a canonical header. Where the hashes of the chain's headers can be recomputed,
 	// the header has the hash that follows from its fields.
 	Header(ctx context.Context, number uint64) (node.Sealed, error)
+	// Receipts returns all logs of a block, and whether its receipts prove them.
+	Receipts(ctx context.Context, block repute.Block, spend node.Spend) (node.Evidence, error)
 }
 
 // Errors that Step returns besides repute.ErrReorged when there is nothing to store. They are not failures.
@@ -264,13 +266,12 @@ func (f *Follower) readHead(ctx context.Context, l store.Lease, cursor repute.Bl
 	if heads.Sealed {
 		f.headerTrust.proven.Store(true)
 	}
-	heads = heads.Limited()
 	f.poll.observe(heads.Latest.Number, heads.Latest.Time, time.Now())
 	heads.Finalized = f.finality.update(heads, f.heads.Finalized)
 	if f.finality.refuted() {
 		f.log.Warn("the endpoint calls its newest block final, which is not finality", "finality_depth",
 			f.finality.depth)
-		f.status.setFinality(fmt.Sprintf("%sfinality: the endpoint calls its newest block final, which is not finality: %d blocks below it count as final",
+		f.status.set(&f.status.finality, fmt.Sprintf("%sfinality: the endpoint calls its newest block final, which is not finality: %d blocks below it count as final",
 			repute.Warning, f.finality.depth))
 	}
 	f.heads, f.proven = heads, 0

@@ -67,11 +67,7 @@ var errUnnamed = errors.New("refused, since no receipts show the log; where head
 // checkBloom returns nil when the receipts of a block show, by their root or by two endpoints, that the
 // bloom of the block lacks logs of the block.
 func (f *Follower) checkBloom(ctx context.Context, block repute.Block) error {
-	source, ok := f.source.(receiptSource)
-	if !ok {
-		return errUnnamed
-	}
-	e, err := source.Receipts(ctx, block, nil)
+	e, err := f.source.Receipts(ctx, block, nil)
 	if err != nil {
 		return fmt.Errorf("%w (%w)", errUnnamed, err)
 	}

@@ -114,8 +114,9 @@ func TestMetrics(t *testing.T) {
 	if err := chaindb.AddChain(t.Context(), db, chainOf(c)); err != nil {
 		t.Fatal(err)
 	}
-	node := newNode(t, c, node.Options{Count: node.NewMetrics(reg).CountRPC(31337)})
-	f := NewFollower(db, chainOf(c), node, Options{Metrics: m})
+	pool := node.NewPool([]*node.Node{newNode(t, c, node.Options{})},
+		node.PoolOptions{ChainID: 31337, Metrics: node.NewMetrics(reg)})
+	f := NewFollower(db, chainOf(c), pool, Options{Metrics: m})
 	catchUp(t, f)
 	c.Fork(9)
 	c.MineEmpty(2)

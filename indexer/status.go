@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -52,45 +53,23 @@ func (n *statusText) setError(err error) {
 	n.err = err
 }
 
-// setStalled records why the watchdog raised the alarm; empty while blocks are stored.
-func (n *statusText) setStalled(text string) {
+// set replaces one of the texts, which are fields of n.
+func (n *statusText) set(field *string, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.stalled = text
-}
-
-// setLimited records what the endpoints do not allow, which is no failure; empty for nothing.
-func (n *statusText) setLimited(text string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.limited = text
-}
-
-// setFinality records why the node's finalized tag does not count, which is no failure; empty when
-// it counts.
-func (n *statusText) setFinality(text string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.finality = text
+	*field = text
 }
 
 // text returns the text of the status, and whether it differs from the published one.
 func (n *statusText) text() (text string, changed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var parts []string
-	if n.stalled != "" {
-		parts = append(parts, n.stalled)
-	}
+	failed := ""
 	if n.err != nil {
-		parts = append(parts, n.err.Error())
+		failed = n.err.Error()
 	}
-	if n.limited != "" {
-		parts = append(parts, n.limited)
-	}
-	if n.finality != "" {
-		parts = append(parts, n.finality)
-	}
+	parts := []string{n.stalled, failed, n.limited, n.finality}
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	text = strings.Join(parts, "; ")
 	changed = !n.known || text != n.published
 	n.published, n.known = text, true

@@ -46,8 +46,7 @@ func newUnlisted(wanted bool) unlisted {
 	if !wanted {
 		return unlisted{}
 	}
-	return unlisted{topics: []common.Hash{contracts.Topic(repute.KindValidationRequest),
-		contracts.Topic(repute.KindValidationResponse)}}
+	return unlisted{topics: contracts.TopicsOf(repute.KindValidationRequest, repute.KindValidationResponse)}
 }
 
 // topicsNow returns the topics to ask for at any address, nil when they are not asked for.
@@ -109,11 +108,11 @@ func (f *Follower) noteListed(p *piece) {
 		}
 		f.unlisted.off, f.unlisted.again = true, time.Now().Add(listedFor)
 		f.unlisted.known = p.q.Addresses[len(f.decoder.Addresses):]
-		f.status.setLimited(repute.Warning +
+		f.status.set(&f.status.limited, repute.Warning+
 			"validations: listed: the endpoint refuses questions for contracts of any address")
 	case f.unlisted.off && len(p.q.AnyAddress) > 0:
 		f.log.Info("validations of any contract are indexed again")
 		f.unlisted.off, f.unlisted.known = false, nil
-		f.status.setLimited("")
+		f.status.set(&f.status.limited, "")
 	}
 }

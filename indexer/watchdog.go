@@ -3,10 +3,10 @@ package indexer
 import (
 	"context"
 	"fmt"
-	"repute"
 	"sync"
 	"time"
 
+	"repute"
 	"repute/store"
 )
 
@@ -64,19 +64,19 @@ func (f *Follower) watchProgress(ctx context.Context, l store.Lease) {
 		case stalled:
 			f.log.Error("chain stalled", "cursor", cursor, "head", head, "for", d.Round(time.Second))
 			f.opts.Metrics.stalled.WithLabelValues(f.label).Set(1)
-			f.status.setStalled(fmt.Sprintf("stalled: block %d is not stored since %s, the head is %d", cursor+1,
+			f.status.set(&f.status.stalled, fmt.Sprintf("stalled: block %d is not stored since %s, the head is %d", cursor+1,
 				time.Now().Add(-d).UTC().Format(time.RFC3339), head))
 			f.publishStatus(ctx, l)
 			alarmed = true
 		default:
 			f.log.Info("chain goes on", "cursor", cursor, "head", head)
 			f.opts.Metrics.stalled.WithLabelValues(f.label).Set(0)
-			f.status.setStalled("")
+			f.status.set(&f.status.stalled, "")
 			f.publishStatus(ctx, l)
 			alarmed = false
 		}
 		if repute.Pause(ctx, f.opts.Stall/8); ctx.Err() != nil {
-			f.status.setStalled("")
+			f.status.set(&f.status.stalled, "")
 			return
 		}
 	}

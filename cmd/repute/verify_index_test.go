@@ -16,6 +16,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/devnet"
+	"repute/internal/livedin"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 )
@@ -100,7 +101,7 @@ func TestVerifyTellsWhatDiffers(t *testing.T) {
 // A wrong time of a block that serve has compared already is handed over to it by verify
 // --repair beside it, and is put right there.
 func TestVerifyRepairBesideServe(t *testing.T) {
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	database := pgtest.New(t)
 	config := devnetConfig(t, dn, database, dn.RPCURL())
 	_, out := child(t, "serve", "--config", config)

@@ -21,20 +21,12 @@ type Compare func(ctx context.Context, blocks []repute.Block) error
 // sampledBlocks is how many blocks of a recording are compared with the chain.
 const sampledBlocks = 50
 
-// BlockSource returns canonical headers by number, and the newest one.
-type BlockSource interface {
-	Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error)
-	Heads(ctx context.Context) (node.Heads, error)
-}
-
-var _ BlockSource = (*node.Node)(nil)
-
 // CompareWith compares blocks with those of an endpoint. It returns repute.ErrInvalid if one of
 // them is another block or above the newest one; other errors mean that the endpoint did not
 // answer.
-func CompareWith(source BlockSource) Compare {
+func CompareWith(n *node.Node) Compare {
 	return func(ctx context.Context, blocks []repute.Block) error {
-		heads, err := source.Heads(ctx)
+		heads, err := n.Heads(ctx)
 		if err != nil {
 			return fmt.Errorf("compare blocks with the chain: %w", err)
 		}
@@ -46,15 +38,14 @@ func CompareWith(source BlockSource) Compare {
 					"name the chain that the logs were recorded on")
 			}
 		}
-		canonical, err := source.Blocks(ctx, numbers)
+		canonical, err := n.Blocks(ctx, numbers)
 		if err != nil {
 			return fmt.Errorf("compare blocks with the chain: %w", err)
 		}
 		for i, b := range canonical {
 			if b.Hash != blocks[i].Hash {
 				return repute.Invalid("logs",
-					fmt.Sprintf("block %d has hash %s, on the chain it is %s", b.Number, blocks[i].Hash,
-						b.Hash),
+					fmt.Sprintf("block %d has hash %s, on the chain it is %s", b.Number, blocks[i].Hash, b.Hash),
 					"name the chain that the logs were recorded on")
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/importdb"
@@ -143,6 +144,8 @@ func (h snapshotHeader) check() string {
 		return "identity or reputation is missing"
 	case !ordered(h.BlockRange):
 		return "blockRange is no range"
+	case h.Last.Time >= node.TimesEnd:
+		return "last has a time after the year 9999"
 	}
 	for _, r := range h.Covered {
 		if !ordered(r) || r.From < h.BlockRange.From || r.To > h.BlockRange.To {

@@ -17,8 +17,9 @@ import (
 	"repute/store/importdb"
 )
 
-// Import merges recorded logs (see ReadLogs) into the imported chain c, all or
-// nothing. The blocks covered are those the input says it was asked for, else
+// Import merges recorded logs into the imported chain c, all or nothing. The input is JSON: a list of logs,
+// one log per line, JSON-RPC answers, receipts, or objects that contain any of these. It has at most 1 GiB
+// and 2 million logs. The blocks covered are those the input says it was asked for, else
 // from its first to its last log. Logs of other contracts and events that are no
 // registry's are passed over; a registry log that cannot be read is stored as a
 // gap (see repute.Undecoded). Logs from before the known deployment of the chain's registry
@@ -26,7 +27,7 @@ import (
 // Errors of the input are ErrInvalid, a chain that is followed is ErrConflict.
 func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader, compare Compare) (importdb.ImportResult,
 	error) {
-	rec, err := ReadLogs(r, ReadOptions{})
+	rec, err := readLogs(r, maxInput, maxLogs)
 	if err != nil {
 		return importdb.ImportResult{}, err
 	}
@@ -67,8 +68,8 @@ func badInput(line int, format string, args ...any) error {
 }
 
 // decode brings the logs into chain order, once each, with their events.
-func (rec Recording) decode(d contracts.Decoder) ([]repute.Record, error) {
-	slices.SortStableFunc(rec.Logs, func(a, b RecordedLog) int {
+func (rec recording) decode(d contracts.Decoder) ([]repute.Record, error) {
+	slices.SortStableFunc(rec.Logs, func(a, b recordedLog) int {
 		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
 	})
 	records := make([]repute.Record, 0, len(rec.Logs))
@@ -102,7 +103,7 @@ func hexes(list []common.Address) string {
 }
 
 // blocks returns the headers as far as the logs contain them.
-func (rec Recording) blocks() ([]repute.Block, error) {
+func (rec recording) blocks() ([]repute.Block, error) {
 	var blocks []repute.Block
 	for _, l := range rec.Logs { // in block order by now
 		b := node.BlockOf(&l.Log)
@@ -135,7 +136,7 @@ func agree(known *repute.Block, b repute.Block, line int) error {
 }
 
 // covered returns the ranges of blocks of which the recording has all logs.
-func (rec Recording) covered() ([]repute.BlockRange, error) {
+func (rec recording) covered() ([]repute.BlockRange, error) {
 	if len(rec.Logs) == 0 {
 		if rec.Range == nil {
 			return nil, repute.Invalid("logs", "no logs in the input",
@@ -147,7 +148,7 @@ func (rec Recording) covered() ([]repute.BlockRange, error) {
 	if rec.Range == nil {
 		return []repute.BlockRange{{From: first.BlockNumber, To: last.BlockNumber}}, nil
 	}
-	for _, l := range []RecordedLog{first, last} {
+	for _, l := range []recordedLog{first, last} {
 		if l.BlockNumber < rec.Range.From || l.BlockNumber > rec.Range.To {
 			return nil, badInput(l.Line, "block %d is outside the input's blockRange %d..%d", l.BlockNumber,
 				rec.Range.From,

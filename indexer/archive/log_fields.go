@@ -26,11 +26,8 @@ type member struct {
 	value any
 }
 
-// Largest values that an input or a node may contain. No chain has blocks beyond them, and later
-// times cannot be written with a four-digit year.
-const (
-	blocksEnd = 1 << 53
-)
+// blocksEnd is the first number that no block of an input may have: JSON numbers are exact below it.
+const blocksEnd = 1 << 53
 
 // wrong names the member that an error is about.
 func (f logFields) wrong(name string, err error) error {
@@ -53,7 +50,7 @@ func (f logFields) log() (l types.Log, err error) {
 	e[0] = f.fixed("address", l.Address[:])
 	e[1] = f.fixed("transactionhash", l.TxHash[:])
 	l.Topics, e[2] = f.topics()
-	l.Data, e[3] = f.data()
+	l.Data, e[3] = f.bytes("data")
 	l.BlockNumber, e[4] = f.below("blocknumber", blocksEnd)
 	index, e[5] = f.below("logindex", math.MaxInt32+1)
 	e[6] = f.optional(&l, &txIndex)
@@ -89,15 +86,12 @@ func (f logFields) optional(l *types.Log, txIndex *uint64) (err error) {
 
 // fixed reads bytes of exactly the length of into.
 func (f logFields) fixed(name string, into []byte) error {
-	b, err := unhex(f[name].value)
+	b, err := f.bytes(name)
 	if err == nil && len(b) != len(into) {
-		err = fmt.Errorf("%d bytes instead of %d", len(b), len(into))
-	}
-	if err != nil {
-		return f.wrong(name, err)
+		err = f.wrong(name, fmt.Errorf("%d bytes instead of %d", len(b), len(into)))
 	}
 	copy(into, b)
-	return nil
+	return err
 }
 
 // topics reads up to four topics. A null ends the list, because table exports fill it up that way.
@@ -121,31 +115,25 @@ func (f logFields) topics() ([]common.Hash, error) {
 	return topics, nil
 }
 
-// data returns the bytes after the topics; they may be empty.
-func (f logFields) data() ([]byte, error) {
-	b, err := unhex(f["data"].value)
+// bytes reads hexadecimal bytes of any length; the error names the field.
+func (f logFields) bytes(name string) ([]byte, error) {
+	b, err := unhex(f[name].value)
 	if err != nil {
-		return nil, f.wrong("data", err)
+		return nil, f.wrong(name, err)
 	}
 	return b, nil
 }
 
-// quantity reads a number, decimal or hexadecimal; the error names the field.
-func (f logFields) quantity(name string) (uint64, error) {
+// below reads a number, decimal or hexadecimal, that is less than end; the error names the field.
+func (f logFields) below(name string, end uint64) (uint64, error) {
 	n, err := quantity(f[name].value)
+	if err == nil && n >= end {
+		err = fmt.Errorf("%d is out of range", n)
+	}
 	if err != nil {
 		return 0, f.wrong(name, err)
 	}
 	return n, nil
-}
-
-// below reads a quantity that is less than end.
-func (f logFields) below(name string, end uint64) (uint64, error) {
-	n, err := f.quantity(name)
-	if err == nil && n >= end {
-		return 0, f.wrong(name, fmt.Errorf("%d is out of range", n))
-	}
-	return n, err
 }
 
 // unhex decodes a string of hexadecimal digits, which MUST begin with 0x: without it a decimal

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,15 +13,15 @@ import (
 	"repute"
 )
 
-// ReadOptions bound ReadLogs. Zero values are replaced by the defaults named.
-type ReadOptions struct {
-	MaxBytes int64 // of the input, 1 GiB
-	MaxLogs  int   // 2 million
-}
+// Bounds of recorded logs: they are in memory as a whole.
+const (
+	maxInput = 1 << 30 // bytes
+	maxLogs  = 2_000_000
+)
 
-// Recording is the result of ReadLogs, in the order of the input.
-type Recording struct {
-	Logs []RecordedLog
+// recording is the result of readLogs, in the order of the input.
+type recording struct {
+	Logs []recordedLog
 	// Range is the range of blocks that the input claims to cover ("blockRange"), nil without such
 	// a claim.
 	Range *repute.BlockRange
@@ -30,31 +29,29 @@ type Recording struct {
 	ChainID uint64
 }
 
-// RecordedLog is a log and the number of its last line.
-type RecordedLog struct {
+// recordedLog is a log and the number of its last line.
+type recordedLog struct {
 	types.Log
 	Line int
 }
 
-// ReadLogs reads recorded logs: a JSON array of logs, one JSON value per line, JSON-RPC answers
-// alone or in batches, receipts with their logs, or objects that contain any of these under any
+// readLogs reads recorded logs, within bounds: a JSON array of logs, one JSON value per line, JSON-RPC
+// answers alone or in batches, receipts with their logs, or objects that contain any of these under any
 // name. Quantities may be hex or decimal, as strings or numbers; names may be written with
 // underscores. Block time, block hash and transaction index may be missing; a block time of 0
 // counts as missing. Malformed input is an ErrInvalid that names line and byte; no logs are
 // returned with an error.
-func ReadLogs(r io.Reader, o ReadOptions) (Recording, error) {
-	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<30)
-	o.MaxLogs = cmp.Or(o.MaxLogs, 2_000_000)
-	in := &lineReader{r: r, left: o.MaxBytes, max: o.MaxBytes}
-	lr := &logReader{dec: json.NewDecoder(in), in: in, max: o.MaxLogs}
+func readLogs(r io.Reader, mostBytes int64, mostLogs int) (recording, error) {
+	in := &lineReader{r: r, left: mostBytes, max: mostBytes}
+	lr := &logReader{dec: json.NewDecoder(in), in: in, max: mostLogs}
 	lr.dec.UseNumber()
 	for lr.dec.More() {
 		if err := lr.value(0); err != nil {
-			return Recording{}, lr.fail(err)
+			return recording{}, lr.fail(err)
 		}
 	}
 	if _, err := lr.dec.Token(); !errors.Is(err, io.EOF) {
-		return Recording{}, lr.fail(err)
+		return recording{}, lr.fail(err)
 	}
 	return lr.found, nil
 }
@@ -64,7 +61,7 @@ type logReader struct {
 	dec   *json.Decoder
 	in    *lineReader
 	max   int
-	found Recording
+	found recording
 }
 
 // maxDepth is deeper than any known format.
@@ -178,14 +175,14 @@ func (lr *logReader) add(fields logFields) error {
 	if err != nil {
 		return err
 	}
-	lr.found.Logs = append(lr.found.Logs, RecordedLog{Log: l, Line: lr.in.line(lr.dec.InputOffset())})
+	lr.found.Logs = append(lr.found.Logs, recordedLog{Log: l, Line: lr.in.line(lr.dec.InputOffset())})
 	return nil
 }
 
 // header reads the chain id and the range from an object around logs.
 func (lr *logReader) header(fields logFields) error {
 	if fields["chainid"].value != nil {
-		id, err := fields.quantity("chainid")
+		id, err := fields.below("chainid", 1<<63)
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func TestReadLogsForms(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rec, err := ReadLogs(strings.NewReader(tt.in), ReadOptions{})
+			rec, err := readLogs(strings.NewReader(tt.in), maxInput, maxLogs)
 			if err != nil || len(rec.Logs) != tt.logs {
 				t.Fatalf("%d logs, %v; want %d", len(rec.Logs), err, tt.logs)
 			}
@@ -104,7 +104,7 @@ func TestReadLogsRefuses(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rec, err := ReadLogs(strings.NewReader(tt.in), ReadOptions{})
+			rec, err := readLogs(strings.NewReader(tt.in), maxInput, maxLogs)
 			if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want) || len(rec.Logs) != 0 {
 				t.Errorf("%d logs, %v; want an error with %q", len(rec.Logs), err, tt.want)
 			}
@@ -115,13 +115,13 @@ func TestReadLogsRefuses(t *testing.T) {
 func TestReadLogsBounds(t *testing.T) {
 	t.Parallel()
 	in := "[" + hexLog + "," + hexLog + "]"
-	if _, err := ReadLogs(strings.NewReader(in), ReadOptions{MaxBytes: int64(len(in)) - 1}); err == nil {
+	if _, err := readLogs(strings.NewReader(in), int64(len(in))-1, maxLogs); err == nil {
 		t.Error("input above the limit was read")
 	}
-	if _, err := ReadLogs(strings.NewReader(in), ReadOptions{MaxLogs: 1}); err == nil {
+	if _, err := readLogs(strings.NewReader(in), maxInput, 1); err == nil {
 		t.Error("more logs than allowed were read")
 	}
-	if _, err := ReadLogs(strings.NewReader(in), ReadOptions{MaxBytes: int64(len(in)) + 1, MaxLogs: 2}); err != nil {
+	if _, err := readLogs(strings.NewReader(in), int64(len(in))+1, 2); err != nil {
 		t.Error(err)
 	}
 }
@@ -136,7 +136,7 @@ func TestReadLogsRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := ReadLogs(strings.NewReader(string(raw)), ReadOptions{})
+	rec, err := readLogs(strings.NewReader(string(raw)), maxInput, maxLogs)
 	if err != nil || len(rec.Logs) != len(want) {
 		t.Fatalf("%d logs, %v", len(rec.Logs), err)
 	}
@@ -152,7 +152,7 @@ func FuzzReadLogs(f *testing.F) {
 	f.Add(`{"id":1,"result":[` + hexLog + `]}`)
 	f.Add(`{"blockRange":{"from":1,"to":"0x2"},"logs":[]}`)
 	f.Fuzz(func(t *testing.T, in string) {
-		rec, err := ReadLogs(strings.NewReader(in), ReadOptions{MaxBytes: 1 << 20})
+		rec, err := readLogs(strings.NewReader(in), 1<<20, maxLogs)
 		if err != nil && len(rec.Logs) > 0 {
 			t.Error("logs beside an error")
 		}
@@ -186,7 +186,7 @@ func TestReadLogsDamaged(t *testing.T) {
 			}
 			b = append(b, ' ')
 		}
-		rec, err := ReadLogs(bytes.NewReader(b), ReadOptions{})
+		rec, err := readLogs(bytes.NewReader(b), maxInput, maxLogs)
 		if err != nil && (len(rec.Logs) > 0 || !errors.Is(err, repute.ErrInvalid)) {
 			t.Fatalf("%q: %d logs, %v", b, len(rec.Logs), err)
 		}

@@ -224,6 +224,8 @@ func (in *snapshotReader) parse(line []byte) (l types.Log, end bool, err error) 
 		return l, false, in.bad("block %d is outside of blocks %d to %d", l.BlockNumber, r.From, r.To)
 	case l.Removed || l.Index > 1<<31-1 || l.TxIndex > 1<<31-1:
 		return l, false, in.bad("log %d of block %d was removed or is at an impossible place", l.Index, l.BlockNumber)
+	case l.BlockTimestamp >= node.TimesEnd:
+		return l, false, in.bad("log %d of block %d is of time %d", l.Index, l.BlockNumber, l.BlockTimestamp)
 	case l.BlockNumber < in.from || !in.after(&l):
 		return l, false, in.bad("log %d of block %d is out of order", l.Index, l.BlockNumber)
 	}

@@ -127,7 +127,6 @@ func (m *peer) refreshHead(ctx context.Context, chainID uint64) (Heads, error) {
 		m.setHead(h.Latest.Number)
 		err = m.checkHeadBlock(ctx, h.Latest.Number)
 	}
-	h = h.Limited()
 	m.recordHead(h, err)
 	return h, err
 }

@@ -45,12 +45,12 @@ type CallResult struct {
 // calls.
 func (n *Node) Calls(ctx context.Context, at repute.Block, calls []Call) ([]CallResult, error) {
 	results := make([]CallResult, len(calls))
-	for from := 0; from < len(calls); {
-		to := min(len(calls), from+max(1, n.opts.MaxBatch-1))
-		if err := n.someCalls(ctx, at, calls[from:to], results[from:to]); err != nil {
+	left := results
+	for part := range slices.Chunk(calls, max(1, n.opts.MaxBatch-1)) {
+		if err := n.someCalls(ctx, at, part, left[:len(part)]); err != nil {
 			return nil, err
 		}
-		from = to
+		left = left[len(part):]
 	}
 	return results, nil
 }
@@ -73,10 +73,8 @@ func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, res
 			results[i].Data = raw[i]
 		case jsonrpc.IsRevert(err):
 			results[i].Err = ErrReverted
-		case jsonrpc.LacksState(err):
-			return noState("eth_call", err)
-		case WaitingHelps(err):
-			return n.wrap("eth_call", err)
+		case jsonrpc.LacksState(err), WaitingHelps(err):
+			return n.stateError("eth_call", err)
 		default:
 			results[i].Err = n.wrap("eth_call", err)
 		}
@@ -117,10 +115,7 @@ func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Add
 		return common.Hash{}, err
 	}
 	if err := batch[0].Error; err != nil {
-		if jsonrpc.LacksState(err) {
-			return common.Hash{}, noState("eth_getStorageAt", err)
-		}
-		return common.Hash{}, n.wrap("eth_getStorageAt", err)
+		return common.Hash{}, n.stateError("eth_getStorageAt", err)
 	}
 	return common.BytesToHash(word), nil
 }
@@ -140,10 +135,7 @@ func (n *Node) Codes(ctx context.Context, at repute.Block, addresses []common.Ad
 		}
 		for i := range part {
 			if err := batch[i].Error; err != nil {
-				if jsonrpc.LacksState(err) {
-					return nil, noState("eth_getCode", err)
-				}
-				return nil, n.wrap("eth_getCode", err)
+				return nil, n.stateError("eth_getCode", err)
 			}
 			out = append(out, codes[i])
 		}
@@ -151,18 +143,13 @@ func (n *Node) Codes(ctx context.Context, at repute.Block, addresses []common.Ad
 	return out, nil
 }
 
-// Code reads the code of a contract at a block; it is empty where there is none.
-func (n *Node) Code(ctx context.Context, at repute.Block, contract common.Address) ([]byte, error) {
-	codes, err := n.Codes(ctx, at, []common.Address{contract})
-	if err != nil {
-		return nil, err
+// stateError returns the error of a call that needs the state of a block. It is ErrNoState where the node does not
+// have the state any more. The cause MUST be free of keys.
+func (n *Node) stateError(method string, cause error) error {
+	if jsonrpc.LacksState(cause) {
+		return fmt.Errorf("%s: %w (%w)", method, ErrNoState, cause)
 	}
-	return codes[0], nil
-}
-
-// noState wraps the answer of a node without the state. The cause MUST be free of keys.
-func noState(method string, cause error) error {
-	return fmt.Errorf("%s: %w (%w)", method, ErrNoState, cause)
+	return n.wrap(method, cause)
 }
 
 // WaitingHelps reports whether a failure concerns more than the one call and may disappear after a
@@ -229,14 +216,11 @@ func sealed(h *jsonrpc.Header) (Sealed, error) {
 // SealedBlocks returns canonical headers in the order of numbers.
 func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, error) {
 	out := make([]Sealed, 0, len(numbers))
-	for len(numbers) > 0 {
-		part := numbers[:min(len(numbers), n.opts.MaxBatch)]
-		numbers = numbers[len(part):]
+	for part := range slices.Chunk(numbers, n.opts.MaxBatch) {
 		headers := make([]*jsonrpc.Header, len(part))
 		batch := make([]rpc.BatchElem, len(part))
 		for i, number := range part {
-			batch[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(number), false},
-				Result: &headers[i]}
+			batch[i] = byNumber(number, &headers[i])
 		}
 		if err := n.BatchCallContext(ctx, batch); err != nil {
 			return nil, err
@@ -286,14 +270,11 @@ func (n *Node) Header(ctx context.Context, number uint64) (Sealed, error) {
 // block that the node does not know, or cannot answer for, is nil.
 func (n *Node) LogsOf(ctx context.Context, blocks []common.Hash, addresses []common.Address) ([][]types.Log, error) {
 	out := make([][]types.Log, 0, len(blocks))
-	for len(blocks) > 0 {
-		part := blocks[:min(len(blocks), n.opts.MaxBatch)]
-		blocks = blocks[len(part):]
+	for part := range slices.Chunk(blocks, n.opts.MaxBatch) {
 		logs := make([][]types.Log, len(part))
 		batch := make([]rpc.BatchElem, len(part))
 		for i, hash := range part {
-			batch[i] = rpc.BatchElem{Method: "eth_getLogs", Result: &logs[i],
-				Args: []any{map[string]any{"blockHash": hash, "address": addresses}}}
+			batch[i] = byFilter(map[string]any{"blockHash": hash, "address": addresses}, &logs[i])
 		}
 		if err := n.BatchCallContext(ctx, batch); err != nil {
 			return nil, err
@@ -323,14 +304,10 @@ func allOf(logs []types.Log, hash common.Hash) bool {
 func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address,
 	topics [][]common.Hash) ([]types.Log, error) {
 	var logs []types.Log
-	batch := []rpc.BatchElem{{Method: "eth_getLogs", Result: &logs, Args: []any{map[string]any{
-		"fromBlock": hexutil.EncodeUint64(r.From), "toBlock": hexutil.EncodeUint64(r.To), "address": addresses,
-		"topics": topics}}}}
-	if err := n.BatchCallContext(ctx, batch); err != nil {
+	err := n.CallContext(ctx, &logs, "eth_getLogs", map[string]any{"fromBlock": hexutil.EncodeUint64(r.From),
+		"toBlock": hexutil.EncodeUint64(r.To), "address": addresses, "topics": topics})
+	if err != nil {
 		return nil, err
-	}
-	if err := batch[0].Error; err != nil {
-		return nil, n.wrap("eth_getLogs", err)
 	}
 	for i := range logs {
 		if l := &logs[i]; l.Removed || !inBlock(l) || l.BlockNumber < r.From || l.BlockNumber > r.To ||

@@ -11,8 +11,8 @@ import (
 	"repute/indexer/node/limit"
 )
 
-// Metrics counts requests to endpoints and their outcomes. One value serves all chains of a
-// process.
+// Metrics counts requests to the endpoints of Pools, the calls in them, and their outcomes. One value
+// serves all chains of a process.
 type Metrics struct {
 	requests         *prometheus.CounterVec
 	faults           *prometheus.CounterVec
@@ -47,24 +47,13 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// CountRPC returns a function for Options.Count that counts the calls of one chain.
-func (m *Metrics) CountRPC(chainID uint64) func(method string, err error) {
-	chain := strconv.FormatUint(chainID, 10)
-	return func(method string, err error) {
-		m.calls.WithLabelValues(chain, method).Inc()
-		if err != nil {
-			m.callFails.WithLabelValues(chain, method).Inc()
-		}
-	}
-}
-
-// meter counts the requests to one endpoint. A nil meter counts nothing.
+// meter counts the requests to one endpoint, and their calls by chain. A nil meter counts nothing.
 type meter struct {
 	*Metrics
 	chain, host string
 }
 
-// meter returns the meter of an endpoint; nil where no metrics are exposed.
+// meter returns the meter of an endpoint.
 func (m *Metrics) meter(chainID uint64, host string) *meter {
 	return &meter{m, strconv.FormatUint(chainID, 10), host}
 }
@@ -82,6 +71,17 @@ func (m *meter) begin() func(limit.Outcome) {
 		if o.Err != nil {
 			m.faults.WithLabelValues(m.chain, m.host, jsonrpc.Diagnose(o.Err).Fault.String()).Inc()
 		}
+	}
+}
+
+// call counts one call of a request that ended.
+func (m *meter) call(method string, failed bool) {
+	if m == nil {
+		return
+	}
+	m.calls.WithLabelValues(m.chain, method).Inc()
+	if failed {
+		m.callFails.WithLabelValues(m.chain, method).Inc()
 	}
 }
 

@@ -36,8 +36,6 @@ type Options struct {
 	OpenMin, OpenMax time.Duration
 	// Header is sent with every request, e.g. an API key.
 	Header http.Header
-	// Count, when not nil, is called after every call with its method and its error.
-	Count func(method string, err error)
 }
 
 // Node is a Source behind one JSON-RPC endpoint (http, https, ws or wss). It connects at the first
@@ -184,7 +182,7 @@ func block(h *jsonrpc.Header) (repute.Block, error) {
 	if h.Number == nil || h.Hash == nil || h.Parent == nil || h.Timestamp == nil {
 		return repute.Block{}, errors.New("block without number, hash, parentHash or timestamp")
 	}
-	return repute.Block{Number: uint64(*h.Number), Hash: *h.Hash, Parent: *h.Parent,
+	return repute.Block{Number: *h.Number, Hash: *h.Hash, Parent: *h.Parent,
 		Time: time.Unix(int64(*h.Timestamp), 0).UTC()}, nil
 }
 
@@ -199,7 +197,8 @@ func byNumber(number uint64, into **jsonrpc.Header) rpc.BatchElem {
 }
 
 // Heads requests the chain id and the three named blocks in one batch. Nodes without finality
-// answer null or an error for safe and finalized, or return their newest block: both are 0 then.
+// answer null or an error for safe and finalized, or return their newest block: both are 0 then. Neither
+// exceeds the newest block, whatever the node says.
 func (n *Node) Heads(ctx context.Context) (Heads, error) {
 	var id *hexutil.Uint64
 	var latest, safe, finalized *jsonrpc.Header
@@ -217,8 +216,8 @@ func (n *Node) Heads(ctx context.Context) (Heads, error) {
 	if err != nil || id == nil {
 		return Heads{}, n.wrap("latest block", errors.Join(err, jsonrpc.ErrNoBlock))
 	}
-	h := Heads{ChainID: uint64(*id), Latest: head, Sealed: latest.Own == head.Hash, Safe: number(batch[2], safe),
-		Finalized: number(batch[3], finalized), SeenAt: time.Now()}
+	h := Heads{ChainID: uint64(*id), Latest: head, Sealed: latest.Own == head.Hash, SeenAt: time.Now(),
+		Safe: min(number(batch[2], safe), head.Number), Finalized: number(batch[3], finalized)}
 	if h.Finalized > 0 && h.Finalized >= head.Number {
 		h.HeadFinal, h.Safe, h.Finalized = true, 0, 0
 	}
@@ -230,7 +229,7 @@ func number(e rpc.BatchElem, h *jsonrpc.Header) uint64 {
 	if e.Error != nil || h == nil || h.Number == nil {
 		return 0
 	}
-	return uint64(*h.Number)
+	return *h.Number
 }
 
 // Span requests headers and logs in one batch. The headers come first: logs of another fork then
@@ -315,7 +314,7 @@ func capped(q Query, lists [][]types.Log) error {
 // whether it is.
 func Capped(r repute.BlockRange, logs int) error {
 	if r.From < r.To && slices.Contains(knownCaps(), logs) {
-		return &capError{logs}
+		return fmt.Errorf("the answer may be cut off: it holds exactly %d logs", logs) // a jsonrpc.FaultRange
 	}
 	return nil
 }
@@ -445,14 +444,3 @@ func setDefault[T ~int | ~int64 | ~uint64](v *T, to T) {
 		*v = to
 	}
 }
-
-// capError is returned for an answer with exactly as many logs as a silent limit of some providers.
-type capError struct{ logs int }
-
-// Error names the number.
-func (e *capError) Error() string {
-	return fmt.Sprintf("the answer may be cut off: it holds exactly %d logs", e.logs)
-}
-
-// Diagnosis implements jsonrpc.Diagnosed.
-func (e *capError) Diagnosis() jsonrpc.Diagnosis { return jsonrpc.Diagnosis{Fault: jsonrpc.FaultRange} }

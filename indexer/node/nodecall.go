@@ -76,7 +76,7 @@ func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, er
 		if e.Error != nil {
 			e.Error = n.wrap(e.Method, e.Error)
 		}
-		n.count(e.Method, errors.Join(err, e.Error))
+		n.meter.call(e.Method, err != nil || e.Error != nil)
 	}
 	o := outcomeOf(ctx, batch, err, time.Since(began))
 	leave(o)
@@ -112,13 +112,6 @@ func outcomeOf(ctx context.Context, batch []rpc.BatchElem, err error, took time.
 		o.Text = o.Err.Error()
 	}
 	return o
-}
-
-// count calls Options.Count if it is set.
-func (n *Node) count(method string, err error) {
-	if n.opts.Count != nil {
-		n.opts.Count(method, err)
-	}
 }
 
 // tooMany reports whether the endpoint requires fewer calls per request, and reduces the number.

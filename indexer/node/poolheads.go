@@ -17,7 +17,7 @@ func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 	list := p.ranked(func(m *peer) bool { return true })
 	now := time.Now()
 	slices.SortStableFunc(list, func(a, b *peer) int {
-		return cmp.Or(boolCompare(b.limiter.Usable(now), a.limiter.Usable(now)), p.compareHeads(a, b, now))
+		return cmp.Or(boolCompare(b.limiter.Usable(now), a.limiter.Usable(now)), compareHeads(a, b, now))
 	})
 	answers := make(chan headResult, len(list))
 	next := 0
@@ -28,11 +28,13 @@ func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 			// The answer of a second endpoint is of use also after Heads has returned.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.opts.Timeout)
 			defer cancel()
-			answers <- p.headOf(ctx, m)
+			h, err := m.refreshHead(ctx, p.opts.ChainID)
+			_, doubted, _ := m.state(time.Now())
+			answers <- headResult{h, err, doubted}
 		}()
 	}
 	ask()
-	if second := p.second(list[1:], now); second > 0 {
+	if second := secondToAsk(list[1:], now); second > 0 {
 		list[1], list[second] = list[second], list[1]
 		ask()
 	}
@@ -41,6 +43,29 @@ func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 		return Heads{}, err
 	}
 	return p.confirmFinality(h), nil
+}
+
+// higherHead returns the higher of two heads; the head of a doubted endpoint loses.
+func higherHead(a, b headResult) headResult {
+	switch {
+	case a.heads.ChainID == 0:
+		return b
+	case a.doubted != b.doubted:
+		if a.doubted {
+			return b
+		}
+		return a
+	case b.heads.Latest.Number > a.heads.Latest.Number:
+		return b
+	}
+	return a
+}
+
+// headResult is one endpoint's answer about its head.
+type headResult struct {
+	heads   Heads
+	err     error
+	doubted bool
 }
 
 // gather waits for the first valid answer, and for secondHeadWait for a higher one.
@@ -74,9 +99,9 @@ func (p *Pool) gather(ctx context.Context, answers <-chan headResult, all int, n
 	return Heads{}, p.conflict(worst)
 }
 
-// second returns the index of the endpoint whose head has been unknown for longest, not counting
+// secondToAsk returns the index of the endpoint whose head has been unknown for longest, not counting
 // the first of the list; 0 if none is due.
-func (p *Pool) second(list []*peer, now time.Time) int {
+func secondToAsk(list []*peer, now time.Time) int {
 	pick, oldest := 0, secondHeadEvery
 	for i, m := range list {
 		if _, _, age := m.state(now); age > oldest && m.limiter.Usable(now) {
@@ -87,7 +112,7 @@ func (p *Pool) second(list []*peer, now time.Time) int {
 }
 
 // compareHeads orders endpoints with higher heads first and doubted ones last.
-func (p *Pool) compareHeads(a, b *peer, now time.Time) int {
+func compareHeads(a, b *peer, now time.Time) int {
 	headA, doubtA, _ := a.state(now)
 	headB, doubtB, _ := b.state(now)
 	return cmp.Or(boolCompare(doubtA, doubtB), cmp.Compare(headB, headA))

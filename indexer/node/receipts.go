@@ -3,9 +3,9 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rpc"
 
@@ -49,7 +49,7 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (E
 	var head *jsonrpc.Header
 	var receipts []*jsonrpc.ReceiptJSON
 	batch := []rpc.BatchElem{
-		{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(block.Number), false}, Result: &head},
+		byNumber(block.Number, &head),
 		{Method: "eth_getBlockReceipts", Args: []any{block.Hash}, Result: &receipts},
 	}
 	if err := n.BatchCallContext(ctx, batch); err != nil {
@@ -108,13 +108,13 @@ func (n *Node) ReceiptsOf(ctx context.Context, blocks []Sealed) ([]Evidence, []e
 // receiptsByTx requests receipts per transaction, for nodes without eth_getBlockReceipts or whose
 // method takes no hash.
 func (n *Node) receiptsByTx(ctx context.Context, s Sealed, spend Spend) ([]*jsonrpc.ReceiptJSON, error) {
-	receipts := make([]*jsonrpc.ReceiptJSON, len(s.Txs))
-	for from := 0; from < len(s.Txs); from += n.opts.MaxBatch {
-		to := min(len(s.Txs), from+n.opts.MaxBatch)
-		batch := make([]rpc.BatchElem, 0, to-from)
-		for i := from; i < to; i++ {
-			batch = append(batch, rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{s.Txs[i]},
-				Result: &receipts[i]})
+	receipts := make([]*jsonrpc.ReceiptJSON, 0, len(s.Txs)) // never grown: elements point into it
+	for part := range slices.Chunk(s.Txs, n.opts.MaxBatch) {
+		batch := make([]rpc.BatchElem, len(part))
+		for i, tx := range part {
+			receipts = append(receipts, nil)
+			batch[i] = rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{tx},
+				Result: &receipts[len(receipts)-1]}
 		}
 		if err := spend.wait(ctx, len(batch)); err != nil {
 			return nil, err
@@ -169,12 +169,8 @@ type TransactionPlace struct {
 // Transaction requests the place of a transaction; nil if the endpoint does not know it.
 func (n *Node) Transaction(ctx context.Context, tx common.Hash) (*TransactionPlace, error) {
 	var receipt *jsonrpc.ReceiptJSON
-	batch := []rpc.BatchElem{{Method: "eth_getTransactionReceipt", Args: []any{tx}, Result: &receipt}}
-	if err := n.BatchCallContext(ctx, batch); err != nil {
+	if err := n.CallContext(ctx, &receipt, "eth_getTransactionReceipt", tx); err != nil {
 		return nil, err
-	}
-	if err := batch[0].Error; err != nil {
-		return nil, n.wrap("eth_getTransactionReceipt", err)
 	}
 	if receipt == nil {
 		return nil, nil

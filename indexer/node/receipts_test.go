@@ -18,6 +18,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node/jsonrpc"
+	"repute/internal/livedin"
 	"repute/internal/rpctest"
 )
 
@@ -25,7 +26,7 @@ import (
 // node has no method for it, transaction by transaction.
 func TestReceiptsProveBlocks(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	d := rpctest.NewProxy(t, dn.RPCURL())
 	n := nodeOn(t, d.URL)
 	for _, refused := range []string{"", "eth_getBlockReceipts"} {
@@ -187,7 +188,7 @@ func TestDepositReceipts(t *testing.T) {
 // What a node lacks is told from what a contract refuses.
 func TestCallsTellWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	n := nodeOn(t, dn.RPCURL())
 	head := dn.Head()
 	views := contracts.NewViews()

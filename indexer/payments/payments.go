@@ -4,9 +4,18 @@
 // by the receipts of its block which tokens moved, and has repute.PaymentCase decide whether the rater
 // paid the agent and whether the money came back within a window of time. Only final blocks count. A claim
 // that no endpoint can answer for stays open and is retried with growing pauses.
+//
+// What a file claims is of no weight by itself: payer and payee are compared with the rater and with whom the
+// agent is paid by, only listed stablecoins count, and one transfer pays for one rating. A verified payment is
+// looked at again until its window has ended, because money may be sent back, and whenever a block is given
+// another time. Package paydb orders the claims, round-robin by client, and stores the outcome in the
+// transaction that checks that no other rating has taken the transfer.
+//
+// Several processes may run a Loop for one chain: a lease lets one of them work. All progress is in the store.
 package payments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,20 +47,8 @@ type Options struct {
 
 // withDefaults replaces zero values by the named defaults.
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&o.Poll, 5 * time.Second}, {&o.Window, 24 * time.Hour}} {
-		if *d.field <= 0 {
-			*d.field = d.value
-		}
-	}
-	if o.Range == 0 {
-		o.Range = 10_000
-	}
-	if o.MinRange == 0 {
-		o.MinRange = 200
-	}
+	o.Poll, o.Window = cmp.Or(o.Poll, 5*time.Second), cmp.Or(o.Window, 24*time.Hour)
+	o.Range, o.MinRange = cmp.Or(o.Range, 10_000), cmp.Or(o.MinRange, 200)
 	if o.Owner == "" {
 		host, _ := os.Hostname()
 		o.Owner = fmt.Sprintf("%s:%d", host, os.Getpid())

@@ -200,6 +200,9 @@ func (x votes) divided() bool { return x.yes > 0 && x.yes == x.no }
 // decided reports whether two hosts agree, so that no further one needs to be asked.
 func (x votes) decided() bool { return max(x.yes, x.no) > 1 }
 
+// plus returns the sum of both.
+func (x votes) plus(y votes) votes { return votes{x.yes + y.yes, x.no + y.no} }
+
 // count adds the vote of one host; still reports whether it shows the gap.
 func (x *votes) count(still bool) {
 	if still {
@@ -213,15 +216,11 @@ func (x *votes) count(still bool) {
 // finder, if any, counts as one that shows it, and is asked again when the others do not decide.
 // It is an error when none could answer.
 func (v *Verifier) vote(ctx context.Context, at verifydb.Standing, h gap, finder *node.Node) (votes, error) {
-	var others votes
+	var others, finders votes
 	var last error
-	finderVote := 0
-	if finder != nil {
-		finderVote = 1
-	}
 	heard := map[string]bool{}
 	if finder != nil {
-		heard[finder.Host()] = true
+		finders.yes, heard[finder.Host()] = 1, true
 	}
 	for _, n := range v.witnesses.Nodes() {
 		if heard[n.Host()] {
@@ -233,8 +232,9 @@ func (v *Verifier) vote(ctx context.Context, at verifydb.Standing, h gap, finder
 			continue
 		}
 		heard[n.Host()] = true
-		if others.count(still); (votes{others.yes + finderVote, others.no}).decided() {
-			return votes{others.yes + finderVote, others.no}, nil
+		others.count(still)
+		if all := others.plus(finders); all.decided() {
+			return all, nil
 		}
 	}
 	if finder != nil {
@@ -248,8 +248,7 @@ func (v *Verifier) vote(ctx context.Context, at verifydb.Standing, h gap, finder
 	if others == (votes{}) {
 		return others, cmp.Or(last, witness.ErrNone)
 	}
-	others.yes += finderVote
-	return others, nil
+	return others.plus(finders), nil
 }
 
 // differsNow asks one witness at the newest final block, or at the newest stored one

@@ -182,8 +182,9 @@ func (v *Verifier) judgeSome(ctx context.Context, numbers []uint64) []blockResul
 }
 
 // act stores what a judgment shows to be missing, and deletes from a final block whose receipts
-// are proven what is not on the chain. What stays wrong is published as a gap. listed is false
-// when something stays wrong and there is no room for its gap.
+// are proven what is not on the chain. The gap is stored before the repair and closed after it: a
+// crash between leaves it published. listed is false when something stays wrong and there is no
+// room for its gap.
 func (v *Verifier) act(ctx context.Context, l store.Lease, at verifydb.Standing, j judgment) (listed bool, err error) {
 	if j.settled() {
 		return true, nil

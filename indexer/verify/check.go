@@ -15,7 +15,6 @@ import (
 	"repute/indexer/verify/unchecked"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/importdb"
 	"repute/store/verifydb"
 )
 
@@ -217,7 +216,7 @@ func (c *check) time(ctx context.Context, j judgment) error {
 	if !c.o.Repair {
 		return nil
 	}
-	if err := importdb.Amend(ctx, c.v.db, c.v.chain.ID, c.o.Lease, importdb.Amendment{Block: j.block.Block}); err != nil {
+	if err := c.v.correctTime(ctx, c.o.Lease, stored, j.block.Block); err != nil {
 		return err
 	}
 	c.result.Retimed++

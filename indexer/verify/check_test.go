@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/internal/livedin"
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/verifydb"
@@ -16,7 +17,7 @@ import (
 // Repair leaves nothing to find.
 func TestCheckFindsAndRepairs(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	honest, db := openStore(t), openStore(t)
 	direct := nodeAt(t, dn.RPCURL())
@@ -56,7 +57,7 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 // Another process leads: it is told, and its verifier repairs.
 func TestReportedDifferencesAreRepairedByTheLeader(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	kinds := logsByKind(t, nodeAt(t, dn.RPCURL()), c)
 	d := rpctest.NewProxy(t, dn.RPCURL())
@@ -93,7 +94,7 @@ func TestReportedDifferencesAreRepairedByTheLeader(t *testing.T) {
 // A part of a chain has no state of its own: only its blocks are compared.
 func TestCheckOfAPartSaysWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	db := openStore(t)
 	n := nodeAt(t, dn.RPCURL())

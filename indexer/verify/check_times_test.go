@@ -6,6 +6,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/internal/livedin"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -13,7 +14,7 @@ import (
 // A stored time that is not the header's is a difference, and repaired.
 func TestCheckComparesBlockTimes(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	db := openStore(t)
 	n := nodeAt(t, dn.RPCURL())
@@ -59,7 +60,7 @@ func backdate(t *testing.T, db *store.DB) (number uint64) {
 // anew: their scores may have another age.
 func TestWrongTimesAreMended(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	db, n := openStore(t), nodeAt(t, dn.RPCURL())
 	indexFrom(t, db, dn.Chain(), n)
 	want := dump(t, db)
@@ -74,7 +75,7 @@ func TestWrongTimesAreMended(t *testing.T) {
 // which then looks at the block again.
 func TestLeaderMendsReportedTimes(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	db, n := openStore(t), nodeAt(t, dn.RPCURL())
 	indexFrom(t, db, dn.Chain(), n)
 	want := dump(t, db)

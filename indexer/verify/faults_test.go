@@ -18,6 +18,7 @@ import (
 	"repute/indexer"
 	"repute/indexer/node"
 	"repute/indexer/verify/missing"
+	"repute/internal/livedin"
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -29,7 +30,7 @@ import (
 // single blocks are whole.
 func TestRangesThatLie(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	honest, db := openStore(t), openStore(t)
 	indexFrom(t, honest, c, nodeAt(t, dn.RPCURL()))
@@ -60,7 +61,7 @@ func lyingOwner(c rpctest.ProxyCall, a map[string]json.RawMessage) {
 // missing, and goes on.
 func TestWitnessesMustAgree(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	d := rpctest.NewProxyAt(t, "127.0.0.2", dn.RPCURL())
 	d.Lie = lyingOwner
@@ -91,7 +92,7 @@ func TestWitnessesMustAgree(t *testing.T) {
 // A node that keeps the state of its newest blocks only is asked about those.
 func TestPrunedNodeIsAskedAboutItsNewestBlocks(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	head := dn.Head().Number
 	d := rpctest.NewProxy(t, dn.RPCURL())
@@ -125,7 +126,7 @@ func TestPrunedNodeIsAskedAboutItsNewestBlocks(t *testing.T) {
 // A former leader's verifier changes nothing.
 func TestFencedVerifierStops(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	d := rpctest.NewProxy(t, dn.RPCURL())
 	d.Lose(func(l types.Log) bool { return l.BlockNumber == 7 }, true, false)
@@ -150,7 +151,7 @@ func TestFencedVerifierStops(t *testing.T) {
 // Beside a follower that runs, what is lost comes back while the chain goes on.
 func TestVerifierBesideFollower(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	d := rpctest.NewProxy(t, dn.RPCURL())
 	d.Lose(func(l types.Log) bool { return (l.BlockNumber*5+uint64(l.Index))%7 == 3 }, true, false)
@@ -191,7 +192,7 @@ func TestVerifierBesideFollower(t *testing.T) {
 // The state of a stopped comparison is kept: another process goes on with it.
 func TestSweepGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	db := openStore(t)
 	d := rpctest.NewProxy(t, dn.RPCURL())
@@ -210,7 +211,7 @@ func TestSweepGoesOnAfterARestart(t *testing.T) {
 // is found, and its kind was never called whole before.
 func TestDisagreementIsNoProof(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	direct := nodeAt(t, dn.RPCURL())
 	approvals := logsByKind(t, direct, c)[repute.KindApprovalForAll]
@@ -243,7 +244,7 @@ func TestDisagreementIsNoProof(t *testing.T) {
 // another one is asked, and none is called verified when no other can answer.
 func TestOneWordIsNoProof(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	direct := nodeAt(t, dn.RPCURL())
 	approvals := logsByKind(t, direct, c)[repute.KindApprovalForAll]
@@ -282,7 +283,7 @@ func TestOneWordIsNoProof(t *testing.T) {
 // More gaps than are listed leave their kinds unverified.
 func TestOverfullGapsAreNotVerified(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	db, n := openStore(t), nodeAt(t, dn.RPCURL())
 	approvals := logsByKind(t, n, c)[repute.KindApprovalForAll]

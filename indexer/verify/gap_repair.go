@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"repute"
 	"repute/contracts"
@@ -108,13 +107,7 @@ func (v *Verifier) postpone(ctx context.Context, l store.Lease, h gap, cause err
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	pause := v.opts.RetryMin
-	for range h.Tries {
-		if pause *= 2; pause >= v.opts.RetryMax {
-			pause = v.opts.RetryMax
-			break
-		}
-	}
+	pause := node.Doubled(v.opts.RetryMin, v.opts.RetryMax, h.Tries)
 	v.log.Warn("event not found", "kind", h.Kind, "subject", h.Subject, "from", h.Blocks.From, "to", h.Blocks.To,
 		"again", pause, "error", cause)
 	return chaindb.PostponeGap(ctx, v.db, v.chain.ID, l, h, pause)
@@ -160,6 +153,7 @@ func (v *Verifier) repair(ctx context.Context, l store.Lease, at verifydb.Standi
 // widenBlocks is how many blocks around a missing event are looked at.
 const widenBlocks = 2_000
 
+// widen looks through the blocks around a missing event, once for each window while the process runs.
 func (v *Verifier) widen(ctx context.Context, l store.Lease, at verifydb.Standing, from uint64) error {
 	r := repute.BlockRange{From: max(from, v.chain.StartBlock), To: min(from+widenBlocks-1, at.Cursor)}
 	more, err := v.reread(ctx, r)
@@ -209,10 +203,3 @@ func (v *Verifier) records(at verifydb.Standing, lacking []judgment) (records []
 	}
 	return records, blocks, nil
 }
-
-// evidenceTimeout bounds one call for a header.
-const evidenceTimeout = time.Minute
-
-// receiptsTimeout bounds the calls for one block's receipts, which may have to be asked for one
-// by one, at the rate that is allowed.
-const receiptsTimeout = 10 * time.Minute

@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/indexer"
 	"repute/indexer/node"
+	"repute/internal/livedin"
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -40,7 +41,7 @@ func stepOn(t *testing.T, v *Verifier) {
 // the rest is verified all the same.
 func TestImpossibleAgentCount(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	for _, answer := range []string{
 		`"0x000000000000000000000000000000000000000000000001000000000000000a"`, // beyond 64 bits
 		`"0x000000000000000000000000000000000000000000000000ffffffffffffffff"`, // beyond 63

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -193,12 +194,19 @@ func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 // logs of a block without proven receipts.
 const heard = 3
 
-// headerOf asks one witness for a header, within the time that a piece of evidence may take.
+// headerTimeout bounds one call for a header.
+const headerTimeout = time.Minute
+
+// receiptsTimeout bounds the calls for one block's receipts, which may have to be asked for one
+// by one, at the rate that is allowed.
+const receiptsTimeout = 10 * time.Minute
+
+// headerOf asks one witness for a header.
 func (v *Verifier) headerOf(ctx context.Context, n *node.Node, number uint64) (node.Sealed, error) {
 	if err := v.witnesses.Spend(ctx, 1); err != nil {
 		return node.Sealed{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
 	headers, err := n.SealedBlocks(ctx, []uint64{number})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/internal/livedin"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -66,7 +67,7 @@ func repairs(t *testing.T, db *store.DB) (n int) {
 // the last one, comes back although no question for logs ever shows it.
 func TestEveryKindComesBack(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	direct := nodeAt(t, dn.RPCURL())
 	honest := openStore(t)
@@ -146,7 +147,7 @@ func TestReceiptsShowWhatIsMissing(t *testing.T) {
 // testLost loses single logs and has a verifier find them.
 func testLost(t *testing.T, restrict func(*Verifier), lost map[repute.EventKind][]string) {
 	t.Helper()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	direct := nodeAt(t, dn.RPCURL())
 	honest := openStore(t)
@@ -176,7 +177,7 @@ func testLost(t *testing.T, restrict func(*Verifier), lost map[repute.EventKind]
 // A log that no node shows anywhere stays a gap with a name, and the search goes on.
 func TestHiddenLogIsAGap(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	kinds := logsByKind(t, nodeAt(t, dn.RPCURL()), c)
 	revoked := kinds[repute.KindFeedbackRevoked]

@@ -63,11 +63,7 @@ func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at verifydb.S
 func (p *proving) suspects(ctx context.Context, headers []node.Sealed,
 	confirmedTwice map[uint64]bool) (out []node.Sealed, err error) {
 	var w window
-	var numbers []uint64
-	for i := range headers {
-		numbers = append(numbers, headers[i].Number)
-	}
-	known, err := verifydb.Headers(ctx, p.v.db, p.v.chain.ID, numbers)
+	known, err := verifydb.Headers(ctx, p.v.db, p.v.chain.ID, witness.NumbersOf(headers))
 	if err != nil {
 		return nil, err
 	}

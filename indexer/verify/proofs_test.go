@@ -15,7 +15,7 @@ import (
 	"repute"
 	"repute/indexer"
 	"repute/indexer/node"
-	"repute/indexer/node/jsonrpc"
+	"repute/internal/livedin"
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -40,7 +40,7 @@ func rated(c *rpctest.Chain, blocks int) {
 // shows, is missing for good. The header's root tells, and the chain is never complete.
 func TestLogLostEverywhereIsUnproven(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	c := dn.Chain()
 	set := logsByKind(t, nodeAt(t, dn.RPCURL()), c)[repute.KindMetadataSet]
 	d := rpctest.NewProxy(t, dn.RPCURL())
@@ -351,28 +351,5 @@ func TestTwoHostsProve(t *testing.T) {
 	}
 	if s := status(t, db).Completeness; s.Status != repute.Complete {
 		t.Errorf("two hosts: %+v", s)
-	}
-}
-
-// An endpoint that refuses the rate is asked at half of it, and at the whole again later.
-func TestRateFollowsRefusals(t *testing.T) {
-	t.Parallel()
-	c := rpctest.New(t, rpctest.Options{})
-	v := New(nil, chainOf(c), func() []*node.Node { return nil }, Options{Rate: 20})
-	v.witnesses.Adapt(&jsonrpc.AnswerError{What: "nothing to do with rates"})
-	if v.witnesses.Rate() != 20 {
-		t.Errorf("%v after another failure", v.witnesses.Rate())
-	}
-	c.Inject(rpctest.On("eth_getBlockByNumber",
-		rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32005, Message: "rate limit exceeded"}})))
-	_, err := newNode(t, c, node.Options{}).SealedBlocks(t.Context(), []uint64{0})
-	if v.witnesses.Adapt(err); v.witnesses.Rate() != 10 {
-		t.Errorf("%v after %v", v.witnesses.Rate(), err)
-	}
-	for range 10 {
-		v.witnesses.Adapt(nil)
-	}
-	if v.witnesses.Rate() != 20 {
-		t.Errorf("%v after it answers again", v.witnesses.Rate())
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
@@ -68,8 +70,8 @@ func (v *Verifier) deployedEarlier(ctx context.Context) (early bool, err error) 
 	}
 	before := repute.Block{Number: v.chain.StartBlock - 1}
 	err = v.witnesses.First(func(n *node.Node) error {
-		code, err := n.Code(ctx, before, v.chain.Identity)
-		early = len(code) > 0
+		codes, err := n.Codes(ctx, before, []common.Address{v.chain.Identity})
+		early = err == nil && len(codes[0]) > 0
 		return err
 	})
 	return early, err

@@ -2,6 +2,8 @@ package attack
 
 import (
 	"cmp"
+	"maps"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 
@@ -35,6 +37,7 @@ type Bench struct {
 // NewBench prepares attacks on a world; equal seeds choose equal victims.
 func NewBench(w *World, p *rating.Params, seed uint64) *Bench { return &Bench{w, p, seed} }
 
+// rng begins the same series at each call, so that an attack does not depend on those before it.
 func (b *Bench) rng() *rand.Rand { return rand.New(rand.NewPCG(b.seed, 1)) }
 
 // sybils are n new identities that praise target, and each other in a ring.
@@ -53,12 +56,11 @@ func (b *Bench) sybils(n, target int) (out []Rating) {
 func (b *Bench) outcome(attack string, size, target int, more ...Rating) Outcome {
 	w := b.World.With(more...)
 	r := NewEngine(w, b.Params).Score(target)
-	o := Outcome{Attack: attack, Size: size, World: w.Name, Mean: float64(r.Mean) / 1000,
-		Score: float64(r.Score) / 1000,
-		Paths: r.PathsFor, Tier: r.Tier, Baselines: map[string]float64{}}
+	o := Outcome{Attack: attack, Size: size, World: w.Name, Mean: points(r.Mean),
+		Score: points(r.Score), Paths: r.PathsFor, Tier: r.Tier, Baselines: map[string]float64{}}
 	opinions := w.opinions(target)
-	for _, base := range Baselines() {
-		o.Baselines[base.Name] = base.Score(opinions)
+	for _, base := range baselines() {
+		o.Baselines[base.name] = base.score(opinions)
 	}
 	o.Baselines["EigenTrust percentile"] = w.eigenTrust(target)
 	return o
@@ -96,6 +98,7 @@ func (b *Bench) CompromisedRaters(n int) Outcome {
 	return b.compromised("T3 compromised raters and 100 sybils", b.fullRaters(n))
 }
 
+// compromised has some parties praise a new agent and a hundred sybils, who praise the agent and each other.
 func (b *Bench) compromised(attack string, who []int) Outcome {
 	const sybils = 100
 	target := b.World.Next()
@@ -158,8 +161,8 @@ func (b *Bench) WeakInChannels(n int, all bool) Outcome {
 	if all {
 		name = "T5 the same in three channels, each with a payment of 100 dollars"
 	}
-	return Outcome{Attack: name, Size: n, World: b.World.Name, Mean: float64(r.Mean) / 1000,
-		Score: float64(r.Score) / 1000, Paths: r.PathsFor}
+	return Outcome{Attack: name, Size: n, World: b.World.Name, Mean: points(r.Mean),
+		Score: points(r.Score), Paths: r.PathsFor}
 }
 
 // weakRaters are n parties with a seventh to a third of full weight.
@@ -213,6 +216,7 @@ func (b *Bench) SlanderByRaters(n int) Drop {
 	return b.slander("T7 slander by raters of full weight", n, engine, victims, slander)
 }
 
+// rated reports whether a party has rated another: a second rating of it would replace the first.
 func (b *Bench) rated(from, to int) bool {
 	return slices.ContainsFunc(b.World.Ratings, func(r Rating) bool { return r.From == from && r.To == to })
 }
@@ -227,12 +231,12 @@ func (b *Bench) slander(attack string, n int, engine *Engine, victims []int, sla
 		for i, r := range slander(v) {
 			row := rating.Row{Block: uint64(len(b.World.Ratings) + i), Time: r.Time, Rater: Address(r.From), Index: 1,
 				Tag1: "quality"}
-			row.Amount.Value = zero()
+			row.Amount.Value = new(big.Int)
 			ev.Rows = append(ev.Rows, row)
 			all = append(all, r.Value)
 		}
 		after := engine.scorer.Score(ev)
-		lost := float64(before.Mean-after.Mean) / 1000
+		lost := points(before.Mean - after.Mean)
 		d.Mean += lost / float64(len(victims))
 		d.Worst = max(d.Worst, lost)
 		for _, g := range after.Gates {
@@ -240,8 +244,8 @@ func (b *Bench) slander(attack string, n int, engine *Engine, victims []int, sla
 				d.Rejected++
 			}
 		}
-		for _, base := range Baselines() {
-			d.Baselines[base.Name] = max(d.Baselines[base.Name], base.Score(opinions)-base.Score(all))
+		for _, base := range baselines() {
+			d.Baselines[base.name] = max(d.Baselines[base.name], base.score(opinions)-base.score(all))
 		}
 	}
 	return d
@@ -249,7 +253,7 @@ func (b *Bench) slander(attack string, n int, engine *Engine, victims []int, sla
 
 // victims are twenty good parties that fit, chosen by the seed.
 func (b *Bench) victims(e *Engine, fits func(trust.Result) bool) []int {
-	good := sortedKeys(b.World.Good)
+	good := slices.Sorted(maps.Keys(b.World.Good))
 	b.rng().Shuffle(len(good), func(i, j int) { good[i], good[j] = good[j], good[i] })
 	var out []int
 	for _, p := range good {
@@ -261,15 +265,6 @@ func (b *Bench) victims(e *Engine, fits func(trust.Result) bool) []int {
 		}
 	}
 	return out
-}
-
-func sortedKeys(set map[int]bool) []int {
-	keys := make([]int, 0, len(set))
-	for k := range set {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // fullRaters are n raters with more than half of full weight who are no roots, drawn by
@@ -301,11 +296,9 @@ func (b *Bench) popular(n int) []int {
 			praised[r.To]++
 		}
 	}
-	var out []int
-	for p := range praised {
-		out = append(out, p)
-	}
-	slices.SortFunc(out, func(x, y int) int { return cmp.Or(cmp.Compare(praised[y], praised[x]), cmp.Compare(x, y)) })
+	out := slices.SortedFunc(maps.Keys(praised), func(x, y int) int {
+		return cmp.Or(cmp.Compare(praised[y], praised[x]), cmp.Compare(x, y))
+	})
 	return out[:min(n, len(out))]
 }
 
@@ -313,7 +306,7 @@ func (b *Bench) popular(n int) []int {
 // have a score.
 func (b *Bench) Rated() (rated, all int) {
 	e := NewEngine(b.World, b.Params)
-	for _, p := range sortedKeys(b.World.Good) {
+	for _, p := range slices.Sorted(maps.Keys(b.World.Good)) {
 		full := 0
 		for _, i := range e.about[p] {
 			if r := b.World.Ratings[i]; r.Value > 0 && e.Weight(r.From) >= 0.5 {

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Baseline is a formula of another scorer, for scale 0 to 100 unless stated otherwise.
-type Baseline struct {
-	Name  string
-	Score func(values []float64) float64 // of opinions -1 to 1 by distinct clients
+// baseline is a formula of another scorer, for scale 0 to 100 unless stated otherwise.
+type baseline struct {
+	name  string
+	score func(values []float64) float64 // of opinions -1 to 1 by distinct clients
 }
 
-// Baselines are the plain ways, and scorers as they publish their formulas. A component that
+// baselines are the plain ways, and scorers as they publish their formulas. A component that
 // needs more than ratings is taken to be zero.
-func Baselines() []Baseline {
-	return []Baseline{
-		{"plain mean", func(v []float64) float64 { return 100 * mean(v) }},
-		{"Bayesian mean", func(v []float64) float64 { return 100 * sum(v) / (float64(len(v)) + 3) }},
+func baselines() []baseline {
+	return []baseline{
+		{"plain mean", plainMean},
+		{"Bayesian mean", bayesianMean},
 		{"QuickNode v1.3", quickNode},
 		{"nsgoods", nsgoods},
 		{"MainStreet", mainStreet},
@@ -36,6 +36,11 @@ func mean(v []float64) float64 {
 	}
 	return sum(v) / float64(len(v))
 }
+
+func plainMean(v []float64) float64 { return 100 * mean(v) }
+
+// bayesianMean is the mean with three opinions of 0 more.
+func bayesianMean(v []float64) float64 { return 100 * sum(v) / (float64(len(v)) + 3) }
 
 // quickNode, without a validation registry: 0.5882 of the mean of values 0 to 100.
 func quickNode(v []float64) float64 {

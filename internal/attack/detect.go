@@ -2,8 +2,8 @@ package attack
 
 import (
 	"cmp"
+	"maps"
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"slices"
 
@@ -11,8 +11,6 @@ import (
 	"repute/trust/fixed"
 	"repute/trust/rating"
 )
-
-func zero() *big.Int { return new(big.Int) }
 
 // Detection is how well a score tells bad from good parties of whom the ratings by
 // known good ones were taken away.
@@ -46,9 +44,9 @@ type Detection struct {
 	MeanPearson float64 `json:"leave_one_out_correlation_of_shrunk_mean"`
 }
 
-// WithoutLabelEdges leaves out what known good parties say of known ones: labels follow
+// withoutLabelEdges leaves out what known good parties say of known ones: labels follow
 // from it.
-func (w *World) WithoutLabelEdges() *World {
+func (w *World) withoutLabelEdges() *World {
 	out := *w
 	out.Ratings = slices.DeleteFunc(slices.Clone(w.Ratings), func(r Rating) bool {
 		return w.Good[r.From] && (w.Good[r.To] || w.Bad[r.To])
@@ -92,7 +90,7 @@ func Undated(p rating.Params) *rating.Params {
 // Detect measures detection on a world with known good and bad parties: by p, and by the
 // parameters as shipped. So many ratings are left out in turn.
 func Detect(w *World, p, shipped *rating.Params, leave int) Detection {
-	reduced := w.WithoutLabelEdges()
+	reduced := w.withoutLabelEdges()
 	d := Detection{World: w.Name}
 	engine, plain, bad := reduced.scores(p, meanOf)
 	d.Tested = len(bad)
@@ -138,7 +136,8 @@ func (w *World) shippedAUC(p *rating.Params) (means, scores float64) {
 
 // tested are the known parties that are no roots and have a rating left.
 func (w *World) tested(e *Engine) []int {
-	return slices.DeleteFunc(append(sortedKeys(w.Good), sortedKeys(w.Bad)...), func(party int) bool {
+	known := slices.Concat(slices.Sorted(maps.Keys(w.Good)), slices.Sorted(maps.Keys(w.Bad)))
+	return slices.DeleteFunc(known, func(party int) bool {
 		return slices.Contains(w.Roots, party) || len(e.about[party]) == 0
 	})
 }

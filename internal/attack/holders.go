@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -92,8 +91,7 @@ func hold(first, each int, sources ...string) (held []holding) {
 
 // credited returns the engine with what sources give holders, each of whom rated so many agents lately.
 func (e *Engine) credited(s *Sources, held []holding, agents int) *Engine {
-	at := repute.Block{Number: 1 << 40, Time: time.Unix(e.w.Now, 0)}
-	reader := graph.NewReader(at, nil, nil, e.p)
+	reader := graph.NewReader(blockAt(e.w.Now), nil, nil, e.p)
 	for n := range agents {
 		token := repute.TokenID{uint64(n)}
 		reader.Agent(token, 0, Address(1<<30+n), common.Address{})
@@ -114,7 +112,7 @@ func parties(held []holding) []int {
 	for _, h := range held {
 		seen[h.party] = true
 	}
-	return sortedKeys(seen)
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // by are ratings of an agent by all holders.

@@ -3,8 +3,8 @@ package attack
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -70,7 +70,7 @@ func (b *Bench) SlanderByDust(n int) Drop {
 	}
 	var victims []int
 	scores := map[int]trust.Points{}
-	for _, p := range sortedKeys(b.World.Good) {
+	for _, p := range slices.Sorted(maps.Keys(b.World.Good)) {
 		if r := clean.Score(p); r.Status == trust.Rated && !slices.Contains(b.World.Roots, p) {
 			victims, scores[p] = append(victims, p), r.Mean
 		}
@@ -135,8 +135,7 @@ func (b *Bench) Shells(n, agents int, shape Shape) Outcome {
 
 // VouchAge is the weight of a rater whom a root praised once, so many half-lives ago, for each of 0 to most.
 func VouchAge(p *rating.Params, most int) (weights []float64) {
-	const block = 1 << 40
-	at := repute.Block{Number: block, Time: time.Unix(1_800_000_000, 0)}
+	at := blockAt(1_800_000_000)
 	root, rater := common.Address{1}, common.Address{2}
 	for age := range most + 1 {
 		r := graph.NewReader(at, []flow.Root{{Address: root, Weight: fixed.One}}, nil, p)

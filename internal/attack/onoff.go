@@ -1,8 +1,6 @@
 package attack
 
 import (
-	"time"
-
 	"repute"
 	"repute/trust"
 	"repute/trust/fixed"
@@ -32,6 +30,7 @@ const (
 	onOffBad    = 15 // bad days before recovery
 	onOffMost   = 200
 	onOffRaters = onOffGood + 2*onOffMost
+	onOffNow    = 1_800_000_000
 	secondsDay  = 24 * 60 * 60
 )
 
@@ -51,20 +50,13 @@ func MeasureOnOff(p *rating.Params) (o OnOff) {
 	for day := range 120 {
 		bad, good := min(day, onOffBad), max(0, day-onOffBad)
 		_, values := x.rows(bad, good)
-		step := OnOffStep{Day: day, Mean: x.mean(bad, good)}
-		for _, base := range Baselines()[:2] {
-			switch value := base.Score(values); base.Name {
-			case "plain mean":
-				step.Plain = value
-			default:
-				step.Bayesian = value
-			}
-		}
-		o.Timeline = append(o.Timeline, step)
+		o.Timeline = append(o.Timeline, OnOffStep{Day: day, Mean: x.mean(bad, good), Plain: plainMean(values),
+			Bayesian: bayesianMean(values)})
 	}
 	return o
 }
 
+// firstDay is the first day on which something holds, or onOffMost.
 func firstDay(is func(int) bool) int {
 	for day := range onOffMost {
 		if is(day) {
@@ -82,9 +74,8 @@ type onOff struct {
 // rows are sixty good ratings over a year, one bad one on each of bad days and then one good
 // one a day, up to now.
 func (x *onOff) rows(bad, good int) (rows []rating.Row, values []float64) {
-	const now = 1_800_000_000
 	add := func(value float64, age int64) {
-		r := RowOf(len(rows), Rating{From: len(rows), Value: value, Time: now - age*secondsDay})
+		r := RowOf(len(rows), Rating{From: len(rows), Value: value, Time: onOffNow - age*secondsDay})
 		rows, values = append(rows, r), append(values, value)
 	}
 	for i := range onOffGood {
@@ -99,10 +90,10 @@ func (x *onOff) rows(bad, good int) (rows []rating.Row, values []float64) {
 	return rows, values
 }
 
+// mean is the mean of the agent after so many bad days and so many good ones after them.
 func (x *onOff) mean(bad, good int) float64 {
 	rows, _ := x.rows(bad, good)
 	r := x.scorer.Score(trust.Evidence{Agent: repute.AgentID{ChainID: 1}, Owner: Address(onOffRaters), Rows: rows,
-		Weights: x.weights,
-		Block:   repute.Block{Number: 1 << 40, Time: time.Unix(1_800_000_000, 0)}})
-	return float64(r.Mean) / 1000
+		Weights: x.weights, Block: blockAt(onOffNow)})
+	return points(r.Mean)
 }

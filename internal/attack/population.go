@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -140,7 +139,7 @@ func (c *Chain) weigh(p *rating.Params, roots []int) (*graph.Reader, *flow.Weigh
 	for _, r := range roots {
 		list = append(list, flow.Root{Address: Address(r), Weight: fixed.One})
 	}
-	reader := graph.NewReader(c.block(), list, nil, p)
+	reader := graph.NewReader(blockAt(c.now), list, nil, p)
 	for agent, ratings := range c.about {
 		token := repute.TokenID{uint64(agent)}
 		reader.Agent(token, 0, Address(c.owner(agent)), common.Address{})
@@ -150,8 +149,6 @@ func (c *Chain) weigh(p *rating.Params, roots []int) (*graph.Reader, *flow.Weigh
 	}
 	return reader, reader.Build().Walk(list, p.Walk)
 }
-
-func (c *Chain) block() repute.Block { return repute.Block{Number: 1 << 40, Time: time.Unix(c.now, 0)} }
 
 // Coverage is what share of a chain's agents is rated where so many honest raters hold something: G1 to G3.
 type Coverage struct {
@@ -222,7 +219,7 @@ func (c *Chain) cover(p *rating.Params, w *flow.Weights, roots []int) (out Cover
 	var records, persons, personsThree int
 	for agent, ratings := range c.about {
 		e := trust.Evidence{Agent: repute.AgentID{ChainID: c.Chain}, Owner: Address(c.owner(agent)), Weights: w,
-			Block: c.block()}
+			Block: blockAt(c.now)}
 		var own, honest, heard float64
 		for _, r := range ratings {
 			e.Rows = append(e.Rows, RowOf(agent, r))

@@ -9,9 +9,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"time"
 
-	"repute"
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
@@ -46,6 +44,7 @@ func (b *Bench) Bounds(trials int) (out Bounds) {
 	return out
 }
 
+// trial draws random agents, ratings and raters of a world.
 type trial struct {
 	b       *Bench
 	rng     *rand.Rand
@@ -104,6 +103,7 @@ func (t *trial) praise(e trust.Evidence, before trust.Result, out *Bounds) {
 	}
 }
 
+// encode is a result as bytes: two results are the same where all of their fields are.
 func encode(r trust.Result) []byte {
 	raw, _ := json.Marshal(r) // numbers and texts: it does not fail
 	return raw
@@ -134,8 +134,7 @@ func (w *World) Digest(ctx context.Context, p *rating.Params, seed uint64, proce
 // digest takes parties in any order.
 func (e *Engine) digest(ctx context.Context, order []int, pass bool) (string, error) {
 	results := make([][]byte, len(order))
-	block := repute.Block{Number: 1 << 40, Time: time.Unix(e.w.Now, 0)}
-	ledger := trust.NewLedger(e.weights, block, e.p)
+	ledger := trust.NewLedger(e.weights, blockAt(e.w.Now), e.p)
 	for _, party := range order {
 		ev := e.Evidence(party)
 		ev.Agent.TokenID.SetUint64(uint64(party))

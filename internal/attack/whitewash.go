@@ -98,6 +98,8 @@ func (b *Bench) Whitewash() (w Whitewash) {
 	return w
 }
 
+// washing makes the bad agent: twenty raters of full weight rate it as badly as can be. Three others, who praise the
+// agents that are asked about, are none of them.
 func (b *Bench) washing() *washing {
 	n := b.World.Next()
 	s := &washing{Bench: b, old: n, fresh: n + 1, alias: n + 2, other: n + 3, next: n + 4,
@@ -162,4 +164,5 @@ func (s *washing) ask(penalties trust.Penalties, praised bool, known int, e trus
 // held is the mean after the penalty, of rated and unrated agents alike.
 func held(r trust.Result) float64 { return points(r.Held()) }
 
+// points turns thousandths of a point, which scores are computed in, into points.
 func points(p trust.Points) float64 { return float64(p) / 1000 }

@@ -1,6 +1,22 @@
 // Package attack measures what it takes to move a score: it injects attacks into
 // graphs of ratings, generated or recorded, and asks the trust engine and the formulas
-// of other scorers about the same victims and beneficiaries.
+// of other scorers about the same victims and beneficiaries. docs/explanation/trust.md
+// publishes the figures, under the same names: T1 to T22, S1 to S6 and G1 to G8.
+//
+// A World is parties who rate each other: Population generates one from a seed, Load reads
+// recorded ratings with labels of who is good. An Engine asks the functions of package trust
+// about the parties of a world, without a database. A Bench runs attacks: each method adds the
+// ratings of one attack to a copy of the world and returns what they reached, an Outcome for
+// praise and a Drop for slander. Attackers are new identities or parties that a seed chooses, so
+// that equal seeds give equal figures.
+//
+// Sources are credentials that attackers buy or are given, by the policy that is shipped.
+// Marginals generate the population of a public chain from what is published of its raters, and
+// Cover says how many of its agents get a score. Bounds, SourceBounds, Digest and SourcedDigest
+// try rules that must always hold on random cases. Whitewash and its GuardCases measure who
+// answers for a bad agent. Detect measures how well scores tell bad parties from good ones.
+//
+// Nothing here decides anything in the product: it calls the functions that the product uses.
 package attack
 
 import (
@@ -9,7 +25,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -98,23 +114,14 @@ func eachLine(path string, fields int, use func([]string) error) error {
 		return err
 	}
 	defer f.Close()
-	return readLines(f, fields, func(n int, line []string) error {
-		if err := use(line); err != nil && n > 1 {
-			return fmt.Errorf("%s line %d: %w", path, n, err)
-		}
-		return nil
-	})
-}
-
-func readLines(r io.Reader, fields int, use func(int, []string) error) error {
-	scan := bufio.NewScanner(r)
+	scan := bufio.NewScanner(f)
 	for n := 1; scan.Scan(); n++ {
 		line := strings.Split(strings.TrimSpace(scan.Text()), ",")
 		if len(line) != fields {
 			continue
 		}
-		if err := use(n, line); err != nil {
-			return err
+		if err := use(line); err != nil && n > 1 {
+			return fmt.Errorf("%s line %d: %w", path, n, err)
 		}
 	}
 	return scan.Err()
@@ -134,11 +141,7 @@ func EarlyRoots(ratings []Rating, n int) []int {
 			praised[r.To][r.From] = true
 		}
 	}
-	var parties []int
-	for p := range praised {
-		parties = append(parties, p)
-	}
-	slices.SortFunc(parties, func(a, b int) int {
+	parties := slices.SortedFunc(maps.Keys(praised), func(a, b int) int {
 		return cmp.Or(cmp.Compare(len(praised[b]), len(praised[a])), cmp.Compare(a, b))
 	})
 	return parties[:min(n, len(parties))]
@@ -252,14 +255,16 @@ func (e *Engine) Score(party int) trust.Result { return e.scorer.Score(e.Evidenc
 // Evidence is what the engine gets to know of a party.
 func (e *Engine) Evidence(party int) trust.Evidence {
 	ev := trust.Evidence{
-		Agent: repute.AgentID{ChainID: 1}, Owner: Address(party), Weights: e.weights,
-		Block: repute.Block{Number: 1 << 40, Time: time.Unix(e.w.Now, 0)},
+		Agent: repute.AgentID{ChainID: 1}, Owner: Address(party), Weights: e.weights, Block: blockAt(e.w.Now),
 	}
 	for _, i := range e.about[party] {
 		ev.Rows = append(ev.Rows, RowOf(i, e.w.Ratings[i]))
 	}
 	return ev
 }
+
+// blockAt is the block as of which parties are scored: after all ratings, at a time.
+func blockAt(now int64) repute.Block { return repute.Block{Number: 1 << 40, Time: time.Unix(now, 0)} }
 
 // RowOf puts rating number i into the terms of a chain: 0 to 100 in millionths, in a
 // block of its own.

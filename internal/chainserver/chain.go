@@ -2,12 +2,12 @@ package chainserver
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
 )
 
 // Chain is what the answers about blocks and logs are made from.
@@ -77,6 +77,8 @@ func (s *chainSource) Answer(c *Call) (any, *Error) {
 	return s.chain.Other(c)
 }
 
+// block finds the block that the first parameter names; nil without an error where there is none, which nodes answer
+// with null.
 func (s *chainSource) block(c *Call) (*Block, *Error) {
 	var ref Ref
 	if fail := c.Param(0, &ref); fail != nil {
@@ -105,6 +107,8 @@ func (b *Block) json() (any, *Error) {
 	return json.RawMessage(slices.Concat(header[:len(header)-1], []byte(","), rest[1:])), nil
 }
 
+// logs answers eth_getLogs. Logs are decoded only where a change of logs needs them; otherwise a stream passes as
+// it is.
 func (s *chainSource) logs(c *Call) (any, *Error) {
 	var q Query
 	if len(c.Params) != 1 {
@@ -113,7 +117,7 @@ func (s *chainSource) logs(c *Call) (any, *Error) {
 	if fail := c.Param(0, &q); fail != nil {
 		return nil, fail
 	}
-	maps := s.logMapsOf(q.BlockHash == nil && q.FromBlock != q.ToBlock)
+	maps := s.logMapsOf(q.BlockHash == nil && q.FromBlock.String() != q.ToBlock.String())
 	found, fail := s.chain.Logs(&q, len(maps) > 0)
 	list, ok := found.([]types.Log)
 	if !ok || fail != nil {
@@ -144,31 +148,8 @@ func withoutTime(list []types.Log) (any, *Error) {
 	return out, nil
 }
 
-// Ref names a block by tag or number, or by hash, in any form of EIP-1898. The zero value is the
-// newest block.
-type Ref struct {
-	Tag  string      // a tag or a number in hex; "" when Hash is set, and for the newest block
-	Hash common.Hash // zero unless the block is named by its hash
-}
-
-// UnmarshalJSON reads a string or an object.
-func (r *Ref) UnmarshalJSON(raw []byte) error {
-	if json.Unmarshal(raw, &r.Tag) == nil {
-		if len(r.Tag) == 2+2*common.HashLength {
-			r.Tag, r.Hash = "", common.HexToHash(r.Tag)
-		}
-		return nil
-	}
-	var object struct {
-		BlockHash   common.Hash `json:"blockHash"`
-		BlockNumber string      `json:"blockNumber"`
-	}
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return fmt.Errorf("block reference: %w", err)
-	}
-	r.Tag, r.Hash = object.BlockNumber, object.BlockHash
-	return nil
-}
+// Ref names a block by tag, number or hash, in any form of EIP-1898. The zero value is the newest block.
+type Ref = rpc.BlockNumberOrHash
 
 // Tags are the blocks that tags stand for.
 type Tags struct {
@@ -176,21 +157,24 @@ type Tags struct {
 	Safe, Finalized uint64 // 0: there is none yet
 }
 
-// Number returns the number of the block that a tag or a number names. It reports false where the
-// chain has no such block.
-func (t Tags) Number(tag string) (n uint64, ok bool) {
-	switch tag {
-	case "", "latest", "pending":
+// Number returns the number of the block that a tag or a number names; nil is the newest one. It reports
+// false where the chain has no such block.
+func (t Tags) Number(tag *rpc.BlockNumber) (n uint64, ok bool) {
+	if tag == nil {
 		return t.Head, true
-	case "safe":
+	}
+	switch *tag {
+	case rpc.LatestBlockNumber, rpc.PendingBlockNumber:
+		return t.Head, true
+	case rpc.SafeBlockNumber:
 		return t.Safe, t.Safe > 0
-	case "finalized":
+	case rpc.FinalizedBlockNumber:
 		return t.Finalized, t.Finalized > 0
-	case "earliest":
+	case rpc.EarliestBlockNumber:
 		return t.First, true
 	}
-	n, err := hexutil.DecodeUint64(tag)
-	return n, err == nil && n >= t.First && n <= t.Head
+	n = uint64(*tag)
+	return n, n >= t.First && n <= t.Head
 }
 
 // Query is the filter object of eth_getLogs.

@@ -2,6 +2,7 @@ package chainserver
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -29,8 +30,8 @@ type Answer struct {
 // injected, and the first answer counts. They may change the chain.
 type Rule func(Call) *Answer
 
-// RequestRule decides about an HTTP request with one call or more, as Rule does about a call.
-type RequestRule func([]Call) *Answer
+// requestRule decides about an HTTP request with one call or more, as Rule does about a call.
+type requestRule func([]Call) *Answer
 
 // LogMap changes the logs that eth_getLogs returns. It gets its own copy.
 type LogMap func([]types.Log) []types.Log
@@ -48,7 +49,7 @@ type faults struct {
 	mu       sync.Mutex
 	dark     bool
 	rules    []*Rule
-	requests []*RequestRule
+	requests []requestRule
 	logMaps  []*logMap
 	stats    Stats
 }
@@ -61,8 +62,12 @@ type logMap struct {
 // Inject adds a rule and returns a function that removes it.
 func (f *faults) Inject(fn Rule) (undo func()) { return add(f, &f.rules, &fn) }
 
-// InjectRequest adds a rule about HTTP requests and returns a function that removes it.
-func (f *faults) InjectRequest(fn RequestRule) (undo func()) { return add(f, &f.requests, &fn) }
+// injectRequest adds a rule about HTTP requests.
+func (f *faults) injectRequest(fn requestRule) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requests = append(f.requests, fn)
+}
 
 // MapLogs changes the answers of eth_getLogs and returns a function that ends it.
 func (f *faults) MapLogs(fn LogMap) (undo func()) { return add(f, &f.logMaps, &logMap{change: fn}) }
@@ -72,6 +77,8 @@ func (f *faults) MapRanges(fn LogMap) (undo func()) {
 	return add(f, &f.logMaps, &logMap{change: fn, ranges: true})
 }
 
+// add appends to a list of faults. Lists are replaced and never changed in place when one is removed, because requests
+// read them without the lock.
 func add[T any](f *faults, list *[]*T, item *T) (undo func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,10 +121,7 @@ func (f *faults) Stats() Stats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := f.stats
-	out.Calls = make(map[string]int64, len(f.stats.Calls))
-	for method, n := range f.stats.Calls {
-		out.Calls[method] = n
-	}
+	out.Calls = maps.Clone(f.stats.Calls)
 	return out
 }
 
@@ -155,7 +159,7 @@ func (f *faults) decideRequest(calls []Call) *Answer {
 	rules := f.requests
 	f.mu.Unlock()
 	for _, r := range rules {
-		if a := (*r)(calls); a != nil {
+		if a := r(calls); a != nil {
 			out := *a
 			return &out
 		}
@@ -186,7 +190,7 @@ func Range(c Call) (from, to uint64, ok bool) {
 
 // LimitBatch refuses requests of more than max calls: every call of them, or with Raw or Status the whole.
 func (f *faults) LimitBatch(max int, refusal Answer) {
-	f.InjectRequest(func(calls []Call) *Answer {
+	f.injectRequest(func(calls []Call) *Answer {
 		if len(calls) <= max {
 			return nil
 		}
@@ -197,7 +201,7 @@ func (f *faults) LimitBatch(max int, refusal Answer) {
 // RateLimit answers so many HTTP requests per second, and the others with status 429 and Retry-After.
 func (f *faults) RateLimit(perSecond int) {
 	limiter := rate.NewLimiter(rate.Limit(perSecond), perSecond)
-	f.InjectRequest(func([]Call) *Answer {
+	f.injectRequest(func([]Call) *Answer {
 		if limiter.Allow() {
 			return nil
 		}
@@ -210,5 +214,5 @@ func (f *faults) RateLimit(perSecond int) {
 
 // Latency delays every HTTP request.
 func (f *faults) Latency(d time.Duration) {
-	f.InjectRequest(func([]Call) *Answer { return &Answer{Delay: d, Honest: true} })
+	f.injectRequest(func([]Call) *Answer { return &Answer{Delay: d, Honest: true} })
 }

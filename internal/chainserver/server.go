@@ -1,6 +1,15 @@
 // Package chainserver is a JSON-RPC server for chains that are not real: one call or a batch over
-// HTTP, with faults that are injected, and counts of what was answered. A Source holds the chain.
-// Logs can be sent straight from a file, so that a server is no bottleneck of a benchmark.
+// HTTP, with faults that are injected, and counts of what was answered.
+//
+// A Source answers single calls truthfully. Serve makes one of a Chain, which knows its blocks and their
+// logs, and answers the methods that all chains have in the same way for the scripted chains of tests and
+// for the histories of benchmarks. A result may be a Stream, which is sent straight from a file with the
+// length of the whole answer known before, so that a server is no bottleneck of a benchmark.
+//
+// Rules are asked before the Source, in the order in which they were injected: about whole HTTP requests
+// first, about each call of them after that. An Answer can replace a result, an error, the HTTP response or
+// its time. Changes of logs apply to true answers only. What breaks off in the middle is cut off at the
+// connection, because half an answer must not look like a whole one.
 package chainserver
 
 import (
@@ -240,6 +249,7 @@ func hangUp(w http.ResponseWriter) {
 // body is an answer in parts.
 type body struct{ parts []part }
 
+// part is a piece of an answer: bytes, or a stream that is opened only when it is sent.
 type part struct {
 	raw    []byte
 	stream *Stream // instead of raw

@@ -1,5 +1,12 @@
 // Package eventlog encodes events as the logs of their contracts, for chains that are not real: the
-// inverse of contracts.Decode. It panics on an event that it does not know, which is a bug of the caller.
+// inverse of contracts.Decode.
+//
+// Registries.Log encodes one event, with the address of the registry that emits it. Register, Move, SetURI
+// and Feedback return the logs of whole transactions in the order in which the registries leave them. The place
+// of a log on the chain is left to the caller. The encoding of the registries' events follows from the ABIs of the
+// bindings, and not from the tables by which package contracts decodes, so that a fault is not in both.
+//
+// It panics on an event that it does not know, which is a bug of the caller.
 package eventlog
 
 import (

@@ -106,6 +106,7 @@ func (p *Population) publish(form Form, slug string, body []byte) string {
 	return p.docs.Serve(path, "application/json", body)
 }
 
+// publishIPFS pins a document in the way that its form says. A lost or tampered one has the identifier of the true one.
 func (p *Population) publishIPFS(form Form, body []byte) string {
 	var id, path string
 	var err error
@@ -138,6 +139,7 @@ type trade struct {
 	skills, domain string
 }
 
+// tradeOf is the trade of the agent with an id. It does not change, so that documents can be made again.
 func tradeOf(n uint64) trade {
 	trades := [...]trade{
 		{"Atlas Translator", "Translates documents between forty languages and keeps their layout.",

@@ -1,6 +1,15 @@
 // Package population lets agents, clients and validators live on a devnet: they register with
 // documents of every form, rate, respond, validate and move, as on a public chain. Who is good and who
 // rates whom comes from the populations of package attack.
+//
+// Populate writes a whole history, and Tick makes one block of a little more activity. A history is a list of
+// stages, each of which fills one block; the order is that of causes, because who is rated must be registered.
+// The cast says which accounts play which part, and a Form how an agent's URI leads to its document, or fails
+// to. What public chains hold and careless readers trip over is there too: bytes that are no text, values of 38
+// digits, files that give orders to their readers, a ring of wallets that praise one agent.
+//
+// The same seed on the same devnet gives the same blocks. A Population remembers what was sent, not what the
+// chain holds: after a reorganization it may act on what is undone, and such a transaction reverts.
 package population
 
 import (

@@ -184,7 +184,7 @@ func TestValidationViews(t *testing.T) {
 		answered += count
 		for _, h := range ok(view.Validations(t.Context(), a.ID))(t) {
 			requests++
-			if s := ok(view.ValidationStatus(t.Context(), h))(t); s.Agent != a.ID || s.LastUpdate == 0 {
+			if s := ok(view.ValidationStatus(t.Context(), h))(t); s.Agent.Uint64() != a.ID || s.Updated == 0 {
 				t.Errorf("request %s: %+v", h, s)
 			}
 		}

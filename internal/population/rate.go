@@ -224,12 +224,14 @@ func (p *Population) respondLate(b *devnet.Batch) {
 	p.respond(b, &p.ratings[15], p.cast.heirs[1])
 }
 
+// respond appends a response to a rating, also to a revoked one. Anybody may respond.
 func (p *Population) respond(b *devnet.Batch, r *rating, responder devnet.Account) {
 	body := fmt.Appendf(nil, `{"text":"Thank you for rating agent %d."}`, r.Agent)
 	uri := p.publish([]Form{FormBase64, FormWeb}[p.rng.IntN(2)], "response", body)
 	b.AppendResponse(responder, r.Agent, r.client.Address, r.index, uri, crypto.Keccak256Hash(body))
 }
 
+// requestSome requests 25 validations, of which the stages after it answer some.
 func (p *Population) requestSome(b *devnet.Batch) {
 	for range 25 {
 		p.request(b)

@@ -80,6 +80,7 @@ func (p *Population) setWallets(b *devnet.Batch) {
 	last.Wallet = common.Address{}
 }
 
+// setMetadata gives every third agent a category and a price.
 func (p *Population) setMetadata(b *devnet.Batch) {
 	for i := 0; i < len(p.Agents); i += 3 {
 		a := &p.Agents[i]
@@ -106,6 +107,7 @@ func (p *Population) setApprovals(b *devnet.Batch) {
 	b.ApproveAll(p.cast.owners[1], p.cast.operators[2].Address, false)
 }
 
+// transferSome gives every ninth agent away, which clears its wallet.
 func (p *Population) transferSome(b *devnet.Batch) {
 	for i := 4; i < len(p.Agents); i += 9 {
 		p.transfer(b, &p.Agents[i], p.cast.heirs[i%len(p.cast.heirs)])
@@ -113,6 +115,7 @@ func (p *Population) transferSome(b *devnet.Batch) {
 	p.transfer(b, &p.Agents[3], p.Agents[3].Owner) // to itself, which clears the wallet too
 }
 
+// setLateWallet gives an agent that was transferred a wallet again.
 func (p *Population) setLateWallet(b *devnet.Batch) {
 	a, wallet := &p.Agents[4], p.cast.wallets[len(p.cast.wallets)-1]
 	b.SetAgentWallet(a.Owner, a.ID, wallet)

@@ -51,17 +51,18 @@ func (s source) Block(r chainserver.Ref) (*chainserver.Block, *Error) {
 
 // find returns a canonical block, or any block by its hash.
 func (c *Chain) find(r chainserver.Ref) *Block {
-	if r.Hash != (common.Hash{}) {
-		return c.byHash[r.Hash]
+	if hash, ok := r.Hash(); ok {
+		return c.byHash[hash]
 	}
 	tags := chainserver.Tags{First: c.opts.Genesis, Head: c.headNumber(), Safe: c.safe, Finalized: c.finalized}
-	n, ok := tags.Number(r.Tag)
+	n, ok := tags.Number(r.BlockNumber)
 	if !ok {
 		return nil
 	}
 	return c.at(n)
 }
 
+// headNumber is the newest block that the node knows: below the true head while it lags. c.mu is held.
 func (c *Chain) headNumber() uint64 {
 	head := c.blocks[len(c.blocks)-1].Number()
 	if c.seen != nil {
@@ -93,6 +94,8 @@ func (s source) Logs(q *chainserver.Query, _ bool) (any, *Error) {
 	return found, fail
 }
 
+// selected lists the blocks of a question about logs. As real nodes do, it is silent about blocks above the head
+// and refuses a hash that it does not know. c.mu is held.
 func (c *Chain) selected(q *chainserver.Query) ([]*Block, *Error) {
 	if q.BlockHash != nil {
 		b := c.byHash[*q.BlockHash]
@@ -101,11 +104,12 @@ func (c *Chain) selected(q *chainserver.Query) ([]*Block, *Error) {
 		}
 		return []*Block{b}, nil
 	}
-	from, err := hexutil.DecodeUint64(q.FromBlock.Tag)
-	to, err2 := hexutil.DecodeUint64(q.ToBlock.Tag)
-	if err != nil || err2 != nil || from > to {
+	first, ok := q.FromBlock.Number()
+	last, ok2 := q.ToBlock.Number()
+	if !ok || !ok2 || first < 0 || first > last { // tags are below 0
 		return nil, chainserver.Errorf(-32602, "invalid block range params")
 	}
+	from, to := uint64(first), uint64(last)
 	var out []*Block
 	for n := from; n <= min(to, c.headNumber()); n++ { // a lagging node is silent about the rest
 		if b := c.at(n); b != nil {

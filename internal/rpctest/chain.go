@@ -1,9 +1,11 @@
 package rpctest
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/big"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 
@@ -80,15 +82,8 @@ func (b *Block) Logs() []types.Log {
 // New serves a chain that holds its first block only. It ends with the test.
 func New(t testing.TB, o Options) *Chain {
 	t.Helper()
-	if o.ChainID == 0 {
-		o.ChainID = 31337
-	}
-	if o.BlockTime == 0 {
-		o.BlockTime = 1
-	}
-	if o.Start == 0 {
-		o.Start = 1_700_000_000
-	}
+	o.ChainID, o.BlockTime = cmp.Or(o.ChainID, 31337), cmp.Or(o.BlockTime, 1)
+	o.Start = cmp.Or(o.Start, 1_700_000_000)
 	c := &Chain{opts: o, id: o.ChainID, byHash: map[common.Hash]*Block{},
 		Registries: Registries{
 			Identity:   common.HexToAddress("0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"),
@@ -97,11 +92,7 @@ func New(t testing.TB, o Options) *Chain {
 		}}
 	c.Server = chainserver.Serve(source{c}, chainserver.Options{NoBlockTime: o.NoBlockTime})
 	c.Mine()
-	c.srv = httptest.NewServer(c)
-	t.Cleanup(func() {
-		c.srv.CloseClientConnections()
-		c.srv.Close()
-	})
+	c.srv = serveAt(t, "127.0.0.1", c)
 	return c
 }
 
@@ -150,7 +141,7 @@ func (c *Chain) Fork(at uint64) {
 func (c *Chain) Blocks() []*Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]*Block(nil), c.blocks...)
+	return slices.Clone(c.blocks)
 }
 
 // Head is the newest canonical block.
@@ -168,6 +159,8 @@ func (c *Chain) Finalize(safe, finalized uint64) {
 	c.safe, c.finalized = safe, finalized
 }
 
+// build makes the block that follows the newest one. The salt makes the blocks after a fork differ from those that they
+// replace, also where they hold the same. c.mu is held.
 func (c *Chain) build(txs [][]types.Log) *Block {
 	var salt [8]byte
 	binary.BigEndian.PutUint64(salt[:], c.salt)

@@ -1,6 +1,7 @@
 package rpctest
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -63,15 +64,7 @@ func Range(call Call) (from, to uint64, ok bool) { return chainserver.Range(call
 
 // Drop is a MapLogs function that leaves out matching logs.
 func Drop(match func(types.Log) bool) func([]types.Log) []types.Log {
-	return func(logs []types.Log) []types.Log {
-		kept := []types.Log{}
-		for _, l := range logs {
-			if !match(l) {
-				kept = append(kept, l)
-			}
-		}
-		return kept
-	}
+	return func(logs []types.Log) []types.Log { return slices.DeleteFunc(logs, match) }
 }
 
 // Duplicate is a MapLogs function that sends matching logs twice.

@@ -141,6 +141,7 @@ func (d *Proxy) one(c ProxyCall, a map[string]json.RawMessage) {
 	}
 }
 
+// oneBlock reports whether a question is about a single block, which careless nodes often answer rightly.
 func oneBlock(c ProxyCall) bool {
 	var q struct{ FromBlock, ToBlock, BlockHash string }
 	_ = json.Unmarshal(c.Params[0], &q)

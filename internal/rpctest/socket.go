@@ -52,6 +52,7 @@ func (c *Chain) socket(w http.ResponseWriter, r *http.Request) {
 // socketAPI answers as ServeHTTP does; only the faults of single calls work.
 type socketAPI struct{ c *Chain }
 
+// ask answers a call as over HTTP: rules and counts apply, faults of whole requests do not.
 func (a *socketAPI) ask(method string, params ...any) (any, error) {
 	a.c.sync()
 	call := Call{Method: method}

@@ -25,6 +25,7 @@ type block struct {
 	txs, logs                 uint32
 }
 
+// blockSize is the size of every block in the index, in bytes: a block is found by multiplying.
 const blockSize = 3*common.HashLength + types.BloomByteLength + 8 + 8 + 4 + 4
 
 func (b *block) append(to []byte) []byte {
@@ -52,6 +53,7 @@ func readBlock(raw []byte) (b block) {
 
 const txGas = 21_000
 
+// blockTime is the time of a block in Unix seconds. Blocks come at one pace, so that none is stored.
 func blockTime(number uint64) uint64 { return genesisTime + blockSeconds*number }
 
 // header is the whole header of a block.
@@ -98,6 +100,8 @@ func seal(number uint64, parent common.Hash, seed, firstTx uint64, list []transa
 	return b
 }
 
+// roots makes the transactions and receipts of a block, whose roots and bloom its header commits to, and gives the
+// logs their place in it.
 func (b *block) roots(list []transaction) {
 	txs, receipts := make(types.Transactions, len(list)), make(types.Receipts, len(list))
 	for i, tx := range list {

@@ -50,6 +50,7 @@ func (p party) address() (a common.Address) {
 // digest is a hash; 0 is the zero hash.
 type digest uint64
 
+// hash stretches a digest to 32 bytes. Different digests have different hashes.
 func (d digest) hash() (h common.Hash) {
 	if d == 0 {
 		return h
@@ -68,6 +69,7 @@ type amount struct {
 	Exp   uint8
 }
 
+// big is the amount as contracts hold it.
 func (a amount) big() *big.Int {
 	v := big.NewInt(a.Value)
 	if a.Exp == 0 {
@@ -122,6 +124,7 @@ func (t text) String() string {
 	return ""
 }
 
+// junk is what is found where a URI belongs.
 var junk = []string{"tinybanana", "cd", "0x7a16ff8270133f063aab6c9977183d9e72835428", `c:\agents\card.json`, "agent"}
 
 // cid is a version 1 identifier of raw bytes.
@@ -162,10 +165,6 @@ func Document(n uint64) string {
 var words = strings.Fields("an agent that answers questions about markets weather code music travel health law art and " +
 	"trades tokens reports prices reads documents writes summaries plans routes books tables checks facts")
 
-// tagTable lists every tag by number. Tag 0 is empty; the first ones are named
-// as they are seen in use.
-type tagTable []string
-
 const (
 	tagCount = 576 // with the empty one
 	// mixedTags have values of several decimals.
@@ -173,8 +172,9 @@ const (
 	tagVouch  = 1
 )
 
-func newTags() tagTable {
-	t := tagTable{"", "miner-vouch", "trust", "liveness", "starred", "reachable", "ownerVerified", "uptime",
+// newTags lists every tag by number. Tag 0 is empty; the first ones are named as they are seen in use.
+func newTags() []string {
+	t := []string{"", "miner-vouch", "trust", "liveness", "starred", "reachable", "ownerVerified", "uptime",
 		"successRate",
 		"responseTime", "blocktimeFreshness", "revenues", "tradingYield", "quality", "x402-payment", "accuracy",
 		"speed",

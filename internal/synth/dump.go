@@ -16,7 +16,8 @@ type number string
 type yieldRow func(row ...any) error
 
 // rowTable is one table of the schema as a correct index fills it, in the order of its natural key.
-// members names the members of a line, name@place for the row's value at that place.
+// members names the values of a row, which rows passes in the same order. Every line of the dump begins
+// with the table and the chain, which rows leaves out.
 type rowTable struct {
 	name    string
 	members string
@@ -26,23 +27,19 @@ type rowTable struct {
 // rowTables lists the tables in the order of the dump.
 func rowTables() []rowTable {
 	return []rowTable{
-		{"events", "chain@0 block@1 log@2 tx_index@3 hash@10 time@11 kind@4 address@5 tx@6 agent@7 topics@8 data@9",
-			eventRows},
-		{"agent_states", "chain@0 agent@1 from@2 to@3 owner@4 claimed@5 wallet@6 approved@7 uri@8", versionRows},
-		{"metadata", "chain@0 agent@1 key@6 from@3 to@4 log@5 value@7", entryRows},
-		{"operators", "chain@0 owner@1 operator@2 from@3 to@4", spanRows},
-		{"feedback",
-			"chain@0 agent@1 client@2 index@3 block@4 log@5 value@6 decimals@7 tag1@8 tag2@9 uri@10 endpoint@11 hash@12 " +
-				"revoked_block@13 revoked_log@14 payer@15", ratingRows},
-		{"responses", "chain@0 agent@1 client@2 index@3 block@4 log@5 responder@6 uri@7 hash@8", responseRows},
-		{"validation_requests", "chain@0 contract@1 request@2 agent@3 validator@4 uri@5 block@6 log@7", requestRows},
-		{"validation_responses", "chain@0 contract@1 request@2 block@3 log@4 response@5 uri@6 hash@7 tag@8",
-			answerRows},
-		{"agents",
-			"chain@0 agent@1 owner@2 claimed@3 wallet@4 approved@5 uri@6 registered_block@7 registered_log@8 updated_block@9 " +
-				"updated_log@10 feedback@11 revoked@12 clients@13 responses@14 validations@15", agentRows},
-		{"sums", "chain@0 agent@1 client@2 tag1@3 tag2@4 decimals@5 n@6 sum@7", sumRows},
-		{"votes", "chain@0 agent@1 tag1@2 client@3 index@4 value@5 decimals@6", voteRows},
+		{"events", "block log tx_index hash time kind address tx agent topics data", eventRows},
+		{"agent_states", "agent from to owner claimed wallet approved uri", versionRows},
+		{"metadata", "agent key from to log value", entryRows},
+		{"operators", "owner operator from to", spanRows},
+		{"feedback", "agent client index block log value decimals tag1 tag2 uri endpoint hash revoked_block " +
+			"revoked_log payer", ratingRows},
+		{"responses", "agent client index block log responder uri hash", responseRows},
+		{"validation_requests", "contract request agent validator uri block log", requestRows},
+		{"validation_responses", "contract request block log response uri hash tag", answerRows},
+		{"agents", "agent owner claimed wallet approved uri registered_block registered_log updated_block " +
+			"updated_log feedback revoked clients responses validations", agentRows},
+		{"sums", "agent client tag1 tag2 decimals n sum", sumRows},
+		{"votes", "agent tag1 client index value decimals", voteRows},
 	}
 }
 
@@ -52,16 +49,14 @@ func rowTables() []rowTable {
 func (h *History) WriteDump(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<18)
 	for _, t := range rowTables() {
-		members, err := parseMembers(t.members)
-		if err != nil {
-			return err
-		}
+		head := fmt.Sprintf(`{"table" : %q, "chain" : %d`, t.name, chainID)
+		members := strings.Fields(t.members)
 		var line []byte
-		err = t.rows(h, func(row ...any) error {
-			line = append(append(append(line[:0], `{"table" : "`...), t.name...), '"')
-			for _, m := range members {
-				line = append(line, m.head...)
-				line = appendValue(line, row[m.at])
+		err := t.rows(h, func(row ...any) error {
+			line = append(line[:0], head...)
+			for i, v := range row {
+				line = append(append(append(line, `, "`...), members[i]...), `" : `...)
+				line = appendValue(line, v)
 			}
 			_, err := out.Write(append(line, "}\n"...))
 			return err
@@ -71,25 +66,6 @@ func (h *History) WriteDump(w io.Writer) error {
 		}
 	}
 	return out.Flush()
-}
-
-// member is one of a line: its head is written before the value.
-type member struct {
-	head string
-	at   int
-}
-
-func parseMembers(list string) ([]member, error) {
-	var members []member
-	for _, f := range strings.Fields(list) {
-		name, place, _ := strings.Cut(f, "@")
-		at, err := strconv.Atoi(place)
-		if err != nil {
-			return nil, fmt.Errorf("dump member %q: %w", f, err)
-		}
-		members = append(members, member{`, "` + name + `" : `, at})
-	}
-	return members, nil
 }
 
 // appendValue writes strings of the chain as hex, so nothing needs escaping.

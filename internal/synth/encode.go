@@ -16,7 +16,7 @@ import (
 type encoder struct {
 	eventlog.Registries
 	topics [repute.KindEIP712DomainChanged + 1]common.Hash
-	tags   tagTable
+	tags   []string
 	tag    []common.Hash // keccak256 by tag
 }
 

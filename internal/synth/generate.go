@@ -154,8 +154,8 @@ func (g *generator) plan() []*operation {
 	has := func(token uint32) func() bool { return func() bool { return uint32(len(g.st.agents)) > token } }
 	some, rated := has(20), func() bool { return len(g.st.ratings) > 50 }
 	return []*operation{
-		{agents, has(0), g.registerSome},
-		{1, func() bool { return true }, g.registerSome},
+		{agents, has(0), g.register},
+		{1, func() bool { return true }, g.register},
 		{n(41_331, 100), has(heavy), func() { g.rateHeavy(heavy, 0) }},
 		{n(242_741, 200), has(heavy), func() { g.rateHeavy(heavy, g.fan()) }},
 		{n(12_306, 25), has(crowd), func() { g.rateCrowd(crowd) }},
@@ -247,6 +247,7 @@ func (g *generator) endBlock() error {
 	return err
 }
 
+// nextBlock ends the block, and the generation when ctx has ended.
 func (g *generator) nextBlock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -55,6 +55,7 @@ func Open(ctx context.Context, dir string, spec Spec) (*History, error) {
 	return openAt(ctx, dir, key, spec)
 }
 
+// openAt opens the history with a key, and builds it first where its description is missing: that file is written last.
 func openAt(ctx context.Context, parent, key string, spec Spec) (*History, error) {
 	dir := filepath.Join(parent, key)
 	if _, err := os.Stat(filepath.Join(dir, metaFile)); err != nil {
@@ -172,15 +173,6 @@ func (h *History) Close() error {
 // Spec is what the history was made from, nothing left open.
 func (h *History) Spec() Spec { return h.meta.Spec }
 
-// Counts says how many logs there are of each event, by its Solidity name.
-func (h *History) Counts() map[string]int {
-	counts := make(map[string]int, len(h.meta.Counts))
-	for name, n := range h.meta.Counts {
-		counts[name] = n
-	}
-	return counts
-}
-
 // Events is how many logs there are.
 func (h *History) Events() int {
 	n := 0
@@ -194,11 +186,11 @@ func (h *History) Events() int {
 // below the finalized block.
 func (h *History) Head() uint64 { return h.meta.Blocks - 1 }
 
-// Safe returns the block of the tag "safe".
-func (h *History) Safe() uint64 { return h.meta.LastEvent + safeAbove }
+// safe returns the block of the tag "safe".
+func (h *History) safe() uint64 { return h.meta.LastEvent + safeAbove }
 
-// Finalized returns the block of the tag "finalized".
-func (h *History) Finalized() uint64 { return h.meta.LastEvent + finalizedAbove }
+// finalized returns the block of the tag "finalized".
+func (h *History) finalized() uint64 { return h.meta.LastEvent + finalizedAbove }
 
 // LastEvent is the newest block that holds logs.
 func (h *History) LastEvent() uint64 { return h.meta.LastEvent }

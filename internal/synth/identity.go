@@ -19,6 +19,7 @@ func (g *generator) owner() party {
 // anyAgent draws an agent.
 func (g *generator) anyAgent() uint32 { return uint32(g.rng.IntN(len(g.st.agents))) }
 
+// number is a number that no text of this history has had, so that texts differ.
 func (g *generator) number() text {
 	g.uris++
 	return text(g.uris)
@@ -53,8 +54,6 @@ func (g *generator) agentURI() text {
 	}
 	return formJunk | g.number()
 }
-
-func (g *generator) registerSome() { g.register() }
 
 // register makes an agent by one of the three overloads.
 func (g *generator) register() {
@@ -106,6 +105,7 @@ func (g *generator) metadataUpdate(id uint32) {
 	g.about(id, repute.MetadataUpdate{TokenID: token(id)})
 }
 
+// registered sets the URI and leaves the event. registeredLog leaves it where the state has moved on meanwhile.
 func (g *generator) registered(id uint32, owner party, uri text) {
 	g.st.change(id).URI = uri
 	g.registeredLog(id, owner, uri)

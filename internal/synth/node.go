@@ -29,10 +29,10 @@ type node struct {
 
 // find returns the number of a block. It reports false where the chain has no such block.
 func (h *History) find(r chainserver.Ref) (uint64, bool) {
-	if r.Hash != (common.Hash{}) {
-		return h.numberOf(r.Hash)
+	if hash, ok := r.Hash(); ok {
+		return h.numberOf(hash)
 	}
-	return chainserver.Tags{Head: h.Head(), Safe: h.Safe(), Finalized: h.Finalized()}.Number(r.Tag)
+	return chainserver.Tags{Head: h.Head(), Safe: h.safe(), Finalized: h.finalized()}.Number(r.BlockNumber)
 }
 
 // Block implements chainserver.Chain.
@@ -134,19 +134,19 @@ func (n *node) Other(c *chainserver.Call) (any, *chainserver.Error) {
 	return nil, chainserver.NotFound(c.Method)
 }
 
-// LoseLogs makes a server of the history leave the logs of Lost out of answers about more than one
+// LoseLogs makes a server of the history leave the logs of lost out of answers about more than one
 // block. Questions about single blocks and receipts are answered honestly.
 func (h *History) LoseLogs(s *chainserver.Server) error {
-	lost, err := h.Lost()
+	lost, err := h.lost()
 	s.MapRanges(func(logs []types.Log) []types.Log {
 		return slices.DeleteFunc(logs, func(l types.Log) bool { return lost[Position{l.BlockNumber, uint64(l.Index)}] })
 	})
 	return err
 }
 
-// Lost returns the logs that LoseLogs leaves out: one of every kind of event, the newest feedback,
+// lost returns the logs that LoseLogs leaves out: one of every kind of event, the newest feedback,
 // and of four blocks all logs, the first, the middle one and the last.
-func (h *History) Lost() (map[Position]bool, error) {
+func (h *History) lost() (map[Position]bool, error) {
 	lost := map[Position]bool{h.meta.Tail: true}
 	for kind, at := range h.meta.Marks {
 		if kind < repute.KindUpgraded {

@@ -118,6 +118,7 @@ func (g *generator) attach(r *rating) {
 	}
 }
 
+// tag draws a first tag: few of them are frequent, and some ratings have none.
 func (g *generator) tag() uint16 {
 	switch r := g.rng.IntN(100); {
 	case r < 14:

@@ -1,10 +1,7 @@
 package synth
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"math/big"
-	"slices"
 	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -12,9 +9,6 @@ import (
 	"repute"
 	"repute/contracts"
 )
-
-// chain begins every row.
-const chain = uint64(chainID)
 
 // until is the end of a history's row, null while it holds.
 func until(block uint32) any {
@@ -43,6 +37,7 @@ func (d digest) raw() []byte {
 	return h[:]
 }
 
+// tag and uri are texts as the chain has them: bytes, which need not be UTF-8.
 func (h *History) tag(n uint16) []byte { return []byte(h.enc.tags[n]) }
 
 func (t text) uri() []byte { return []byte(t.String()) }
@@ -70,6 +65,7 @@ func (h *History) eachLog(fn func(r *repute.Record) error) error {
 	})
 }
 
+// eventRows decodes the logs again: the dump of events is of what a node sends.
 func eventRows(h *History, yield yieldRow) error {
 	return h.eachLog(func(r *repute.Record) error {
 		l := &r.Log
@@ -81,16 +77,15 @@ func eventRows(h *History, yield yieldRow) error {
 		for _, t := range l.Topics {
 			topics = append(topics, t[:]...)
 		}
-		return yield(chain, l.BlockNumber, uint64(l.Index), uint64(l.TxIndex), uint64(r.Event.Kind()), l.Address[:],
-			l.TxHash[:],
-			token, topics, l.Data, l.BlockHash[:], l.BlockTimestamp)
+		return yield(l.BlockNumber, uint64(l.Index), uint64(l.TxIndex), l.BlockHash[:], l.BlockTimestamp,
+			uint64(r.Event.Kind()), l.Address[:], l.TxHash[:], token, topics, l.Data)
 	})
 }
 
 func versionRows(h *History, yield yieldRow) error {
 	for _, v := range h.versions {
 		s := v.State
-		if err := yield(chain, id(v.Token), uint64(v.From), until(v.To), s.Owner.raw(), false, s.Wallet.raw(),
+		if err := yield(id(v.Token), uint64(v.From), until(v.To), s.Owner.raw(), false, s.Wallet.raw(),
 			s.Approved.raw(), s.URI.uri()); err != nil {
 			return err
 		}
@@ -100,11 +95,8 @@ func versionRows(h *History, yield yieldRow) error {
 
 func entryRows(h *History, yield yieldRow) error {
 	for _, e := range h.entries {
-		key := []byte(metadataKeys[e.Key])
-		hash := sha256.Sum256(key)
-		value := append([]byte{}, metadataValue(e.Value)...)
-		if err := yield(chain, id(e.Token), hash[:], uint64(e.From), until(e.To), uint64(e.Log), key,
-			value); err != nil {
+		if err := yield(id(e.Token), []byte(metadataKeys[e.Key]), uint64(e.From), until(e.To), uint64(e.Log),
+			metadataValue(e.Value)); err != nil {
 			return err
 		}
 	}
@@ -113,7 +105,7 @@ func entryRows(h *History, yield yieldRow) error {
 
 func spanRows(h *History, yield yieldRow) error {
 	for _, s := range h.spans {
-		if err := yield(chain, s.Owner.raw(), s.Operator.raw(), uint64(s.From), until(s.To)); err != nil {
+		if err := yield(s.Owner.raw(), s.Operator.raw(), uint64(s.From), until(s.To)); err != nil {
 			return err
 		}
 	}
@@ -126,11 +118,9 @@ func ratingRows(h *History, yield yieldRow) error {
 		if r.Revoked != (point{}) {
 			block, log = uint64(r.Revoked.Block), uint64(r.Revoked.Log)
 		}
-		if err := yield(chain, id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log),
-			numeric(r.Value.big()),
-			uint64(r.Decimals), h.tag(r.Tag1), h.tag(r.Tag2), r.URI.uri(), []byte(r.Endpoint.String()), r.Hash.raw(),
-			block,
-			log, nil); err != nil {
+		if err := yield(id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log),
+			numeric(r.Value.big()), uint64(r.Decimals), h.tag(r.Tag1), h.tag(r.Tag2), r.URI.uri(),
+			[]byte(r.Endpoint.String()), r.Hash.raw(), block, log, nil); err != nil {
 			return err
 		}
 	}
@@ -141,7 +131,7 @@ func numeric(v *big.Int) number { return number(v.String()) }
 
 func responseRows(h *History, yield yieldRow) error {
 	for _, r := range h.responses {
-		if err := yield(chain, id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log),
+		if err := yield(id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log),
 			r.Responder.raw(), r.URI.uri(), r.Hash.raw()); err != nil {
 			return err
 		}
@@ -151,7 +141,7 @@ func responseRows(h *History, yield yieldRow) error {
 
 func requestRows(h *History, yield yieldRow) error {
 	for _, r := range h.requests {
-		if err := yield(chain, validationAddress[:], r.Hash.raw(), id(r.Token), r.Validator.raw(), r.URI.uri(),
+		if err := yield(validationAddress[:], r.Hash.raw(), id(r.Token), r.Validator.raw(), r.URI.uri(),
 			uint64(r.At.Block), uint64(r.At.Log)); err != nil {
 			return err
 		}
@@ -161,19 +151,19 @@ func requestRows(h *History, yield yieldRow) error {
 
 func answerRows(h *History, yield yieldRow) error {
 	for _, a := range h.answers {
-		if err := yield(chain, validationAddress[:], a.Request.raw(), uint64(a.At.Block), uint64(a.At.Log),
-			uint64(a.Response),
-			a.URI.uri(), a.Hash.raw(), h.tag(a.Tag)); err != nil {
+		if err := yield(validationAddress[:], a.Request.raw(), uint64(a.At.Block), uint64(a.At.Log),
+			uint64(a.Response), a.URI.uri(), a.Hash.raw(), h.tag(a.Tag)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// agentRows lists the newest state of each agent, with its counts.
 func agentRows(h *History, yield yieldRow) error {
 	for token, a := range h.agents {
 		s := a.Now
-		if err := yield(chain, id(uint32(token)), s.Owner.raw(), false, s.Wallet.raw(), s.Approved.raw(), s.URI.uri(),
+		if err := yield(id(uint32(token)), s.Owner.raw(), false, s.Wallet.raw(), s.Approved.raw(), s.URI.uri(),
 			uint64(a.Registered.Block), uint64(a.Registered.Log), uint64(a.Updated.Block), uint64(a.Updated.Log),
 			uint64(a.Feedback), uint64(a.Revoked), uint64(a.Clients), uint64(a.Responses),
 			uint64(a.Validation)); err != nil {
@@ -181,14 +171,4 @@ func agentRows(h *History, yield yieldRow) error {
 		}
 	}
 	return nil
-}
-
-// byTagHash lists all tags in the order of their hashes.
-func (h *History) byTagHash() []uint16 {
-	order := make([]uint16, len(h.enc.tags))
-	for n := range order {
-		order[n] = uint16(n)
-	}
-	slices.SortFunc(order, func(a, b uint16) int { return bytes.Compare(h.enc.tag[a][:], h.enc.tag[b][:]) })
-	return order
 }

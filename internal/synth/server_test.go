@@ -185,8 +185,8 @@ func TestBlocksOverRPC(t *testing.T) {
 	if id, err := s.ChainID(t.Context()); err != nil || id.Uint64() != Chain().ID {
 		t.Errorf("chain %v, %v", id, err)
 	}
-	for tag, want := range map[rpc.BlockNumber]uint64{rpc.LatestBlockNumber: h.Head(), rpc.SafeBlockNumber: h.Safe(),
-		rpc.FinalizedBlockNumber: h.Finalized(), 0: 0, deployBlock: deployBlock} {
+	for tag, want := range map[rpc.BlockNumber]uint64{rpc.LatestBlockNumber: h.Head(), rpc.SafeBlockNumber: h.safe(),
+		rpc.FinalizedBlockNumber: h.finalized(), 0: 0, deployBlock: deployBlock} {
 		header, err := s.HeaderByNumber(t.Context(), big.NewInt(int64(tag)))
 		if err != nil || header.Number.Uint64() != want {
 			t.Fatalf("%s: %v, %v", tag, header, err)
@@ -274,7 +274,7 @@ func TestLossy(t *testing.T) {
 	if err := h.LoseLogs(s.Server); err != nil {
 		t.Fatal(err)
 	}
-	lost, err := h.Lost()
+	lost, err := h.lost()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,6 +103,7 @@ type pair struct {
 // opinion counts the ratings of a client.
 type opinion struct{ last, live uint32 }
 
+// A metadataSlot is one key of one agent, an operatorSlot one operator of one owner: each has at most one open row.
 type metadataSlot struct{ token, key uint32 }
 type operatorSlot struct{ owner, operator party }
 
@@ -130,6 +131,7 @@ func (t *tables) load(r io.Reader) error {
 		loadRows(r, &t.ratings), loadRows(r, &t.responses), loadRows(r, &t.requests), loadRows(r, &t.answers))
 }
 
+// saveRows writes a table: its length, then its rows as they are in memory, which are numbers only.
 func saveRows[T any](w io.Writer, rows []T) error {
 	return errors.Join(binary.Write(w, binary.LittleEndian, uint64(len(rows))),
 		binary.Write(w, binary.LittleEndian, rows))
@@ -187,6 +189,8 @@ func (s *state) transfer(token uint32, to party) {
 	now.Owner, now.Wallet, now.Approved = to, 0, 0
 }
 
+// setMetadata ends the row that holds and begins another. Of several values in one block only the last has a row,
+// because the others never held at the end of a block.
 func (s *state) setMetadata(token, key, value uint32, at point) {
 	slot := metadataSlot{token, key}
 	e := entry{Token: token, Key: key, From: at.Block, To: open, Log: at.Log, Value: value}
@@ -201,6 +205,8 @@ func (s *state) setMetadata(token, key, value uint32, at point) {
 	s.entries = append(s.entries, e)
 }
 
+// approveAll notes an approval. Its row is written at the end of the block: a pair that is approved and refused
+// within one leaves no trace.
 func (s *state) approveAll(owner, operator party, yes bool) {
 	slot := operatorSlot{owner, operator}
 	s.approved[slot] = yes
@@ -215,6 +221,7 @@ func (s *state) nextIndex(p pair) uint32 {
 	return 1
 }
 
+// rate adds a rating that is live. A client counts for an agent while it has one.
 func (s *state) rate(r rating) {
 	p := pair{r.Token, r.Client}
 	o := s.pairs[p]
@@ -250,6 +257,7 @@ func (s *state) respond(r response) {
 
 func (s *state) request(r request) { s.requests = append(s.requests, r) }
 
+// answer adds a validator's answer. A request counts as answered once, however often it is.
 func (s *state) answer(token uint32, a answer) {
 	if !s.answered[a.Request] {
 		s.answered[a.Request] = true
@@ -278,6 +286,7 @@ func (s *state) endBlock(block uint32) {
 	s.touched, s.toggled = s.touched[:0], s.toggled[:0]
 }
 
+// endOperator begins or ends the row of a pair, if that changed since the block before.
 func (s *state) endOperator(slot operatorSlot, block uint32) {
 	i, acting := s.acting[slot]
 	switch yes := s.approved[slot]; {

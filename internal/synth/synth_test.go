@@ -198,7 +198,7 @@ func TestSpecRefused(t *testing.T) {
 
 func TestBusy(t *testing.T) {
 	h := openHistory(t, t.TempDir(), Spec{Shape: Busy, Events: 3_000})
-	if n := h.Counts()["NewFeedback"]; n != 3_000 {
+	if n := h.meta.Counts["NewFeedback"]; n != 3_000 {
 		t.Errorf("%d ratings", n)
 	}
 	full := 0
@@ -267,11 +267,11 @@ func TestDistribution(t *testing.T) {
 			forms[formOf(e.URI)]++
 		}
 	}
-	n := h.Counts()["Registered"]
+	n := h.meta.Counts["Registered"]
 	if empty, data := 100*forms[0]/n, 100*forms[formDocument]/n; empty < 49 || empty > 58 || data < 32 || data > 42 {
 		t.Errorf("%d %% empty, %d %% data URIs", empty, data)
 	}
-	kinds := slices.Collect(maps.Keys(h.Counts()))
+	kinds := slices.Collect(maps.Keys(h.meta.Counts))
 	if len(kinds) != 15 {
 		t.Errorf("events of %d kinds: %v", len(kinds), kinds)
 	}

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"math/big"
@@ -29,13 +30,18 @@ func (h *History) eachAgent(fn func(token uint32, live []*rating) error) error {
 
 // ranks numbers the tags in the order of their hashes.
 func (h *History) ranks() []int {
-	ranks := make([]int, len(h.enc.tags))
-	for i, n := range h.byTagHash() {
+	order, ranks := make([]int, len(h.enc.tags)), make([]int, len(h.enc.tags))
+	for n := range order {
+		order[n] = n
+	}
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(h.enc.tag[a][:], h.enc.tag[b][:]) })
+	for i, n := range order {
 		ranks[n] = i
 	}
 	return ranks
 }
 
+// sumKey is by what the ratings of one client for one agent are added up, and sum what they add up to.
 type sumKey struct {
 	tag1, tag2 uint16
 	decimals   uint8
@@ -46,6 +52,7 @@ type sum struct {
 	total *big.Int
 }
 
+// sumRows adds up the live ratings of every client, by tags and decimals.
 func sumRows(h *History, yield yieldRow) error {
 	rank := h.ranks()
 	return h.eachAgent(func(token uint32, live []*rating) error {
@@ -80,9 +87,8 @@ func (h *History) clientSums(live []*rating, rank []int, yield yieldRow) error {
 			cmp.Compare(a.decimals, b.decimals))
 	})
 	for _, k := range keys {
-		if err := yield(chain, id(live[0].Token), live[0].Client.raw(), h.tag(k.tag1), h.tag(k.tag2),
-			uint64(k.decimals),
-			sums[k].n, numeric(sums[k].total)); err != nil {
+		if err := yield(id(live[0].Token), live[0].Client.raw(), h.tag(k.tag1), h.tag(k.tag2),
+			uint64(k.decimals), sums[k].n, numeric(sums[k].total)); err != nil {
 			return err
 		}
 	}
@@ -105,7 +111,7 @@ func voteRows(h *History, yield yieldRow) error {
 			return cmp.Or(cmp.Compare(rank[a.Tag1], rank[b.Tag1]), compareParties(a.Client, b.Client))
 		})
 		for _, r := range votes {
-			if err := yield(chain, id(token), h.tag(r.Tag1), r.Client.raw(), uint64(r.Index), numeric(r.Value.big()),
+			if err := yield(id(token), h.tag(r.Tag1), r.Client.raw(), uint64(r.Index), numeric(r.Value.big()),
 				uint64(r.Decimals)); err != nil {
 				return err
 			}

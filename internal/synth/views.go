@@ -13,12 +13,10 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/internal/chainserver"
 )
-
-// agentCountSlot is the first word of the identity registry's storage.
-var agentCountSlot = common.HexToHash("0xa040f782729de4970518741823ec1276cbcd41a0c7493f62d173341566a04e00")
 
 // registryABIs know the registries' functions.
 type registryABIs map[common.Address]*abi.ABI
@@ -55,19 +53,15 @@ func (n *node) settled(c *chainserver.Call, i int) *chainserver.Error {
 	return nil
 }
 
-// storage answers eth_getStorageAt: the number of agents, and the identity registry of the other two registries.
+// storage answers eth_getStorageAt: the number of agents, and zero for all other places.
 func (n *node) storage(c *chainserver.Call) (any, *chainserver.Error) {
 	var at common.Address
 	var slot string
 	if fail := cmp.Or(c.Param(0, &at), c.Param(1, &slot), n.settled(c, 2)); fail != nil {
 		return nil, fail
 	}
-	key := common.HexToHash(slot)
-	switch {
-	case at == identityAddress && key == agentCountSlot:
+	if at == identityAddress && common.HexToHash(slot) == contracts.AgentCountSlot() {
 		return common.BigToHash(big.NewInt(int64(len(n.h.agents)))), nil
-	case (at == reputationAddress || at == validationAddress) && key == (common.Hash{}):
-		return common.BytesToHash(identityAddress[:]), nil
 	}
 	return common.Hash{}, nil
 }
@@ -150,14 +144,11 @@ func (h *History) view(name string, args []any) ([]any, *chainserver.Error) {
 			args[3].([]common.Address))}, nil
 	case "getValidationStatus":
 		return h.validationView(args[0].([32]byte))
-	case "getVersion":
-		return []any{"2.0.0"}, nil
-	case "getIdentityRegistry":
-		return []any{identityAddress}, nil
 	}
 	return nil, chainserver.Errorf(-32000, "%s is not answered by this node", name)
 }
 
+// known reports whether a token exists. Ids are given from 0 on without holes.
 func (h *History) known(token *big.Int) bool {
 	return token.IsUint64() && token.Uint64() < uint64(len(h.agents))
 }
@@ -181,6 +172,8 @@ func (h *History) agentView(name string, token *big.Int) ([]any, *chainserver.Er
 	return []any{now.Wallet.address()}, nil
 }
 
+// metadataView finds a value by bisection, because entries are in the order of tokens. The key of the wallet is no
+// metadata of its own: the registry answers it from the agent.
 func (h *History) metadataView(token *big.Int, key string) []any {
 	if !h.known(token) {
 		return []any{[]byte{}}
@@ -274,6 +267,8 @@ func (h *History) responseCount(token *big.Int, client common.Address, index uin
 	return n
 }
 
+// validationView answers for a request what the registry does: one that was not answered looks like one answered
+// with 0, and its time is then that of the request.
 func (h *History) validationView(hash common.Hash) ([]any, *chainserver.Error) {
 	i := slices.IndexFunc(h.requests, func(r request) bool { return r.Hash.hash() == hash })
 	if i < 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 
+	"repute/contracts"
 	"repute/contracts/bindings"
 )
 
@@ -78,7 +79,7 @@ func TestAgentViews(t *testing.T) {
 			}
 		}
 	}
-	raw, err := a.StorageAt(t.Context(), identityAddress, agentCountSlot, nil)
+	raw, err := a.StorageAt(t.Context(), identityAddress, contracts.AgentCountSlot(), nil)
 	if err != nil || new(big.Int).SetBytes(raw).Uint64() != uint64(len(l.owner)) {
 		t.Errorf("agent count %x, %v, want %d", raw, err, len(l.owner))
 	}
@@ -192,7 +193,7 @@ func TestReverts(t *testing.T) {
 func TestStateOfBlocks(t *testing.T) {
 	h := get(t)
 	a := ask(t, h)
-	_, hash, err := h.Header(h.Finalized())
+	_, hash, err := h.Header(h.finalized())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,6 +143,7 @@ func (w *writer) finish(s *state) error {
 	return nil
 }
 
+// saveTo writes the tables in one file. A history whose file is cut short has no description and is not opened.
 func (s *state) saveTo(path string) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -160,7 +160,7 @@ func (b *boundedBody) await() (err error) {
 	}
 	switch {
 	case held > maxToken:
-		return &tooLargeError{maxToken}
+		return tooLarge(maxToken)
 	case held > largeToken && !b.token:
 		if b.token, err = b.acquire(b.slots.token); err == nil {
 			// The copies of the text before are garbage that would count as well.
@@ -204,7 +204,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		if n, err := b.from.Read(one[:]); n == 0 {
 			return 0, err
 		}
-		return 0, &tooLargeError{b.max}
+		return 0, tooLarge(b.max)
 	}
 	if int64(len(p)) > b.left {
 		p = p[:b.left]
@@ -229,10 +229,8 @@ func (b *boundedBody) excerpt() string {
 	return string(bytes.TrimSpace(b.head))
 }
 
-// tooLargeError is returned for an answer above Options.MaxBytes, or a text in it above maxToken.
-type tooLargeError struct{ max int64 }
-
-// Error names the limit.
-func (e *tooLargeError) Error() string {
-	return fmt.Sprintf("answer larger than the %d bytes that are read", e.max)
+// tooLarge returns the error for an answer above the limit of the client, or a text in it above maxToken. It is
+// a FaultRange.
+func tooLarge(most int64) error {
+	return fmt.Errorf("answer larger than the %d bytes that are read", most)
 }

@@ -181,9 +181,6 @@ var ErrNoBlock = errors.New("the node does not have the block")
 // Diagnosis implements Diagnosed.
 func (e *StatusError) Diagnosis() Diagnosis { return diagnoseStatus(e.Code, e.Body, e.Retry) }
 
-// Diagnosis implements Diagnosed.
-func (e *tooLargeError) Diagnosis() Diagnosis { return Diagnosis{Fault: FaultRange} }
-
 // outageError is an ambiguous refusal, a range too large or an outage, that was repeated and
 // therefore counts as an outage.
 type outageError struct{ error }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 )
@@ -173,7 +174,10 @@ func TestJudgeFailures(t *testing.T) {
 		{"refused", &ConnError{dial, false}, Diagnosis{Fault: FaultTransient}},
 		{"canceled", context.Canceled, Diagnosis{Fault: FaultTransient}},
 		{"no block", ErrNoBlock, Diagnosis{Fault: FaultBehind}},
-		{"too large", &tooLargeError{5}, Diagnosis{Fault: FaultRange}},
+		{"megabytes", &Refusal{Message: strings.Repeat("no ", 1<<20) + "too many requests"}, Diagnosis{Fault: FaultRange}},
+		{"megabytes of data", &Refusal{Message: "too many requests", Data: []byte(`{"a":"` + strings.Repeat("no ", 1<<20) +
+			`pruned"}`)}, Diagnosis{Fault: FaultRate}},
+		{"too large", tooLarge(5), Diagnosis{Fault: FaultRange}},
 		{"odd answer", &AnswerError{"null"}, Diagnosis{Fault: FaultMalformed}},
 		{"page about a rate", &AnswerError{"not JSON, in: <h1>Too many requests</h1>"}, Diagnosis{Fault: FaultRate}},
 		{"429", &StatusError{429, 3 * time.Second, "no"}, Diagnosis{Fault: FaultRate, RetryAfter: 3 * time.Second}},

@@ -26,7 +26,9 @@ func (w *refusalText) read(data any) { w.walk("", data, 3) }
 func (w *refusalText) walk(name string, v any, depth int) {
 	switch v := v.(type) {
 	case string:
-		w.data = append(w.data, v)
+		if len(w.data) < maxTexts {
+			w.data = append(w.data, v)
+		}
 	case float64:
 		switch name = strings.ToLower(name); {
 		case v < 1 || v > 1e12:
@@ -103,9 +105,25 @@ func signs(s string) (Fault, bool) {
 	return FaultRange, false
 }
 
+// Bounds of what is searched for the meaning of a refusal. One says it at the beginning, and a hostile endpoint may
+// send megabytes, which every reader of the error would search again.
+const (
+	maxTexts   = 32      // texts in the data
+	maxScanned = 4 << 10 // bytes of each text
+)
+
+// texts returns the beginnings of the texts, the data first.
+func (w *refusalText) texts() []string {
+	texts := append(slices.Clone(w.data), w.message)
+	for i, text := range texts {
+		texts[i] = text[:min(len(text), maxScanned)]
+	}
+	return texts
+}
+
 // fault classifies; known is false where no sign was found.
 func (w *refusalText) fault() (f Fault, known bool) {
-	for _, text := range append(slices.Clone(w.data), w.message) {
+	for _, text := range w.texts() {
 		if f, known = signs(strings.ToLower(text)); known {
 			return f, true
 		}
@@ -119,7 +137,7 @@ func (w *refusalText) diagnosis(f Fault) Diagnosis {
 	if f != FaultRange {
 		return v
 	}
-	for _, text := range append(slices.Clone(w.data), w.message) {
+	for _, text := range w.texts() {
 		w.lower(blocksIn(text))
 	}
 	v.Blocks = w.blocks

@@ -13,10 +13,10 @@ import (
 // Header is a block header as a node returns it. Hash is the node's statement; it differs from the
 // recomputed hash on chains with other header fields.
 type Header struct {
-	Number    *hexutil.Uint64
+	Number    *uint64
 	Hash      *common.Hash
 	Parent    *common.Hash
-	Timestamp *hexutil.Uint64
+	Timestamp *uint64
 	Bloom     *types.Bloom
 	Root      *common.Hash // of the receipts
 	Txs       []common.Hash
@@ -49,7 +49,7 @@ func (r *objectReader) header() (*Header, error) {
 // headerFields is a header while it is read.
 type headerFields struct {
 	whole        types.Header
-	number, time *hexutil.Uint64
+	number, time *uint64
 	hash         common.Hash
 	txs          []common.Hash
 	has          int
@@ -237,8 +237,8 @@ func (h *headerFields) header() *Header {
 		out.Root = &h.whole.ReceiptHash
 	}
 	if h.number != nil && h.time != nil {
-		h.whole.Number.SetUint64(uint64(*h.number))
-		h.whole.Time = uint64(*h.time)
+		h.whole.Number.SetUint64(*h.number)
+		h.whole.Time = *h.time
 		out.Own = h.whole.Hash()
 	}
 	return out

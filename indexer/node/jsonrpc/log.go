@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -180,13 +179,13 @@ func (r *objectReader) index(flag int, has *int) (uint, error) {
 }
 
 // maybeQuantity reads a quantity, nil for null.
-func (r *objectReader) maybeQuantity() (*hexutil.Uint64, error) {
+func (r *objectReader) maybeQuantity() (*uint64, error) {
 	has := 0
 	n, err := r.quantity(1, &has)
 	if err != nil || has == 0 {
 		return nil, err
 	}
-	return (*hexutil.Uint64)(&n), nil
+	return &n, nil
 }
 
 // bytes reads hexadecimal bytes of any length into memory that the logs of an answer share.

@@ -66,7 +66,7 @@ func (r *objectReader) receipt() (*ReceiptJSON, error) {
 		case `"type"`:
 			one.Type, err = r.quantity(0, &has)
 		case `"status"`:
-			one.Status, err = r.perhaps()
+			one.Status, err = r.maybeQuantity()
 		case `"root"`:
 			if r.dec.PeekKind() == 'n' {
 				return r.dec.SkipValue()
@@ -82,15 +82,15 @@ func (r *objectReader) receipt() (*ReceiptJSON, error) {
 			err = r.fixed(one.BlockHash[:], receiptBlock, &has)
 		case `"blockNumber"`:
 			var number *uint64
-			if number, err = r.perhaps(); number != nil {
+			if number, err = r.maybeQuantity(); number != nil {
 				one.Number = *number
 			}
 		case `"transactionHash"`:
 			err = r.fixed(one.TxHash[:], receiptTx, &has)
 		case `"depositNonce"`:
-			one.Nonce, err = r.perhaps()
+			one.Nonce, err = r.maybeQuantity()
 		case `"depositReceiptVersion"`:
-			one.NonceSince, err = r.perhaps()
+			one.NonceSince, err = r.maybeQuantity()
 		default:
 			err = r.dec.SkipValue()
 		}
@@ -109,10 +109,4 @@ func pointers(logs []types.Log) []*types.Log {
 		list[i] = &logs[i]
 	}
 	return list
-}
-
-// perhaps reads a quantity that may be null.
-func (r *objectReader) perhaps() (*uint64, error) {
-	n, err := r.maybeQuantity()
-	return (*uint64)(n), err
 }

@@ -50,9 +50,6 @@ const (
 	BlockSubject = "block:"
 )
 
-// Same reports whether two gaps are about the same missing event.
-func Same(a, b chaindb.Gap) bool { return a.Kind == b.Kind && a.Subject == b.Subject }
-
 // Waiting returns the gap that a stored event waits for. The missing event must lie between the
 // start of the chain and the event that waits. It reports false when the event names no agent.
 func Waiting(w verifydb.Waiting, event repute.Event, start uint64) (chaindb.Gap, bool) {
@@ -108,5 +105,5 @@ func Operator(h chaindb.Gap) (verifydb.OperatorThen, bool) {
 
 // Contains reports whether one of the gaps is about the same missing event.
 func Contains(all []chaindb.Gap, g chaindb.Gap) bool {
-	return slices.ContainsFunc(all, func(x chaindb.Gap) bool { return Same(x, g) })
+	return slices.ContainsFunc(all, func(x chaindb.Gap) bool { return x.Kind == g.Kind && x.Subject == g.Subject })
 }

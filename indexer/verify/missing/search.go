@@ -24,27 +24,19 @@ func Searches(c repute.Chain, h chaindb.Gap) []Search {
 	topic := []common.Hash{contracts.Topic(h.Kind)}
 	switch h.Kind {
 	case repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended:
-		all := topicsOf(repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended)
+		all := contracts.TopicsOf(repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended)
 		s := Search{[]common.Address{c.Reputation}, [][]common.Hash{all, tokenTopic(h.Agent)}}
 		if h.Client != nil {
 			s.Topics = append(s.Topics, []common.Hash{common.BytesToHash(h.Client[:])})
 		}
 		return []Search{s}
 	case repute.KindValidationRequest, repute.KindValidationResponse:
-		all := topicsOf(repute.KindValidationRequest, repute.KindValidationResponse)
+		all := contracts.TopicsOf(repute.KindValidationRequest, repute.KindValidationResponse)
 		return []Search{{c.Validations, [][]common.Hash{all, {}, tokenTopic(h.Agent)}}}
 	case repute.KindTicketConsumed:
-		addresses := make([]common.Address, len(c.Gateways))
-		for i, g := range c.Gateways {
-			addresses[i] = g.Address
-		}
-		return []Search{{addresses, [][]common.Hash{contracts.GatewayTopics()}}}
+		return []Search{{addressesOf(c.Gateways), [][]common.Hash{contracts.GatewayTopics()}}}
 	case repute.KindTreasuryEvent:
-		addresses := make([]common.Address, len(c.Treasuries))
-		for i, t := range c.Treasuries {
-			addresses[i] = t.Address
-		}
-		return []Search{{addresses, [][]common.Hash{contracts.TreasuryTopics()}}}
+		return []Search{{addressesOf(c.Treasuries), [][]common.Hash{contracts.TreasuryTopics()}}}
 	case repute.KindApprovalForAll:
 		s := Search{[]common.Address{c.Identity}, [][]common.Hash{topic}}
 		if h.Client != nil {
@@ -55,22 +47,22 @@ func Searches(c repute.Chain, h chaindb.Gap) []Search {
 		if h.Agent == nil {
 			break
 		}
-		first := topicsOf(repute.KindRegistered, repute.KindURIUpdated, repute.KindMetadataSet)
-		last := topicsOf(repute.KindTransfer, repute.KindApproval)
+		first := contracts.TopicsOf(repute.KindRegistered, repute.KindURIUpdated, repute.KindMetadataSet)
+		last := contracts.TopicsOf(repute.KindTransfer, repute.KindApproval)
 		return []Search{
 			{[]common.Address{c.Identity}, [][]common.Hash{first, tokenTopic(h.Agent)}},
 			{[]common.Address{c.Identity}, [][]common.Hash{last, {}, {}, tokenTopic(h.Agent)}}}
 	}
-	return []Search{{followedAddresses(c), [][]common.Hash{topic}}}
+	return []Search{{contracts.NewDecoder(c).Addresses, [][]common.Hash{topic}}}
 }
 
-// topicsOf returns the first topics of events of these kinds.
-func topicsOf(kinds ...repute.EventKind) []common.Hash {
-	topics := make([]common.Hash, len(kinds))
-	for i, k := range kinds {
-		topics[i] = contracts.Topic(k)
+// addressesOf returns the addresses of watched contracts.
+func addressesOf(list []repute.WatchedContract) []common.Address {
+	addresses := make([]common.Address, len(list))
+	for i, w := range list {
+		addresses[i] = w.Address
 	}
-	return topics
+	return addresses
 }
 
 // tokenTopic returns the topic of a token id; empty, which matches any, for nil.
@@ -79,12 +71,6 @@ func tokenTopic(id *repute.TokenID) []common.Hash {
 		return []common.Hash{}
 	}
 	return []common.Hash{id.Bytes32()}
-}
-
-// followedAddresses returns the contracts whose logs are indexed on a chain.
-func followedAddresses(c repute.Chain) []common.Address {
-	d := contracts.NewDecoder(c)
-	return d.Addresses
 }
 
 // May reports whether a block's bloom admits a log that the search finds.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -27,8 +28,7 @@ func (c *comparison) about(a verifydb.AgentThen, h chaindb.Gap) {
 	switch h.Kind {
 	case repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended:
 		if i := slices.IndexFunc(a.Clients, func(x verifydb.ClientThen) bool {
-			return h.Client != nil &&
-				x.Client == *h.Client
+			return h.Client != nil && x.Client == *h.Client
 		}); i >= 0 {
 			c.ratings(&a, a.Clients[i:i+1])
 			c.index = missing.Index(h)
@@ -58,8 +58,7 @@ func (c *comparison) identity(a *verifydb.AgentThen) {
 	want(c, "ownerOf", identity, c.views.OwnerOf(id), func(owner common.Address, gone bool) {
 		if gone || owner != a.Owner {
 			c.differs(missing.OfAgent(repute.KindTransfer, id, since,
-				fmt.Sprintf("ownerOf is %s, stored %s", orNone(owner),
-					a.Owner)))
+				fmt.Sprintf("ownerOf is %s, stored %s", orNone(owner), a.Owner)))
 		}
 	})
 	want(c, "tokenURI", identity, c.views.TokenURI(id), func(uri string, gone bool) {
@@ -82,10 +81,9 @@ func (c *comparison) identity(a *verifydb.AgentThen) {
 	for _, m := range a.Metadata {
 		want(c, "getMetadata", identity, c.views.Metadata(id, m.Key), func(value []byte, gone bool) {
 			if !gone && sha256.Sum256(value) != m.Value {
-				h := missing.OfAgent(repute.KindMetadataSet, id, repute.BlockRange{From: m.Block, To: c.at.Number},
-					fmt.Sprintf("getMetadata of %.40q is another value than stored", m.Key))
-				h.Subject += fmt.Sprintf("/%x", sha256.Sum256([]byte(m.Key)))
-				c.differs(h)
+				c.differsIn(fmt.Sprintf("%x", sha256.Sum256([]byte(m.Key))),
+					missing.OfAgent(repute.KindMetadataSet, id, repute.BlockRange{From: m.Block, To: c.at.Number},
+						fmt.Sprintf("getMetadata of %.40q is another value than stored", m.Key)))
 			}
 		})
 	}
@@ -113,10 +111,9 @@ func (c *comparison) transfers(a *verifydb.AgentThen) {
 	since := a.Registered
 	for i, m := range a.Moves {
 		if m.From != owner && (i > 0 || !a.Claimed) {
-			h := missing.OfAgent(repute.KindTransfer, a.ID, repute.BlockRange{From: since, To: m.Block},
-				fmt.Sprintf("a Transfer from %s follows one to %s", orNone(m.From), orNone(owner)))
-			h.Subject += fmt.Sprintf("/%d", m.Block)
-			c.differs(h)
+			c.differsIn(strconv.FormatUint(m.Block, 10),
+				missing.OfAgent(repute.KindTransfer, a.ID, repute.BlockRange{From: since, To: m.Block},
+					fmt.Sprintf("a Transfer from %s follows one to %s", orNone(m.From), orNone(owner))))
 		}
 		owner, since = m.To, m.Block
 	}
@@ -127,16 +124,12 @@ func (c *comparison) validations(a *verifydb.AgentThen) {
 	for _, contract := range c.chain.Validations {
 		want(c, "getAgentValidations", contract, c.views.Requests(a.ID), func(hashes [][32]byte, gone bool) {
 			for _, hash := range hashes {
-				known := slices.ContainsFunc(a.Requests, func(q verifydb.RequestThen) bool {
-					return q.Contract == contract &&
-						q.Hash == hash
-				})
+				known := slices.ContainsFunc(a.Requests,
+					func(q verifydb.RequestThen) bool { return q.Contract == contract && q.Hash == hash })
 				if !gone && !known {
-					h := missing.OfAgent(repute.KindValidationRequest, a.ID,
+					c.differsIn(fmt.Sprintf("%x", hash), missing.OfAgent(repute.KindValidationRequest, a.ID,
 						repute.BlockRange{From: a.Registered, To: c.at.Number},
-						fmt.Sprintf("getAgentValidations names request %x, which is not stored", hash))
-					h.Subject += fmt.Sprintf("/%x", hash)
-					c.differs(h)
+						fmt.Sprintf("getAgentValidations names request %x, which is not stored", hash)))
 				}
 			}
 		})
@@ -158,11 +151,10 @@ func (c *comparison) request(a *verifydb.AgentThen, q verifydb.RequestThen) {
 		same := v.Response == q.Response && v.Hash == q.Answer && v.Tag == q.Tag &&
 			(q.Updated.IsZero() || v.Updated == uint64(q.Updated.Unix()))
 		if !same {
-			h := missing.OfAgent(repute.KindValidationResponse, a.ID, repute.BlockRange{From: q.Block, To: c.at.Number},
+			c.differsIn(fmt.Sprintf("%x", q.Hash), missing.OfAgent(repute.KindValidationResponse, a.ID,
+				repute.BlockRange{From: q.Block, To: c.at.Number},
 				fmt.Sprintf("getValidationStatus of %s is %d %q, stored %d %q", q.Hash, v.Response, v.Tag, q.Response,
-					q.Tag))
-			h.Subject += fmt.Sprintf("/%x", q.Hash)
-			c.differs(h)
+					q.Tag)))
 		}
 	})
 }

@@ -46,7 +46,9 @@ type Result struct {
 }
 
 // Compare compares a part with the state that one endpoint has of a block. With the last part it
-// compares all approved operators.
+// compares all approved operators. It changes nothing: a gap is a suspicion until another look, by
+// Shows, finds it too. node.ErrNoState and node.ErrMoved say that the endpoint cannot compare this
+// block.
 func (x *Comparer) Compare(ctx context.Context, n *node.Node, at repute.Block, p Part) (r Result, err error) {
 	var from repute.TokenID
 	from.SetUint64(p.From)

@@ -32,7 +32,9 @@ type comparison struct {
 	unanswered map[string]error
 }
 
-// want plans a question. Its answer is given to f; a revert is, too.
+// want plans a question. Its answer is given to f, and so is a revert, which is how a registry answers
+// for an agent that does not exist. Any other failure makes the view unanswered: f is not called, no
+// gap follows, and the kinds of event that the view shows count as skipped.
 func want[T any](c *comparison, name string, to common.Address, q contracts.Question[T], f func(v T, reverted bool)) {
 	c.calls = append(c.calls, node.Call{To: to, Data: q.Data})
 	c.then = append(c.then, func(r node.CallResult) {
@@ -60,7 +62,8 @@ func want[T any](c *comparison, name string, to common.Address, q contracts.Ques
 // errNoCode: a call came back empty, as where no contract is.
 var errNoCode = errors.New("no answer: is there a contract?")
 
-// ask sends what was planned, in rounds: an answer may plan another question.
+// ask sends what was planned, in rounds: an answer may plan another question. An error means that the
+// endpoint answers for no question about this block; what was found until then MUST NOT be used.
 func (c *comparison) ask(ctx context.Context) error {
 	for len(c.calls)+len(c.planned) > 0 {
 		if len(c.calls) == 0 {
@@ -93,6 +96,13 @@ const comparedAtOnce = 500
 // differs records that the chain and the index disagree. Whether an event is missing is decided by
 // a second comparison.
 func (c *comparison) differs(h chaindb.Gap) { c.gaps = append(c.gaps, h) }
+
+// differsIn is differs for one of several events of a kind that may be missing of the same agent or client. The
+// name of the place tells them apart.
+func (c *comparison) differsIn(place string, h chaindb.Gap) {
+	h.Subject += "/" + place
+	c.differs(h)
+}
 
 // askAll asks the planned questions, and then those about single ratings.
 func (c *comparison) askAll(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"repute/indexer/node"
+	"repute/internal/livedin"
 	"repute/internal/rpctest"
 	"repute/store/verifydb"
 )
@@ -14,7 +15,7 @@ import (
 // and all are asked.
 func TestClientsAreAskedInPortions(t *testing.T) {
 	t.Parallel()
-	dn := rpctest.LivedIn(t)
+	dn := livedin.New(t)
 	head := dn.Head()
 	n, err := node.New(dn.RPCURL(), node.Options{})
 	if err != nil {

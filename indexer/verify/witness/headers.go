@@ -62,10 +62,7 @@ func (s *Set) ConfirmHeaders(ctx context.Context, headers []node.Sealed, by *nod
 	if chained(headers) {
 		headers = headers[len(headers)-1:]
 	}
-	numbers := make([]uint64, len(headers))
-	for i := range headers {
-		numbers[i] = headers[i].Number
-	}
+	numbers := NumbersOf(headers)
 	var theirs []node.Sealed
 	for _, n := range others {
 		if theirs, err = s.HeadersOf(ctx, n, numbers); err == nil {
@@ -86,6 +83,15 @@ func (s *Set) ConfirmHeaders(ctx context.Context, headers []node.Sealed, by *nod
 	return doubtful, nil
 }
 
+// NumbersOf returns the block numbers of headers, in their order.
+func NumbersOf(headers []node.Sealed) []uint64 {
+	numbers := make([]uint64, len(headers))
+	for i := range headers {
+		numbers[i] = headers[i].Number
+	}
+	return numbers
+}
+
 // chained reports whether the hash of the last header authenticates all of them: each is the
 // hash of all its fields, and the parent of the next.
 func chained(headers []node.Sealed) bool {
@@ -101,7 +107,7 @@ func chained(headers []node.Sealed) bool {
 var ErrNotConnected = errors.New("the headers are not those of the final block's ancestors")
 
 // Connected reads the headers of a range whose newest block has the given hash. Each is
-// the parent of the next one. A endpoint whose headers are all the hashes of their fields is
+// the parent of the next one. An endpoint whose headers are all the hashes of their fields is
 // preferred: it cannot have altered them.
 func (s *Set) Connected(ctx context.Context, numbers []uint64, hash common.Hash) (headers []node.Sealed,
 	by *node.Node, err error) {
@@ -146,8 +152,9 @@ func (s *Set) ConfirmNewest(ctx context.Context, header node.Sealed, by *node.No
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case err != nil && errors.Is(last, ErrDisagree): // a disagreement says more than a failure to answer
 		case err != nil:
-			last = disagreementOr(last, err)
+			last = err
 		case theirs[0].Hash == header.Hash:
 			return nil
 		default:
@@ -157,15 +164,7 @@ func (s *Set) ConfirmNewest(ctx context.Context, header node.Sealed, by *node.No
 	return last
 }
 
-// disagreementOr keeps a disagreement rather than a failure to answer.
-func disagreementOr(last, err error) error {
-	if errors.Is(last, ErrDisagree) {
-		return last
-	}
-	return err
-}
-
-// ConfirmedTwice returns the headers, of those that are not the hashes of their fields, that a
+// ConfirmedTwice returns the headers, of those that are not the hashes of their fields, that an
 // endpoint of another host shows too.
 func (s *Set) ConfirmedTwice(ctx context.Context, headers []node.Sealed, by *node.Node) (map[uint64]bool, error) {
 	var odd []node.Sealed
@@ -178,10 +177,7 @@ func (s *Set) ConfirmedTwice(ctx context.Context, headers []node.Sealed, by *nod
 	if len(odd) == 0 {
 		return out, nil
 	}
-	numbers := make([]uint64, len(odd))
-	for i := range odd {
-		numbers[i] = odd[i].Number
-	}
+	numbers := NumbersOf(odd)
 	for _, n := range s.OthersThan(by) {
 		theirs, err := s.HeadersOf(ctx, n, numbers)
 		if ctx.Err() != nil {

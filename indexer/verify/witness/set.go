@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"golang.org/x/time/rate"
@@ -37,9 +36,6 @@ func New(nodes func() []*node.Node, perSecond float64, burst int) *Set {
 // Nodes returns the endpoints that can be asked now.
 func (s *Set) Nodes() []*node.Node { return s.nodes() }
 
-// Rate returns the number of calls per second that may be made now.
-func (s *Set) Rate() float64 { return float64(s.limiter.Limit()) }
-
 // Adapt halves the rate when err says that an endpoint refuses it, and raises it by a tenth of
 // what is allowed when err is nil.
 func (s *Set) Adapt(err error) {
@@ -66,24 +62,20 @@ func (s *Set) Spend(ctx context.Context, calls int) error {
 
 // First runs f on one endpoint after the other until it succeeds. It returns the last error, and
 // ErrNone when there is no endpoint.
-func (s *Set) First(f func(*node.Node) error) error { return first(slices.Values(s.nodes()), f) }
+func (s *Set) First(f func(*node.Node) error) error { return first(s.nodes(), f) }
 
 // Last is First in reverse order: where there are several endpoints, it asks another one.
 func (s *Set) Last(f func(*node.Node) error) error {
-	return first(func(yield func(*node.Node) bool) {
-		for _, n := range slices.Backward(s.nodes()) {
-			if !yield(n) {
-				return
-			}
-		}
-	}, f)
+	nodes := slices.Clone(s.nodes())
+	slices.Reverse(nodes)
+	return first(nodes, f)
 }
 
 // first asks one node after the other until one succeeds, and returns the last error when none
 // does. ErrNone when there is none to ask.
-func first(nodes iter.Seq[*node.Node], f func(*node.Node) error) error {
+func first(nodes []*node.Node, f func(*node.Node) error) error {
 	err := ErrNone
-	for n := range nodes {
+	for _, n := range nodes {
 		if err = f(n); err == nil {
 			return nil
 		}

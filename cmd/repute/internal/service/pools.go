@@ -30,7 +30,7 @@ func (s *Service) pool(chainID uint64, urls []string) (*node.Pool, error) {
 	if chains, err := s.Config.Reachable(); err == nil && slices.Equal(chains[chainID], urls) {
 		o.DB = s.db // the health of the other lists would replace that of the chain's own
 	}
-	p, err := node.OpenPool(urls, node.Options{Count: s.rpc.CountRPC(chainID)}, o)
+	p, err := node.OpenPool(urls, node.Options{}, o)
 	if err != nil {
 		return nil, err
 	}

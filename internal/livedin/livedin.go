@@ -1,4 +1,6 @@
-package rpctest
+// Package livedin starts a real chain on which every event of the registries happened, for tests that compare an index
+// with a node. It is apart from package rpctest, whose scripted chains do not need the whole of go-ethereum.
+package livedin
 
 import (
 	"fmt"
@@ -10,9 +12,9 @@ import (
 	"repute/devnet"
 )
 
-// LivedIn is a real chain on which every event the registries emit happens at
-// least three times, in blocks with other events and alone.
-func LivedIn(t *testing.T) *devnet.Devnet {
+// New starts a chain on which every event the registries emit happens at least three times, in blocks with other
+// events and alone. It ends with the test.
+func New(t *testing.T) *devnet.Devnet {
 	t.Helper()
 	dn, err := devnet.Start(t.Context(), devnet.Options{SafeDepth: 2, FinalizedDepth: 4})
 	if err != nil {
