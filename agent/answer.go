@@ -28,6 +28,7 @@ type answer struct {
 	Validation common.Hash   `json:"validation,omitzero"`
 }
 
+// answerOf is what is stored of a signed response. Its output is stored with the payment.
 func answerOf(r *Response) *answer {
 	s := r.Signed
 	return &answer{Status: r.Status, ResultHash: s.ResultHash, Timestamp: s.Timestamp, Metadata: s.Metadata,
@@ -109,7 +110,7 @@ func (w *work) entry() agentdb.Entry {
 		e.Settlement, e.TxHash = agentdb.X402, common.HexToHash(s.Transaction)
 	}
 	if w.response.Settlement != nil || w.row.Settlement == agentdb.NoSettlement {
-		e.Amount, e.Decimals, e.Currency = w.price.amount, w.price.decimals, w.price.currency
+		e.Amount, e.Decimals, e.Currency = w.amount, w.terms.Decimals, w.terms.Currency
 	}
 	return e
 }

@@ -64,7 +64,7 @@ func (w *work) resumeKnown(ctx context.Context) (err error) {
 	if w.terms, err = termsOf(row); err != nil {
 		return err
 	}
-	w.price = w.terms.paid(row.Settlement)
+	w.amount = w.terms.Requirements.Amount.Big()
 	if !row.State.Final() {
 		own := w.newRow(row.ID, row.Settlement)
 		own.PaymentID = row.PaymentID

@@ -18,6 +18,7 @@ type metrics struct {
 	revenue  *prometheus.CounterVec
 }
 
+// newMetrics registers the metrics of a router. It MUST be called once for a registry.
 func newMetrics(r *Router, registry *prometheus.Registry) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "agent_requests_total",
@@ -63,6 +64,7 @@ func gauges(r *Router) []prometheus.Collector {
 	}
 }
 
+// memory is what the Go runtime has of the system, in bytes: what it gave back does not count.
 func memory() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -78,10 +80,10 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// settled counts money that moved.
-func (m *metrics) settled(p *paid) {
+// settled counts money that moved: an amount of smallest units, by the terms of its payment.
+func (m *metrics) settled(amount *big.Int, t *terms) {
 	m.payments.WithLabelValues("settled").Inc()
-	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(p.decimals)), nil)
-	whole, _ := new(big.Rat).SetFrac(p.amount, unit).Float64()
-	m.revenue.WithLabelValues(p.currency).Add(whole)
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(t.Decimals)), nil)
+	whole, _ := new(big.Rat).SetFrac(amount, unit).Float64()
+	m.revenue.WithLabelValues(t.Currency).Add(whole)
 }

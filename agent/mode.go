@@ -37,6 +37,7 @@ type gate struct {
 // room is how many requests may wait for each that is answered at once.
 const room = 10
 
+// newGate returns a gate in mode normal. Without patience no request waits.
 func newGate(most, degraded int, patience time.Duration) *gate {
 	return &gate{mode: Normal, most: most, degraded: degraded, patience: patience, idle: make(chan struct{})}
 }
@@ -61,10 +62,11 @@ func (g *gate) refusal() (p *Problem, full bool) {
 	return nil, false
 }
 
-// enter admits a request, which MUST leave, in the order in which they come.
-func (g *gate) enter(ctx context.Context) (Mode, *Problem) {
+// enter admits a request, which MUST leave, in the order in which they come, or says why it does not. A request that
+// waits gives up when ctx ends.
+func (g *gate) enter(ctx context.Context) *Problem {
 	g.mu.Lock()
-	mode, turn := g.mode, make(chan *Problem, 1)
+	turn := make(chan *Problem, 1)
 	p, full := g.refusal()
 	waits := full && g.patience > 0 && len(g.waiting) < room*g.most
 	switch {
@@ -75,21 +77,20 @@ func (g *gate) enter(ctx context.Context) (Mode, *Problem) {
 	}
 	g.mu.Unlock()
 	if !waits {
-		return mode, p
+		return p
 	}
 	timer := time.NewTimer(g.patience)
 	defer timer.Stop()
 	select {
 	case p = <-turn:
+		return p
 	case <-timer.C:
-		p = g.giveUp(turn, p)
 	case <-ctx.Done():
-		p = g.giveUp(turn, p)
 	}
-	return mode, p
+	return g.giveUp(turn, p)
 }
 
-// giveUp ends the wait for a turn, which may just have come.
+// giveUp ends the wait for a turn. It returns why the request is refused, or the turn where it has just come.
 func (g *gate) giveUp(turn chan *Problem, why *Problem) *Problem {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,6 +116,7 @@ func (g *gate) admit() {
 	}
 }
 
+// leave ends the stay of a request that entered, and lets the next one in.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -134,6 +136,7 @@ func (g *gate) enterOwed() (ok bool) {
 	return ok
 }
 
+// leaveOwed ends the stay of a request that enterOwed admitted.
 func (g *gate) leaveOwed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -158,6 +161,7 @@ func (g *gate) set(m Mode) Mode {
 	return before
 }
 
+// state is the mode, and whether new requests are accepted in it.
 func (g *gate) state() (m Mode, accepting bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -49,19 +49,16 @@ func lasting(ctx context.Context, store func(context.Context) error) error {
 // errStopped ends requests that took too long when the process stops.
 var errStopped = fmt.Errorf("the agent stops: %w", repute.ErrUnavailable)
 
-// renew keeps the claim until ctx ends, and ends the work where another process has it. The channel
-// is closed at the end.
+// renew keeps the claim until ctx ends, and ends the work where another process has it. The channel is closed at the
+// end. Unlike store.DB.KeepRenewed it does not give up when the database is away for longer than the lease: the handler
+// may be at work then, or money on its way, and every step that is stored later checks the claim anyway.
 func (w *work) renew(ctx context.Context, cancel context.CancelCauseFunc) <-chan struct{} {
 	ended, row := make(chan struct{}), *w.row
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(w.router.o.Lease / 3)
-		defer tick.Stop()
 		for {
-			select {
-			case <-ctx.Done():
+			if repute.Pause(ctx, w.router.o.Lease/3); ctx.Err() != nil {
 				return
-			case <-tick.C:
 			}
 			if err := agentdb.Renew(ctx, w.router.db, row, w.router.o.Lease); errors.Is(err, repute.ErrFenced) {
 				cancel(err)
@@ -182,7 +179,7 @@ func (w *work) settled() error {
 	}
 	w.response.Settlement = &s
 	if s.Amount != nil {
-		w.price.amount = s.Amount.Big()
+		w.amount = s.Amount.Big()
 	}
 	return nil
 }
@@ -219,8 +216,8 @@ func (w *work) settle(ctx context.Context, r x402.Requirements) error {
 	if err != nil {
 		return fmt.Errorf("settlement: %w", err)
 	}
-	w.row.Settled, w.response.Settlement, w.price.amount = raw, &s, r.Amount.Big()
-	w.router.metrics.settled(&w.price)
+	w.row.Settled, w.response.Settlement, w.amount = raw, &s, r.Amount.Big()
+	w.router.metrics.settled(w.amount, &w.terms)
 	return w.later(ctx, "settled", map[string]any{"transaction": s.Transaction, "amount": r.Amount, "asset": r.Asset,
 		"network": r.Network})
 }
@@ -254,7 +251,8 @@ func (w *work) unsettled(ctx context.Context, s *x402.Settlement, pending bool) 
 			return err
 		}
 	}
-	w.failure = &x402.Settlement{ErrorReason: known(s.ErrorReason), Network: w.terms.Network, Payer: w.client.Hex()}
+	w.failure = &x402.Settlement{ErrorReason: known(s.ErrorReason), Network: w.terms.Requirements.Network,
+		Payer: w.client.Hex()}
 	return w.demand(ctx, &x402.Refusal{Reason: w.failure.ErrorReason, Message: "it was not settled"})
 }
 
@@ -302,7 +300,7 @@ func (w *work) fail(ctx context.Context, state agentdb.State, p *Problem) error 
 		if w.refund {
 			w.row.Refund = agentdb.RefundDue
 			if err := w.later(ctx, "refund due", map[string]any{"transaction": s.Transaction, "amount": s.Amount,
-				"asset": w.price.asset, "network": w.price.network}); err != nil {
+				"asset": w.terms.asset(), "network": w.terms.Requirements.Network}); err != nil {
 				return err
 			}
 		}

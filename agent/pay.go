@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -138,7 +139,7 @@ func (w *work) x402Row(ctx context.Context, p *x402.Payment) (row *agentdb.Payme
 		return nil, err
 	}
 	w.terms = w.service.Price.terms(accepted)
-	w.price = w.terms.paid(agentdb.X402)
+	w.amount = accepted.Amount.Big()
 	name, err := p.Extensions.PaymentID(w.router.o.Payments.RequireID)
 	if err != nil {
 		return nil, &Problem{Status: http.StatusBadRequest, Code: "invalid", Message: err.Error(), Cause: err}
@@ -175,8 +176,8 @@ func planner(r *x402.Requirements) *x402.Verifier {
 // cannot be verified, because the chain may have taken it. Where nothing else comes before the handler, the claim
 // says that the handler is called, too.
 func (w *work) claim(ctx context.Context, row *agentdb.Payment) (err error) {
-	if row.Terms, err = w.terms.store(); err != nil {
-		return err
+	if row.Terms, err = json.Marshal(w.terms); err != nil {
+		return fmt.Errorf("terms: %w", err)
 	}
 	if row.Settlement == agentdb.NoSettlement || !w.service.settlesBefore(&w.terms.Requirements) {
 		row.State = agentdb.Running
@@ -195,8 +196,8 @@ func (w *work) claim(ctx context.Context, row *agentdb.Payment) (err error) {
 }
 
 // verify asks the facilitator about a payment, and stores its answer. It may find that the payment was claimed
-// meanwhile, and is known now. A payment that is settled after
-// the run MUST hold as long as the handler may take: others have work done that they never pay.
+// meanwhile, and is known now. A payment that is settled after the run MUST hold as long as the handler may take:
+// others have work done that they never pay.
 func (w *work) verify(ctx context.Context, p *x402.Payment) error {
 	d := w.service.Definition()
 	end := x402.NewAmount(uint64(w.began.Add(d.Timeout()).Unix()))
@@ -222,8 +223,9 @@ func (w *work) verify(ctx context.Context, p *x402.Payment) error {
 	}
 	w.proved = true
 	w.router.metrics.payments.WithLabelValues("verified").Inc()
-	return w.later(ctx, "verified", map[string]any{"scheme": w.terms.Scheme, "network": w.terms.Network,
-		"asset": w.terms.Asset, "amount": w.terms.Amount})
+	return w.later(ctx, "verified", map[string]any{"scheme": w.terms.Requirements.Scheme,
+		"network": w.terms.Requirements.Network, "asset": w.terms.Requirements.Asset,
+		"amount": w.terms.Requirements.Amount})
 }
 
 // known returns a facilitator's reason where it has the form of one: other text of facilitators is
@@ -251,7 +253,7 @@ func (w *work) payPromise(ctx context.Context, p *signed.Promise) error {
 	if w.terms, err = price.promised(p.Amount, o.ID.ChainID); err != nil {
 		return err
 	}
-	w.price = w.terms.paid(agentdb.NoSettlement)
+	w.amount = p.Amount
 	if err := w.checkPromise(ctx, p); err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ func (p *Problem) Error() string {
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Cause }
 
+// problem is an answer that tells a client what is wrong with its request.
 func problem(status int, code, message string) *Problem {
 	return &Problem{Status: status, Code: code, Message: message}
 }

@@ -59,12 +59,12 @@ func owedOf(p *agentdb.Payment) (o Owed, err error) {
 	if err := json.Unmarshal(p.Settled, &s); err != nil {
 		return o, fmt.Errorf("stored settlement: %w", err)
 	}
-	amount := t.Amount
+	amount := t.Requirements.Amount
 	if s.Amount != nil {
 		amount = *s.Amount // less than the terms say, in the scheme upto
 	}
-	return Owed{Payment: p.ID, Payer: p.Payer, Amount: amount.Decimal(t.Decimals), Currency: t.Currency, Asset: t.Asset,
-		Network: t.Network, Transaction: s.Transaction, Capability: p.Capability, RequestID: p.RequestID,
+	return Owed{Payment: p.ID, Payer: p.Payer, Amount: amount.Decimal(t.Decimals), Currency: t.Currency,
+		Asset: t.Requirements.Asset, Network: t.Requirements.Network, Transaction: s.Transaction, Capability: p.Capability, RequestID: p.RequestID,
 		Time: p.Created.UTC()}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -80,6 +81,20 @@ type Request struct {
 	Payment  *x402.Payment
 	Promise  *signed.Promise
 	Client   *signed.SignedRequest // who asks, where it was proved
+}
+
+// Identify reads who asks, and a payment by promise, from the headers X-Client-* and X-Payment-Receipt. A payment by
+// x402, which MUST be read before, wins over a promise.
+func (q *Request) Identify(h http.Header) (err error) {
+	if text := h.Get(signed.HeaderReceipt); text != "" && q.Payment == nil {
+		promise, err := signed.DecodePromise(text)
+		if err != nil {
+			return err
+		}
+		q.Promise = &promise
+	}
+	q.Client, err = signed.ReadRequest(h)
+	return err
 }
 
 // Response answers a Request: with an output, or with a Problem.
@@ -160,7 +175,8 @@ func (r *Router) Do(ctx context.Context, q Request) *Response {
 	w := &work{router: r, request: q, asked: time.Now(), owner: rand.Text()}
 	ctx, span := w.begin(ctx)
 	defer span.End()
-	mode, busy := r.gate.enter(ctx)
+	busy := r.gate.enter(ctx)
+	mode, _ := r.gate.state() // after the wait: it can have changed meanwhile
 	w.began = time.Now()
 	w.response = &Response{Status: http.StatusOK, RequestID: q.ID, Mode: mode}
 	switch {
@@ -187,10 +203,16 @@ func (r *Router) Service(name string) *Service {
 // Services are the services, by name.
 func (r *Router) Services() []*Service {
 	out := []*Service{}
-	for _, s := range r.services {
-		out = append(out, s)
+	for _, name := range r.Names() {
+		out = append(out, r.services[name])
 	}
-	slices.SortFunc(out, func(a, b *Service) int { return cmp.Compare(a.Definition().Name, b.Definition().Name) })
+	return out
+}
+
+// Names are the names of the capabilities, in order.
+func (r *Router) Names() []string {
+	out := slices.AppendSeq([]string{}, maps.Keys(r.services))
+	slices.Sort(out)
 	return out
 }
 

@@ -12,18 +12,10 @@ import (
 // terms are what a payment is for. They are stored with its claim and hold for it from then on, whatever the
 // configuration says later.
 type terms struct {
-	x402.Requirements // of a promise: amount and network alone
-	Currency          string
-	Decimals          uint8
-	ChargeFrom        string // see Price
-}
-
-// storedTerms is the form in which terms are stored: Requirements have a form of their own.
-type storedTerms struct {
-	Requirements x402.Requirements `json:"requirements"`
+	Requirements x402.Requirements `json:"requirements"` // of a promise: amount and network alone
 	Currency     string            `json:"currency"`
 	Decimals     uint8             `json:"decimals"`
-	ChargeFrom   string            `json:"chargeFrom,omitempty"`
+	ChargeFrom   string            `json:"chargeFrom,omitempty"` // see Price
 }
 
 // terms are those of the price for requirements that were taken from it.
@@ -35,36 +27,24 @@ func (p *Price) terms(r x402.Requirements) terms {
 // promised are the terms of a promise of an amount.
 func (p *Price) promised(amount *big.Int, chainID uint64) (t terms, err error) {
 	t = terms{x402.Requirements{Network: x402.Network(chainID)}, p.Currency, p.Decimals, ""}
-	t.Amount, err = x402.AmountOf(amount)
+	t.Requirements.Amount, err = x402.AmountOf(amount)
 	return t, err
-}
-
-// store is the form in which terms are stored.
-func (t *terms) store() (json.RawMessage, error) {
-	raw, err := json.Marshal(storedTerms{t.Requirements, t.Currency, t.Decimals, t.ChargeFrom})
-	if err != nil {
-		return nil, fmt.Errorf("terms: %w", err)
-	}
-	return raw, nil
 }
 
 // termsOf reads the terms of a stored payment.
 func termsOf(row *agentdb.Payment) (t terms, err error) {
-	var s storedTerms
-	if err := json.Unmarshal(row.Terms, &s); err != nil {
+	if err := json.Unmarshal(row.Terms, &t); err != nil {
 		return t, fmt.Errorf("stored terms: %w", err)
 	}
-	return terms{s.Requirements, s.Currency, s.Decimals, s.ChargeFrom}, nil
+	return t, nil
 }
 
-// paid is the price of a request that is paid on these terms.
-func (t *terms) paid(s agentdb.Settlement) paid {
-	out := paid{amount: t.Amount.Big(), decimals: t.Decimals, currency: t.Currency, asset: t.Asset.Hex(),
-		network: t.Network}
-	if s == agentdb.NoSettlement {
-		out.asset = t.Currency
+// asset is the address of the token that pays. A promise, which moves none, names its currency there.
+func (t *terms) asset() string {
+	if t.Requirements.Scheme == "" {
+		return t.Currency
 	}
-	return out
+	return t.Requirements.Asset.Hex()
 }
 
 // charge returns the requirements to settle. For the scheme upto the amount is read from the output at

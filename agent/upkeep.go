@@ -67,16 +67,16 @@ type Upkeep struct {
 
 // Times of section 3, and between questions for events.
 const (
-	SyncTime  = time.Hour
-	BeatTime  = 10 * time.Minute
-	WatchTime = 15 * time.Second
-	// ConfirmTime is the time between two of the Confirmations.
-	ConfirmTime = time.Minute
+	syncTime  = time.Hour
+	beatTime  = 10 * time.Minute
+	watchTime = 15 * time.Second
+	// confirmTime is the time between two of the confirmations.
+	confirmTime = time.Minute
 )
 
-// Confirmations is how often the chain must say the same before a served agent is ended: a node can lag
+// confirmations is how often the chain must say the same before a served agent is ended: a node can lag
 // or be wrong for a while.
-const Confirmations = 3
+const confirmations = 3
 
 // Start checks that the agent is registered and that the signing key is its owner's or wallet's, and
 // prepares the log. repute.ErrInvalid or repute.ErrNotFound names what is wrong: the agent MUST NOT be
@@ -159,36 +159,29 @@ func (u *Upkeep) checkURI(ctx context.Context, uri string) {
 // any more: it was transferred, and the key is not its owner's or wallet's.
 func (u *Upkeep) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	each := func(every time.Duration, otherwise time.Duration, step func(context.Context) error) {
-		if every == 0 {
-			every = otherwise
-		}
+	each := func(every time.Duration, step func(context.Context) error) {
 		g.Go(func() error {
 			for {
 				if err := step(ctx); err != nil {
 					return err
 				}
-				select {
-				case <-ctx.Done():
+				if repute.Pause(ctx, every); ctx.Err() != nil {
 					return nil
-				case <-time.After(every):
 				}
 			}
 		})
 	}
-	each(u.Sync, SyncTime, u.resync)
-	each(u.Beat, BeatTime, u.beat)
-	each(u.Watch, WatchTime, u.watch)
+	each(cmp.Or(u.Sync, syncTime), func(ctx context.Context) error {
+		_, err := u.synced(ctx)
+		return err
+	})
+	each(cmp.Or(u.Beat, beatTime), u.beat)
+	each(cmp.Or(u.Watch, watchTime), u.watch)
 	return g.Wait()
 }
 
-// resync is the hourly step: a chain that does not answer is asked again later.
-func (u *Upkeep) resync(ctx context.Context) error {
-	_, err := u.synced(ctx)
-	return err
-}
-
-// synced is resync that reports whether the chain answered.
+// synced is the hourly step, also done when an event says that the URI changed. It reports whether the chain answered:
+// one that does not is asked again later. The error is one that the chain confirmed confirmations times.
 func (u *Upkeep) synced(ctx context.Context) (bool, error) {
 	if err := agentdb.Maintain(ctx, u.Router.db, u.Days); err != nil {
 		u.failed(ctx, "maintain log", err)
@@ -198,15 +191,13 @@ func (u *Upkeep) synced(ctx context.Context) (bool, error) {
 		u.failed(ctx, "prune payments", err)
 	}
 	err := u.sync(ctx)
-	for range Confirmations - 1 {
+	for range confirmations - 1 {
 		if !refuted(err) {
 			break
 		}
 		u.Router.o.Log.WarnContext(ctx, "the chain does not confirm the agent; it is asked again", "error", err)
-		select {
-		case <-ctx.Done():
+		if repute.Pause(ctx, cmp.Or(u.Confirm, confirmTime)); ctx.Err() != nil {
 			return false, nil
-		case <-time.After(cmp.Or(u.Confirm, ConfirmTime)):
 		}
 		err = u.sync(ctx)
 	}

@@ -40,10 +40,10 @@ type work struct {
 	misused error            // it was claimed for another request
 	row     *agentdb.Payment // nil for a free request
 	terms   terms            // what it pays for
-	price   paid
-	refund  bool            // the policy owes it back where it was charged and the call fails
-	proof   []byte          // the client's signature
-	log     []agentdb.Entry // are stored with the next entry, see record
+	amount  *big.Int         // what it pays, in smallest units; less than its terms say in the scheme upto
+	refund  bool             // the policy owes it back where it was charged and the call fails
+	proof   []byte           // the client's signature
+	log     []agentdb.Entry  // are stored with the next entry, see record
 	output  json.RawMessage
 	// document is of the validation that is asked for; "" for none.
 	document string
@@ -51,15 +51,6 @@ type work struct {
 	busy *Problem
 	// failure is a settlement that was refused.
 	failure *x402.Settlement
-}
-
-// paid is the price of a paid request.
-type paid struct {
-	amount   *big.Int // smallest units
-	decimals uint8
-	currency string
-	asset    string
-	network  string
 }
 
 // run goes through the steps until the answer is in the response.
@@ -233,8 +224,8 @@ func (w *work) call(ctx context.Context) (output json.RawMessage, err error) {
 		Input: w.request.Input}
 	if w.row != nil {
 		c.RequestID = w.row.RequestID
-		c.Payment = &capability.Payment{Payer: w.client, Amount: w.price.amount.String(), Asset: w.price.asset,
-			Network: w.price.network}
+		c.Payment = &capability.Payment{Payer: w.client, Amount: w.amount.String(), Asset: w.terms.asset(),
+			Network: w.terms.Requirements.Network}
 		if s := w.response.Settlement; s != nil {
 			c.Payment.Transaction = common.HexToHash(s.Transaction)
 		}

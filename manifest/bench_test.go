@@ -31,8 +31,8 @@ func BenchmarkParseHostile(b *testing.B) {
 		"skills":     fill(`{"services":[{"name":"a","skills":[`, `{},`, `{}]}]}`),
 		"links":      fill(`{"registrations":[`, `{"agentId":1},`, `{}]}`),
 		"escapes":    fill(`{"name":"`, `\u0000`, `"}`),
-		"deep":       fill(`{"a":[`, strings.Repeat(`[`, MaxDepth-2)+strings.Repeat(`]`, MaxDepth-2)+`,`, `0]}`),
-		"deep names": fill(`{"a":[`, strings.Repeat(`{"":`, MaxDepth-2)+`0`+strings.Repeat(`}`, MaxDepth-2)+`,`,
+		"deep":       fill(`{"a":[`, strings.Repeat(`[`, maxDepth-2)+strings.Repeat(`]`, maxDepth-2)+`,`, `0]}`),
+		"deep names": fill(`{"a":[`, strings.Repeat(`{"":`, maxDepth-2)+`0`+strings.Repeat(`}`, maxDepth-2)+`,`,
 			`0]}`),
 		"wide arrays": fill(`{"services":[],"z":[`, `0,`, `0]}`),
 	} {

@@ -193,7 +193,7 @@ func (o *object) capabilities() (names, extensions []string) {
 		}
 		m.used = true
 		if string(m.raw) == "true" && len(names) < maxSkills {
-			names = append(names, jsonwalk.Clean(jsonwalk.Cut(m.name, maxShort)))
+			names = append(names, shortName(m.name))
 		}
 	}
 	o.keepUnread("capabilities", c)
@@ -206,7 +206,7 @@ func (o *object) schemes() []string {
 	var names []string
 	for _, m := range c.members {
 		if len(names) < maxSkills {
-			names = append(names, jsonwalk.Clean(jsonwalk.Cut(m.name, maxShort)))
+			names = append(names, shortName(m.name))
 		}
 	}
 	o.keepUnread("securitySchemes", c)

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -310,11 +311,9 @@ func isHash(s string) bool {
 // isTime reports whether the text is one of the ISO 8601 forms that files in use have, with or
 // without seconds and time zone.
 func isTime(s string) bool {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", time.DateTime,
-		time.DateOnly} {
-		if _, err := time.Parse(layout, s); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", time.DateTime,
+		time.DateOnly}, func(layout string) bool {
+		_, err := time.Parse(layout, s)
+		return err == nil
+	})
 }

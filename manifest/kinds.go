@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"repute"
@@ -99,12 +100,7 @@ func (o *object) has(name string) bool { return o.find(name) != nil }
 
 // hasAny reports whether the object has one of the members.
 func (o *object) hasAny(names ...string) bool {
-	for _, name := range names {
-		if o.has(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, o.has)
 }
 
 // resembles is the weaker evidence that is enough where a kind is expected.

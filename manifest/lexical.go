@@ -8,8 +8,8 @@ import (
 	"repute/internal/jsonwalk"
 )
 
-// MaxDepth is how deep a document may nest. Registrations need five levels.
-const MaxDepth = 64
+// maxDepth is how deep a document may nest. Registrations need five levels.
+const maxDepth = 64
 
 // trim removes what may stand around a document.
 func (r *reader) trim(b []byte) []byte {
@@ -26,26 +26,20 @@ func (r *reader) isObject(b []byte) bool {
 	switch {
 	case len(b) == 0:
 		r.add(CodeEmpty, "", "the document is empty")
-		return false
 	case jsonwalk.IsWide(b):
 		r.add(CodeUTF16, "", "the document is UTF-16 or UTF-32 text")
-		return false
 	case b[0] == '<':
 		r.add(CodeHTML, "", "the document is HTML or XML")
-		return false
-	case jsonwalk.Scan(b).Depth > MaxDepth:
-		r.add(CodeTooDeep, "", "nested deeper than %d levels", MaxDepth)
-		return false
-	}
-	if !json.Valid(b) {
+	case jsonwalk.Scan(b).Depth > maxDepth:
+		r.add(CodeTooDeep, "", "nested deeper than %d levels", maxDepth)
+	case !json.Valid(b):
 		r.add(CodeNotJSON, "", "%s", jsonwalk.SyntaxError(b))
-		return false
-	}
-	if b[0] != '{' {
+	case b[0] != '{':
 		r.add(CodeNotObject, "", "the document is %s, not an object", jsonwalk.Type(b))
-		return false
+	default:
+		return true
 	}
-	return true
+	return false
 }
 
 // text reports what is wrong with the document as text.

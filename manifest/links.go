@@ -67,9 +67,9 @@ func (r *reader) registry(o *object) string {
 	if id, err := repute.ParseChainID(strings.Trim(string(chain), `"`)); err == nil && !strings.Contains(s, ":") {
 		whole = "eip155:" + strconv.FormatUint(id, 10) + ":" + s
 	}
-	switch {
+	switch _, ok := registryOf(whole); {
 	case isForeignAccount(whole):
-	case !isRegistry(whole):
+	case !ok:
 		r.add(CodeLinkRegistry, o.at(found), "%.80q is not eip155:{chain}:{address}", s)
 		return s
 	case whole != s && found == "agentRegistry":
@@ -80,14 +80,9 @@ func (r *reader) registry(o *object) string {
 	return whole
 }
 
-// isRegistry reports whether s is eip155:{chain}:{address}; the address may have any
-// capitals.
-func isRegistry(s string) bool {
-	parts := strings.Split(s, ":")
-	if len(parts) != 3 || parts[0] != "eip155" {
-		return false
-	}
-	_, chainErr := repute.ParseChainID(parts[1])
-	_, addrErr := repute.ParseAddress("registry", strings.ToLower(parts[2]))
-	return chainErr == nil && addrErr == nil
+// registryOf reads eip155:{chain}:{address}; the address may have any capitals.
+func registryOf(s string) (repute.Account, bool) {
+	rest, ok := strings.CutPrefix(s, "eip155:")
+	account, err := repute.ParseAccount("eip155:" + strings.ToLower(rest))
+	return account, ok && err == nil
 }

@@ -158,7 +158,7 @@ func TestParseProblems(t *testing.T) {
 }
 
 func TestParseOtherDocuments(t *testing.T) {
-	deep := strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1)
+	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
 	for doc, want := range map[string]string{
 		"":                                  CodeEmpty,
 		" \n\t":                             CodeEmpty,

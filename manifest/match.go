@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"repute"
 	"repute/internal/jsonwalk"
 )
@@ -41,12 +39,11 @@ func MatchRegistration(reg repute.Registration, agent repute.AgentID) []repute.P
 // LinkedAgent is the agent that an entry of registrations names; false when it names
 // none. Addresses count whatever their capitals.
 func LinkedAgent(link repute.RegistrationLink) (repute.AgentID, bool) {
-	if link.TokenID == nil || !isRegistry(link.Registry) {
+	registry, ok := registryOf(link.Registry)
+	if link.TokenID == nil || !ok {
 		return repute.AgentID{}, false
 	}
-	parts := strings.Split(link.Registry, ":")
-	chain, err := repute.ParseChainID(parts[1])
-	return repute.AgentID{ChainID: chain, Registry: common.HexToAddress(parts[2]), TokenID: *link.TokenID}, err == nil
+	return repute.AgentID{ChainID: registry.ChainID, Registry: registry.Address, TokenID: *link.TokenID}, true
 }
 
 // MatchFeedback compares a feedback file with the rating that points to it. What the

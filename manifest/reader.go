@@ -381,6 +381,9 @@ func commaList(raw json.RawMessage) []json.RawMessage {
 	return list
 }
 
+// shortName returns the name of a member as a text of the result.
+func shortName(name string) string { return jsonwalk.Clean(jsonwalk.Cut(name, maxShort)) }
+
 // isURL reports whether the text is an absolute URL of any scheme.
 func isURL(s string) bool {
 	u, err := url.Parse(s)

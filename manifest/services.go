@@ -19,43 +19,30 @@ func (r *reader) services(o *object) []repute.Service {
 	case found == "endpoints":
 		r.add(CodeLegacyEndpoints, path, "endpoints is now services")
 	}
-	switch jsonwalk.Type(raw) {
+	var entries []member // those of a list have their place as a name
+	kind := jsonwalk.Type(raw)
+	switch kind {
 	case "an array":
-		return r.serviceList(jsonwalk.Elements(raw), path)
-	case "an object":
-		r.add(CodeServiceShape, path, "an object instead of an array")
-		return r.serviceMap(membersOf(raw), path)
-	}
-	r.add(CodeServiceShape, path, "%s instead of an array", jsonwalk.Type(raw))
-	return nil
-}
-
-// serviceList reads services in the standard's form, a list. Lists are cut at maxServices.
-func (r *reader) serviceList(list []json.RawMessage, path string) []repute.Service {
-	if len(list) > maxServices {
-		r.add(CodeTooMany, path, "%d services, cut to %d", len(list), maxServices)
-		list = list[:maxServices]
-	}
-	var out []repute.Service
-	for i, raw := range list {
-		if s, ok := r.service(raw, path+"/"+strconv.Itoa(i), ""); ok {
-			out = append(out, s)
+		for i, e := range jsonwalk.Elements(raw) {
+			entries = append(entries, member{name: strconv.Itoa(i), raw: e})
 		}
+	case "an object":
+		entries = membersOf(raw)
+		fallthrough
+	default:
+		r.add(CodeServiceShape, path, "%s instead of an array", kind)
 	}
-	return out
-}
-
-// serviceMap reads services that are given as an object, whose member names then are the names of
-// the services.
-func (r *reader) serviceMap(members []member, path string) []repute.Service {
-	if len(members) > maxServices {
-		r.add(CodeTooMany, path, "%d services, cut to %d", len(members), maxServices)
-		members = members[:maxServices]
+	if len(entries) > maxServices {
+		r.add(CodeTooMany, path, "%d services, cut to %d", len(entries), maxServices)
+		entries = entries[:maxServices]
 	}
 	var out []repute.Service
-	for _, m := range members {
-		if s, ok := r.service(m.raw, path+"/"+jsonwalk.Pointer(m.name),
-			jsonwalk.Clean(jsonwalk.Cut(m.name, maxShort))); ok {
+	for _, e := range entries {
+		name := "" // an object names its services
+		if kind == "an object" {
+			name = shortName(e.name)
+		}
+		if s, ok := r.service(e.raw, path+"/"+jsonwalk.Pointer(e.name), name); ok {
 			out = append(out, s)
 		}
 	}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"slices"
 	"strings"
 
 	"repute/internal/jsonwalk"
@@ -13,42 +14,41 @@ const longName = 8
 // misspelled reports members nobody knows whose names look like known ones. Short names
 // resemble others by chance, so they count only where the right one is missing.
 func (o *object) misspelled(known []string, others ...string) {
+	plain := make([]string, len(known)) // once for all members, of which a hostile document has many
+	for i, k := range known {
+		plain[i] = plainName(k)
+	}
 	for _, m := range o.members {
-		if m.used || o.r.full() {
+		if m.used || o.r.full() || slices.Contains(known, m.name) || slices.Contains(others, m.name) {
 			continue
 		}
-		if right := nearest(m.name, known, others); right != "" && (len(right) >= longName || !o.has(right)) {
+		if right := nearest(m.name, known, plain); right != "" && (len(right) >= longName || !o.has(right)) {
 			o.r.add(CodeMisspelled, o.at(m.name), "looks like %q, which it is not", right)
 		}
 	}
 }
 
-// nearest is the known name that another one is like, "" without and for those that
-// are known as well.
-func nearest(name string, known, others []string) string {
-	plain := plainName(name)
-	for _, list := range [][]string{known, others} {
-		for _, k := range list {
-			if k == name {
-				return ""
-			}
-		}
-	}
-	for _, k := range known {
+// nearest is the known name that another one is like, "" without. plain are the known names by plainName.
+func nearest(name string, known, plain []string) string {
+	written := plainName(name)
+	for i, k := range known {
 		most := 1
 		if len(k) >= longName {
 			most = 2
 		}
-		if isNear(plain, plainName(k), most) {
+		if isNear(written, plain[i], most) {
 			return k
 		}
 	}
 	return ""
 }
 
+// separators are what people write between the words of a name, or leave out.
+var separators = strings.NewReplacer("_", "", "-", "", " ", "")
+
 // plainName leaves out what people write in different ways.
 func plainName(s string) string {
-	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(jsonwalk.Cut(s, maxShort)))
+	return separators.Replace(strings.ToLower(jsonwalk.Cut(s, maxShort)))
 }
 
 // isNear tells whether at most this many letters were left out, added, changed or

@@ -1,13 +1,19 @@
-// Package a2aserver offers the capabilities of an agent over A2A 1.0 and 0.3 as JSON-RPC, paid by the
-// x402 extension of A2A. A message is one execution of a capability; a task that is not paid waits for
-// the payment in the state input-required.
+// Package a2aserver offers the capabilities of an agent over A2A 1.0 and 0.3 as JSON-RPC, paid by the x402 extension of
+// A2A. A message is one execution of a capability; a task that is not paid waits for the payment in the state
+// input-required.
 //
-// Tasks are remembered by the process for an hour. A paid task is in the database as long as its
-// payment: any process tells about it, and a new message with the same input and payment gets the same
-// answer.
+// Server implements the handler of the A2A library: the library speaks the protocol, and this package decides what a
+// message asks for (request) and how an answer of the router looks as a task (finish). A message is answered when the
+// work has ended, unless its client asks for the task at once or streams it.
+//
+// Tasks are remembered by the process for an hour, within a bound of bytes. A paid task is in the database as long as
+// its payment: any process tells about it, and a new message with the same input and payment gets the same answer. Paid
+// work cannot be canceled; free work ends when it is canceled or when its client leaves a stream. Callers are not
+// known, so that nobody's tasks are listed, and whoever knows the id of a task may read it.
 package a2aserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -118,11 +124,8 @@ func (s *Server) open(q *a2a.SendMessageRequest) (*exchange, error) {
 	case q.Config != nil && q.Config.PushConfig != nil:
 		return nil, a2a.ErrPushNotificationNotSupported
 	case m.TaskID == "":
-		context := m.ContextID
-		if context == "" {
-			context = a2a.NewContextID()
-		}
-		return &exchange{message: m, task: &a2a.Task{ID: a2a.NewTaskID(), ContextID: context}}, nil
+		return &exchange{message: m, task: &a2a.Task{ID: a2a.NewTaskID(),
+			ContextID: cmp.Or(m.ContextID, a2a.NewContextID())}}, nil
 	}
 	task, err := s.tasks.get(m.TaskID)
 	switch {
@@ -151,6 +154,7 @@ func (s *Server) run(ctx context.Context, x *exchange) (*a2a.Task, error) {
 	return x.task, s.tasks.put(x.task)
 }
 
+// ask gives an answer in any case: a message that cannot be read gets a signed one, too. The error is the agent's fault.
 func (s *Server) ask(ctx context.Context, x *exchange) (*envelope.Answer, error) {
 	if err := s.request(ctx, x); err != nil {
 		return envelope.Refused(ctx, s.router, err)
@@ -197,9 +201,10 @@ func (s *Server) request(ctx context.Context, x *exchange) error {
 	for name, values := range call.ServiceParams().List() {
 		h[http.CanonicalHeaderKey(name)] = values
 	}
-	return envelope.Identify(h, q)
+	return q.Identify(h)
 }
 
+// hasData reports whether a message has an input of its own: one that only pays has none.
 func hasData(m *a2a.Message) bool {
 	for _, p := range m.Parts {
 		if _, ok := p.Content.(a2a.Data); ok {
@@ -232,6 +237,8 @@ func input(m *a2a.Message) (json.RawMessage, error) {
 // with its payment.
 const maxHistory = 64 << 10
 
+// history is what is kept of the first message of a task, so that one that pays need not repeat the input; nothing where
+// that is large. Metadata is left out but for the skill: it can have a payment.
 func history(first *a2a.Message) []*a2a.Message {
 	kept := &a2a.Message{ID: first.ID, Role: first.Role, Parts: first.Parts, TaskID: first.TaskID,
 		ContextID: first.ContextID}
@@ -305,6 +312,7 @@ func outcome(x *exchange, a *envelope.Answer, meta map[string]any) a2a.TaskState
 	return a2a.TaskStateRejected
 }
 
+// status is a state of a task as of now.
 func status(state a2a.TaskState, message *a2a.Message) a2a.TaskStatus {
 	now := time.Now().UTC()
 	return a2a.TaskStatus{State: state, Message: message, Timestamp: &now}

@@ -73,10 +73,12 @@ func (t *tasks) get(id a2a.TaskID) (*a2a.Task, error) {
 	return task, nil
 }
 
+// stale reports whether a task is forgotten. The caller holds the lock.
 func (t *tasks) stale(e *list.Element) bool {
 	return time.Since(e.Value.(*remembered).at) > taskTime //nolint:forcetypeassert // see put
 }
 
+// remove forgets a task. The caller holds the lock.
 func (t *tasks) remove(e *list.Element) {
 	r := t.order.Remove(e).(*remembered) //nolint:forcetypeassert // see put
 	t.bytes -= len(r.raw)

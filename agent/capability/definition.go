@@ -34,14 +34,14 @@ const (
 
 // Limits of a definition, and their defaults.
 const (
-	DefaultTimeout = 30 * time.Second
+	defaultTimeout = 30 * time.Second
 	MaxTimeout     = 5 * time.Minute
 	// DefaultMaxBytes bounds a request and an answer where the definition does not.
 	DefaultMaxBytes = 10 << 20
 	// MaxBytes is the largest bound that a definition can set.
 	MaxBytes = 64 << 20
-	// MaxTier is the highest trust tier.
-	MaxTier = 4
+	// maxTier is the highest trust tier.
+	maxTier = 4
 
 	maxDescription = 4096
 	maxPrices      = 16
@@ -61,7 +61,7 @@ type Definition struct {
 	// EstimatedDuration is in seconds.
 	EstimatedDuration  float64 `json:"estimatedDuration,omitempty"`
 	RequiresValidation bool    `json:"requiresValidation,omitempty"`
-	// TrustTier is what the capability asks for, 0 to MaxTier.
+	// TrustTier is what the capability asks for, 0 to maxTier.
 	TrustTier int `json:"trustTier,omitempty"`
 	// SideEffects says that a run changes something outside the agent, so that a failed settlement
 	// could not be undone by keeping the answer.
@@ -71,7 +71,7 @@ type Definition struct {
 	// MaxRequestBytes and MaxAnswerBytes are DefaultMaxBytes when 0.
 	MaxRequestBytes int64 `json:"maxRequestBytes,omitempty"`
 	MaxAnswerBytes  int64 `json:"maxAnswerBytes,omitempty"`
-	// TimeoutSeconds is DefaultTimeout when 0.
+	// TimeoutSeconds is defaultTimeout when 0.
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
 }
 
@@ -143,7 +143,7 @@ func (d *Definition) complete() error {
 	need(d.Scheme != UpTo || d.Settle != SettleBefore, "settle", "upto is charged when the amount is known",
 		"after, or scheme exact")
 	need(d.EstimatedDuration >= 0, "estimatedDuration", "negative", "seconds, 0 or more")
-	need(d.TrustTier >= 0 && d.TrustTier <= MaxTier, "trustTier", fmt.Sprintf("%d is no tier", d.TrustTier), "0 to 4")
+	need(d.TrustTier >= 0 && d.TrustTier <= maxTier, "trustTier", fmt.Sprintf("%d is no tier", d.TrustTier), "0 to 4")
 	need(d.TimeoutSeconds > 0 && d.Timeout() <= MaxTimeout, "timeoutSeconds",
 		fmt.Sprintf("%d is out of range", d.TimeoutSeconds), "1 to 300")
 	for field, n := range map[string]int64{"maxRequestBytes": d.MaxRequestBytes, "maxAnswerBytes": d.MaxAnswerBytes} {
@@ -174,7 +174,7 @@ func (d *Definition) setDefaults() {
 		d.MaxAnswerBytes = DefaultMaxBytes
 	}
 	if d.TimeoutSeconds == 0 {
-		d.TimeoutSeconds = int(DefaultTimeout / time.Second)
+		d.TimeoutSeconds = int(defaultTimeout / time.Second)
 	}
 }
 

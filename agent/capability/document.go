@@ -50,18 +50,9 @@ func checkDocument(field string, raw []byte) error {
 }
 
 // at names the place where a decoder is.
-func at(field string, dec *jsontext.Decoder) string { return field + clip(string(dec.StackPointer())) }
-
-// clip shortens a pointer, whose names are foreign text.
-func clip(pointer string) string {
-	if len(pointer) <= maxPointer {
-		return pointer
-	}
-	return strings.ToValidUTF8(pointer[:maxPointer], "") + "…"
+func at(field string, dec *jsontext.Decoder) string {
+	return field + cut(string(dec.StackPointer()), maxPointer)
 }
-
-// maxPointer bounds the JSON pointers in errors, in bytes.
-const maxPointer = 200
 
 // checkNumber refuses numbers that canonical JSON would change: RFC 8785 writes doubles, so that two
 // large integers could have one hash.

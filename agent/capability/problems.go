@@ -45,6 +45,7 @@ func problems(field string, failed *jsonschema.ValidationError) error {
 	return m
 }
 
+// add lists the causes of a failure: a failure that has causes says only that they are there.
 func (m *Mismatch) add(field string, e *jsonschema.ValidationError, p *message.Printer) {
 	for _, c := range e.Causes {
 		m.add(field, c, p)
@@ -71,7 +72,8 @@ func problem(field string, e *jsonschema.ValidationError, p *message.Printer) *r
 	if reason == "" {
 		reason, hint = e.ErrorKind.LocalizedString(p), "a value that the schema allows"
 	}
-	return &repute.InputError{Field: field + clip(pointer.String()), Reason: short(reason), Hint: short(hint)}
+	return &repute.InputError{Field: field + cut(pointer.String(), maxPointer), Reason: cut(reason, maxReason),
+		Hint: cut(hint, maxReason)}
 }
 
 // explain tells what is wrong and what is allowed for the kinds whose own text quotes the value, or
@@ -110,7 +112,7 @@ func quoted(names []string, one, several string) string {
 	if len(names) > 1 {
 		one = several
 	}
-	return short(strings.Join(texts, ", ")) + " " + one
+	return cut(strings.Join(texts, ", "), maxReason) + " " + one
 }
 
 // list shows allowed values of a schema.
@@ -122,9 +124,14 @@ func list(values []any) string {
 	return strings.Join(texts, ", ")
 }
 
-// short bounds a text of an error.
-func short(s string) string {
-	const most = 160
+// Bounds of the JSON pointers and of the other texts in errors, in bytes: callers may have chosen them.
+const (
+	maxPointer = 200
+	maxReason  = 160
+)
+
+// cut bounds a text of an error.
+func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

@@ -45,9 +45,6 @@ func (h *Handler) check(field string) error {
 		wrong = append(wrong, h.Task.check(field+".task"))
 	case "oaf":
 		_, err := h.OAF.Budget(field + ".oaf")
-		if h.OAF.Dir == "" {
-			err = errors.Join(err, repute.Invalid(field+".oaf.dir", "is missing", "a directory with an AGENTS.md"))
-		}
 		wrong = append(wrong, err)
 	}
 	return errors.Join(wrong...)

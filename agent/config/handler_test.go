@@ -153,6 +153,9 @@ func TestWrongHandlers(t *testing.T) {
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
+		if err != nil && strings.Count(err.Error(), want) != 1 {
+			t.Errorf("%s: %v names %s more than once", text, err, want)
+		}
 	}
 }
 

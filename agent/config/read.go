@@ -24,15 +24,12 @@ const maxFile = 1 << 20
 // Load reads a file, "" for none, and the environment. repute.ErrInvalid names the member or
 // variable that is wrong, and what is allowed.
 func Load(path string, getenv func(string) string) (*Config, error) {
-	var text []byte
-	if path != "" {
-		var err error
-		if text, err = strictjson.ReadFile("config", path, maxFile); err != nil {
-			return nil, err
-		}
-	}
 	if path == "" {
-		return Parse(text, getenv)
+		return Parse(nil, getenv)
+	}
+	text, err := strictjson.ReadFile("config", path, maxFile)
+	if err != nil {
+		return nil, err
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -92,6 +89,7 @@ func decode(field string, raw []byte, into any) error {
 	return repute.Invalid(name, reason, fmt.Sprintf("a value of type %s", kindOf(wrong.GoType)))
 }
 
+// kindOf names the type of a member as a person writes it.
 func kindOf(t reflect.Type) string {
 	if t == nil {
 		return "that is documented"
@@ -218,6 +216,7 @@ func (c *Config) complete() {
 	}
 }
 
+// fill sets a field to the default of its tag.
 func fill(f reflect.Value, text string) {
 	switch f.Kind() {
 	case reflect.String:

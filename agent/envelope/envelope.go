@@ -1,6 +1,11 @@
-// Package envelope converts requests and answers of an agent.Router for surfaces that carry JSON
-// objects in place of HTTP headers: MCP, A2A and the orchestrator's protocol for remote agents. All
-// of them give the same answers, signed over the same bytes.
+// Package envelope converts requests and answers of an agent.Router for surfaces that carry JSON objects in place of
+// HTTP headers: MCP (package toolserver), A2A (a2aserver) and the orchestrator's protocol for remote agents
+// (remoteserver). All of them give the same answers, signed over the same bytes.
+//
+// A surface reads an Order and a payment, fills in an agent.Request, and calls Do. The Answer has a Body, which is the
+// output, a demand of x402, or a problem, and the Signature over it. Refused is the answer to a request that could not
+// be read, Recall the one to a task that was paid for earlier, perhaps in another process. Every answer is signed,
+// whatever became of the request.
 package envelope
 
 import (
@@ -68,7 +73,7 @@ func Recall(ctx context.Context, r *agent.Router, task string) (*agent.Recalled,
 	return stored, a, err
 }
 
-// answerOf signs what a router answered.
+// answerOf signs what a router answered, about a capability or "" for none.
 func answerOf(ctx context.Context, r *agent.Router, out *agent.Response, capability string) (*Answer, error) {
 	a := &Answer{Response: out, Body: out.Output}
 	if out.Problem != nil {
@@ -90,6 +95,7 @@ func answerOf(ctx context.Context, r *agent.Router, out *agent.Response, capabil
 	return a, nil
 }
 
+// signatureOf is a signed answer as members of an object.
 func signatureOf(s *signed.Response, version string) Signature {
 	return Signature{AgentID: s.AgentID.Dec(), Version: version, TaskHash: s.TaskHash.Hex(),
 		Registry:   fmt.Sprintf("eip155:%d:%s", s.Domain.ChainID, s.Domain.Registry.Hex()),
@@ -130,31 +136,7 @@ func Refused(ctx context.Context, r *agent.Router, err error) (*Answer, error) {
 	case errors.As(err, &refused):
 		p.Message = "payment: " + refused.Error()
 	}
-	out := &agent.Response{Status: p.Status, Problem: p, Mode: agent.Normal}
-	body, err := problemBody(out)
-	if err != nil {
-		return nil, err
-	}
-	s, err := r.Sign(ctx, out.TaskHash, body, out.Metadata(nil))
-	if err != nil {
-		return nil, err
-	}
-	return &Answer{Response: out, Body: body, Signature: signatureOf(s, r.Version())}, nil
-}
-
-// Identify reads who asks, and a payment by promise, from the headers X-Client-* and
-// X-Payment-Receipt. A payment by x402 wins over a promise.
-func Identify(h http.Header, q *agent.Request) error {
-	var err error
-	if text := h.Get(signed.HeaderReceipt); text != "" && q.Payment == nil {
-		promise, err := signed.DecodePromise(text)
-		if err != nil {
-			return err
-		}
-		q.Promise = &promise
-	}
-	q.Client, err = signed.ReadRequest(h)
-	return err
+	return answerOf(ctx, r, &agent.Response{Status: p.Status, Problem: p, Mode: agent.Normal}, "")
 }
 
 // ReadPayment reads a payment by x402; nil for none. The error is an *x402.Refusal.
@@ -204,32 +186,25 @@ func ReadOrder(r *agent.Router, raw json.RawMessage, names ...string) (o Order, 
 	for name := range members {
 		wrapped = wrapped && (name == "capability" || name == "input" || name == "payment")
 	}
-	switch {
-	case !wrapped:
+	if !wrapped {
 		o.Input = raw
-	default:
-		if err := json.Unmarshal(raw, &o); err != nil {
-			var refused *x402.Refusal
-			if errors.As(err, &refused) {
-				return o, refused
-			}
-			return o, repute.Invalid("capability", "is no text", "the name of a capability")
+	} else if err := json.Unmarshal(raw, &o); err != nil {
+		var refused *x402.Refusal
+		if errors.As(err, &refused) {
+			return o, refused
 		}
+		return o, repute.Invalid("capability", "is no text", "the name of a capability")
 	}
-	services := r.Services()
+	known := r.Names()
 	for _, name := range names {
 		if o.Capability == "" && r.Service(name) != nil {
 			o.Capability = name
 		}
 	}
-	if o.Capability == "" && len(services) == 1 {
-		o.Capability = services[0].Definition().Name
+	if o.Capability == "" && len(known) == 1 {
+		o.Capability = known[0]
 	}
 	if o.Capability == "" {
-		known := []string{}
-		for _, s := range services {
-			known = append(known, s.Definition().Name)
-		}
 		return o, repute.Invalid("capability", "is not named",
 			"{capability, input} with one of "+strings.Join(known, ", "))
 	}

@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"repute"
@@ -18,18 +18,18 @@ import (
 
 // Bounds of a program where Exec names no other.
 const (
-	DefaultMemory = 512 << 20 // bytes of address space
-	DefaultCPU    = 10 * time.Second
-	DefaultWall   = 10 * time.Second
+	defaultMemory = 512 << 20 // bytes of address space
+	defaultCPU    = 10 * time.Second
+	defaultWall   = 10 * time.Second
 )
 
 // Bounds of all programs.
 const (
-	// MaxTasks bounds the processes and threads of one run together. RLIMIT_NPROC would count all
+	// maxTasks bounds the processes and threads of one run together. RLIMIT_NPROC would count all
 	// processes of the user, those of other programs too.
-	MaxTasks = 256
-	// MaxFile bounds each file that a program writes, in bytes.
-	MaxFile = 256 << 20
+	maxTasks = 256
+	// maxFile bounds each file that a program writes, in bytes.
+	maxFile = 256 << 20
 	// maxLog bounds what of a program's standard error is logged, in bytes.
 	maxLog = 16 << 10
 	// waitDelay is how long output is awaited after the last process of a run has ended.
@@ -52,10 +52,10 @@ type Exec struct {
 	Dir  string // working directory, / when empty
 	// Env is the whole environment, as NAME=value; nothing is inherited.
 	Env       []string
-	Memory    uint64        // DefaultMemory when 0
-	CPU       time.Duration // DefaultCPU when 0; rounded up to seconds
-	Wall      time.Duration // DefaultWall when 0
-	MaxAnswer int           // DefaultMaxAnswer when 0
+	Memory    uint64        // 512 MiB when 0
+	CPU       time.Duration // 10 s when 0; rounded up to seconds
+	Wall      time.Duration // 10 s when 0
+	MaxAnswer int           // 10 MiB when 0
 	// Text says that the program writes a text, which is returned as a JSON string.
 	Text bool
 	Log  *slog.Logger
@@ -70,7 +70,7 @@ type program struct {
 	args, env      []string
 	dir            string
 	stdin          []byte
-	stdout, stderr interface{ Write([]byte) (int, error) }
+	stdout, stderr io.Writer // not used any more when run has returned
 	limits         limits
 }
 
@@ -84,20 +84,20 @@ type limits struct {
 type outcome struct {
 	ok      bool   // with exit status 0
 	overCPU bool   // it used up its CPU time
-	crowded bool   // the run had more than MaxTasks processes and threads
+	crowded bool   // the run had more than maxTasks processes and threads
 	text    string // for the log
 }
 
-// Run implements Handler.
+// Run implements agent.Handler.
 func (e *Exec) Run(ctx context.Context, call capability.Call) (json.RawMessage, error) {
 	input, err := json.Marshal(call)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the call is no JSON", ErrFailed)
 	}
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(e.Wall, DefaultWall))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(e.Wall, defaultWall))
 	defer cancel()
-	stderr := &tail{most: maxLog}
-	stdout := &answer{most: cmp.Or(e.MaxAnswer, DefaultMaxAnswer), full: cancel}
+	stderr := &head{}
+	stdout := &answer{most: cmp.Or(e.MaxAnswer, defaultMaxAnswer), full: cancel}
 	p := &program{path: e.Path, args: append([]string{e.Path}, e.Args...), env: append([]string{}, e.Env...),
 		dir: cmp.Or(e.Dir, "/"), stdin: input, stdout: stdout, stderr: stderr, limits: e.limits()}
 	end, err := p.run(ctx)
@@ -106,7 +106,7 @@ func (e *Exec) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 		return nil, handlerError(ctx, fmt.Errorf("%w: the handler's program cannot be started", repute.ErrUnavailable))
 	}
 	out, failure := result(ctx, stdout, &end, e.Text)
-	e.logEnd(ctx, call, failure, &end, stderr.text())
+	e.logEnd(ctx, call, failure, &end, stderr.buf.String())
 	return out, failure
 }
 
@@ -125,21 +125,21 @@ func (e *Exec) logEnd(ctx context.Context, call capability.Call, failure error, 
 
 // limits are the bounds that the kernel enforces.
 func (e *Exec) limits() limits {
-	cpu := cmp.Or(e.CPU, DefaultCPU)
-	return limits{memory: cmp.Or(e.Memory, DefaultMemory), cpu: uint64((cpu + time.Second - 1) / time.Second)}
+	cpu := cmp.Or(e.CPU, defaultCPU)
+	return limits{memory: cmp.Or(e.Memory, defaultMemory), cpu: uint64((cpu + time.Second - 1) / time.Second)}
 }
 
 // result judges how a program ended.
 func result(ctx context.Context, out *answer, end *outcome, text bool) (json.RawMessage, error) {
 	switch {
-	case out.tooLong():
+	case out.long:
 		return nil, fmt.Errorf("%w: its answer has more than %d bytes", ErrFailed, out.most)
 	case end.crowded:
-		return nil, fmt.Errorf("%w: it started more than %d processes and threads", ErrFailed, MaxTasks)
+		return nil, fmt.Errorf("%w: it started more than %d processes and threads", ErrFailed, maxTasks)
 	case end.ok && text:
-		return json.Marshal(strings.ToValidUTF8(string(out.bytes()), "\uFFFD"))
+		return json.Marshal(strings.ToValidUTF8(out.buf.String(), "\uFFFD"))
 	case end.ok:
-		return checked(out.bytes())
+		return checked(out.buf.Bytes())
 	case ctx.Err() != nil:
 		return nil, handlerError(ctx, ctx.Err())
 	case end.overCPU:
@@ -150,17 +150,14 @@ func result(ctx context.Context, out *answer, end *outcome, text bool) (json.Raw
 
 // answer keeps standard output up to a bound; beyond it, it ends the program.
 type answer struct {
-	mu   sync.Mutex
 	buf  bytes.Buffer
-	most int
+	most int // bytes
 	long bool
 	full context.CancelFunc
 }
 
 // Write implements io.Writer.
 func (a *answer) Write(p []byte) (int, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.buf.Len()+len(p) > a.most {
 		a.long = true
 		a.full()
@@ -169,35 +166,11 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.buf.Write(p)
 }
 
-func (a *answer) tooLong() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.long
-}
-
-func (a *answer) bytes() []byte {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return bytes.Clone(a.buf.Bytes())
-}
-
-// tail keeps the beginning of standard error and discards the rest.
-type tail struct {
-	mu   sync.Mutex
-	buf  bytes.Buffer
-	most int
-}
+// head keeps the beginning of standard error, at most maxLog bytes, and discards the rest.
+type head struct{ buf bytes.Buffer }
 
 // Write implements io.Writer. It never fails, so that a program is not ended for what it logs.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf.Write(p[:min(len(p), t.most-t.buf.Len())])
+func (h *head) Write(p []byte) (int, error) {
+	h.buf.Write(p[:min(len(p), maxLog-h.buf.Len())])
 	return len(p), nil
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.buf.String()
 }

@@ -109,7 +109,7 @@ func release(pid int, l limits) error {
 	for what, limit := range map[int]unix.Rlimit{
 		unix.RLIMIT_AS:    {Cur: l.memory, Max: l.memory},
 		unix.RLIMIT_CPU:   {Cur: l.cpu, Max: l.cpu + 1}, // SIGXCPU first: SIGKILL alone does not tell why
-		unix.RLIMIT_FSIZE: {Cur: MaxFile, Max: MaxFile},
+		unix.RLIMIT_FSIZE: {Cur: maxFile, Max: maxFile},
 		unix.RLIMIT_CORE:  {},
 	} {
 		if err := unix.Prlimit(pid, what, &limit, nil); err != nil {
@@ -159,7 +159,7 @@ func (t *tree) wait() {
 func (t *tree) stopped(id int, status syscall.WaitStatus) {
 	if first := id != t.main && !t.tasks[id]; first {
 		t.tasks[id] = true
-		if len(t.tasks) >= MaxTasks && !t.ending {
+		if len(t.tasks) >= maxTasks && !t.ending {
 			t.crowded = true
 			_ = syscall.Kill(t.main, syscall.SIGKILL) // it lives: its end sets ending
 			t.end()
@@ -219,6 +219,7 @@ type streams struct {
 	copies sync.WaitGroup
 }
 
+// newStreams makes the pipes of a program. close and closeChild MUST be called.
 func newStreams() (*streams, error) {
 	s := &streams{}
 	for i := range s.child {

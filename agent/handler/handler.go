@@ -9,15 +9,7 @@ import (
 	"log/slog"
 
 	"repute"
-	"repute/agent/capability"
 )
-
-// Handler does the work of a capability.
-type Handler interface {
-	// Run returns the answer, as JSON. It ends soon after ctx does. The error is ErrFailed, ErrTimeout
-	// or repute.ErrUnavailable, or the cause of a ctx that was canceled.
-	Run(ctx context.Context, call capability.Call) (json.RawMessage, error)
-}
 
 var (
 	// ErrFailed is returned when the handler is at fault: it crashed, or its answer is no JSON or too
@@ -27,8 +19,8 @@ var (
 	ErrTimeout = errors.New("the handler did not end in time")
 )
 
-// DefaultMaxAnswer bounds an answer, in bytes.
-const DefaultMaxAnswer = 10 << 20
+// defaultMaxAnswer bounds an answer, in bytes.
+const defaultMaxAnswer = 10 << 20
 
 // handlerError converts the failure of work under ctx to an error of a Handler: ErrTimeout at the deadline,
 // the cause if ctx was canceled, and repute.ErrUnavailable and ErrFailed unchanged. Any other error is

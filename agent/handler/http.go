@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 
 	"go.opentelemetry.io/otel/propagation"
 
@@ -27,14 +29,14 @@ type HTTP struct {
 	URL       string
 	Client    Doer
 	Header    http.Header // added to each request, such as a token
-	MaxAnswer int64       // DefaultMaxAnswer when 0
+	MaxAnswer int64       // 10 MiB when 0
 	Log       *slog.Logger
 }
 
 // maxRefusal bounds what of a refusal is logged, in bytes.
 const maxRefusal = 4096
 
-// Run implements Handler. Status 2xx is an answer; 408 and 504 are ErrTimeout; 429, 502 and 503, and
+// Run implements agent.Handler. Status 2xx is an answer; 408 and 504 are ErrTimeout; 429, 502 and 503, and
 // a server that cannot be reached, are repute.ErrUnavailable; all others are ErrFailed.
 func (h *HTTP) Run(ctx context.Context, call capability.Call) (json.RawMessage, error) {
 	req, err := h.request(ctx, call)
@@ -43,14 +45,15 @@ func (h *HTTP) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 	}
 	resp, err := h.Client.Do(req)
 	if err != nil {
-		logger(h.Log).WarnContext(ctx, "handler not reached", "capability", call.Capability, "error", err)
+		logger(h.Log).WarnContext(ctx, "handler not reached", "capability", call.Capability,
+			"error", withoutURL(err))
 		return nil, handlerError(ctx, fmt.Errorf("%w: the handler cannot be reached", repute.ErrUnavailable))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
 		return nil, h.refused(ctx, call, resp)
 	}
-	most := cmp.Or(h.MaxAnswer, DefaultMaxAnswer)
+	most := cmp.Or(h.MaxAnswer, defaultMaxAnswer)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	switch {
 	case err != nil:
@@ -60,6 +63,15 @@ func (h *HTTP) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 		return nil, fmt.Errorf("%w: its answer has more than %d bytes", ErrFailed, most)
 	}
 	return checked(body)
+}
+
+// withoutURL returns the error of a request for the log, without its URL: the path or the query can be a secret.
+func withoutURL(err error) error {
+	var told *url.Error
+	if errors.As(err, &told) {
+		return told.Err
+	}
+	return err
 }
 
 // request makes the request of a call.

@@ -31,7 +31,7 @@ import (
 type MCP struct {
 	Server    Connector
 	Tool      string
-	MaxAnswer int // DefaultMaxAnswer when 0
+	MaxAnswer int // 10 MiB when 0
 	Log       *slog.Logger
 }
 
@@ -41,14 +41,14 @@ type Connector interface {
 	Session(ctx context.Context) (session *sdk.ClientSession, done func(), err error)
 }
 
-// Run implements Handler.
+// Run implements agent.Handler.
 func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, error) {
 	if input := bytes.TrimSpace(call.Input); len(input) == 0 || input[0] != '{' {
 		return nil, fmt.Errorf("%w: tools take objects, and the capability's input schema allows others", ErrFailed)
 	}
 	session, done, err := m.Server.Session(ctx)
 	if err != nil {
-		logger(m.Log).WarnContext(ctx, "MCP server not reached", "tool", m.Tool, "error", err)
+		logger(m.Log).WarnContext(ctx, "MCP server not reached", "tool", m.Tool, "error", withoutURL(err))
 		return nil, handlerError(ctx, fmt.Errorf("%w: the handler's MCP server cannot be reached",
 			repute.ErrUnavailable))
 	}
@@ -57,7 +57,7 @@ func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, e
 		Meta: metaOf(ctx, call)})
 	switch {
 	case err != nil:
-		logger(m.Log).WarnContext(ctx, "tool not called", "tool", m.Tool, "error", err)
+		logger(m.Log).WarnContext(ctx, "tool not called", "tool", m.Tool, "error", withoutURL(err))
 		return nil, handlerError(ctx, fmt.Errorf("%w: its MCP server did not run the tool", ErrFailed))
 	case result.IsError:
 		logger(m.Log).WarnContext(ctx, "tool failed", "tool", m.Tool, "text", fmt.Sprintf("%.4096s", Text(result)))
@@ -103,15 +103,15 @@ func CallTool(ctx context.Context, from Connector, session *sdk.ClientSession,
 // Members of the _meta of a call: the request's id, which is the same where a call is repeated, and
 // the id for logs. The trace is in traceparent and tracestate (W3C Trace Context).
 const (
-	MetaRequest     = "agent402/requestId"
-	MetaCorrelation = "agent402/correlationId"
+	metaRequest     = "agent402/requestId"
+	metaCorrelation = "agent402/correlationId"
 )
 
 // metaOf is the _meta of a call.
 func metaOf(ctx context.Context, call capability.Call) sdk.Meta {
-	meta, trace := sdk.Meta{MetaRequest: call.RequestID}, propagation.MapCarrier{}
+	meta, trace := sdk.Meta{metaRequest: call.RequestID}, propagation.MapCarrier{}
 	if call.Correlation != "" {
-		meta[MetaCorrelation] = call.Correlation
+		meta[metaCorrelation] = call.Correlation
 	}
 	propagation.TraceContext{}.Inject(ctx, trace)
 	for name, value := range trace {
@@ -131,7 +131,7 @@ func (m *MCP) answer(result *sdk.CallToolResult) (raw json.RawMessage, err error
 	default:
 		raw, err = json.Marshal(text)
 	}
-	if most := cmp.Or(m.MaxAnswer, DefaultMaxAnswer); err == nil && len(raw) > most {
+	if most := cmp.Or(m.MaxAnswer, defaultMaxAnswer); err == nil && len(raw) > most {
 		return nil, fmt.Errorf("%w: its answer has more than %d bytes", ErrFailed, most)
 	}
 	if err != nil {
@@ -163,7 +163,7 @@ type MCPEndpoint struct {
 	URL       string
 	Client    *http.Client // decides what may be reached; see Doer
 	Header    http.Header  // added to each request, such as a token
-	MaxAnswer int64        // DefaultMaxAnswer when 0
+	MaxAnswer int64        // 10 MiB when 0
 	SSE       bool         // the server speaks the older HTTP+SSE transport
 }
 
@@ -175,7 +175,7 @@ func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), 
 	}
 	bounded := *e.Client
 	guarded := &endpointTransport{next: cmp.Or(e.Client.Transport, http.DefaultTransport), origin: originOf(u),
-		most: 2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer), header: e.Header}
+		most: 2 * cmp.Or(e.MaxAnswer, defaultMaxAnswer), header: e.Header}
 	bounded.Transport = guarded
 	var transport sdk.Transport = &sdk.StreamableClientTransport{Endpoint: e.URL, HTTPClient: &bounded,
 		DisableStandaloneSSE: true, MaxRetries: -1}

@@ -1,11 +1,13 @@
 package handler_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -202,5 +204,27 @@ func TestMCPStaysAtOrigin(t *testing.T) {
 	case key := <-stolen:
 		t.Errorf("another host was asked, with the key %q", key)
 	default:
+	}
+}
+
+// The URL of a handler can have a secret in its path or query: the log of a server that cannot be reached has none.
+func TestURLsAreNotLogged(t *testing.T) {
+	t.Parallel()
+	const address = "http://127.0.0.1:1/hook/hunter2?key=hunter2"
+	var text bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&text, nil))
+	for name, run := range map[string]func(context.Context, capability.Call) (json.RawMessage, error){
+		"HTTP": (&handler.HTTP{URL: address, Client: http.DefaultClient, Log: log}).Run,
+		"MCP": (&handler.MCP{Server: &handler.MCPEndpoint{URL: address, Client: http.DefaultClient}, Tool: "echo",
+			Log: log}).Run,
+		"Task": (&handler.Task{URL: address, Client: http.DefaultClient, Log: log}).Run,
+	} {
+		text.Reset()
+		if _, err := run(t.Context(), request()); !errors.Is(err, repute.ErrUnavailable) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if got := text.String(); !strings.Contains(got, "not reached") || strings.Contains(got, "hunter2") {
+			t.Errorf("%s: logged %s", name, got)
+		}
 	}
 }

@@ -34,13 +34,13 @@ type Task struct {
 	// the only step; of several steps it is an object of all results by step id.
 	Step      string
 	Client    Doer
-	MaxAnswer int64         // DefaultMaxAnswer when 0
-	Poll      time.Duration // between questions about the task, DefaultPoll when 0
+	MaxAnswer int64         // 10 MiB when 0
+	Poll      time.Duration // between questions about the task, 500 ms when 0
 	Log       *slog.Logger
 }
 
-// DefaultPoll is the time between two questions about a task.
-const DefaultPoll = 500 * time.Millisecond
+// defaultPoll is the time between two questions about a task.
+const defaultPoll = 500 * time.Millisecond
 
 // cancelTime bounds the request that cancels a task which did not end in time.
 const cancelTime = 5 * time.Second
@@ -64,7 +64,7 @@ type taskView struct {
 }
 
 // ended reports whether a task does not change any more.
-func (t *taskView) handlerError() bool {
+func (t *taskView) ended() bool {
 	switch t.Status {
 	case repute.TaskCompleted, repute.TaskFailed, repute.TaskCancelled, repute.TaskRejected:
 		return true
@@ -81,7 +81,7 @@ type runView struct {
 	} `json:"steps"`
 }
 
-// Run implements Handler.
+// Run implements agent.Handler.
 func (t *Task) Run(ctx context.Context, call capability.Call) (json.RawMessage, error) {
 	var task taskView
 	ask := taskRequest{Goal: t.Goal, Input: call.Input, Coordinator: t.Coordinator, Tags: t.Tags, Budget: t.Budget}
@@ -108,15 +108,13 @@ func (t *Task) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 // orchestrator continues the task without its client.
 func (t *Task) await(ctx context.Context, call capability.Call, task *taskView) error {
 	told := ""
-	for !task.handlerError() {
+	for !task.ended() {
 		if task.Awaiting != told && task.Awaiting != "" {
 			logger(t.Log).WarnContext(ctx, "task waits for a person", "task", task.ID, "awaiting", task.Awaiting)
 		}
 		told = task.Awaiting
-		select {
-		case <-ctx.Done():
+		if repute.Pause(ctx, cmp.Or(t.Poll, defaultPoll)); ctx.Err() != nil {
 			return handlerError(ctx, ctx.Err())
-		case <-time.After(cmp.Or(t.Poll, DefaultPoll)):
 		}
 		err := t.ask(ctx, call, http.MethodGet, "/v1/tasks/"+url.PathEscape(task.ID), nil, task)
 		if err != nil && !errors.Is(err, repute.ErrUnavailable) {
@@ -190,14 +188,14 @@ func (t *Task) ask(ctx context.Context, call capability.Call, method, path strin
 	correlate(ctx, req.Header, call)
 	res, err := t.Client.Do(req)
 	if err != nil {
-		logger(t.Log).WarnContext(ctx, "orchestrator not reached", "error", err)
+		logger(t.Log).WarnContext(ctx, "orchestrator not reached", "error", withoutURL(err))
 		return handlerError(ctx, fmt.Errorf("%w: the handler's orchestrator cannot be reached", repute.ErrUnavailable))
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
 		return t.refused(ctx, path, res)
 	}
-	most := cmp.Or(t.MaxAnswer, DefaultMaxAnswer)
+	most := cmp.Or(t.MaxAnswer, defaultMaxAnswer)
 	text, err := io.ReadAll(io.LimitReader(res.Body, most+1))
 	switch {
 	case err != nil:

@@ -39,19 +39,19 @@ type Bounds struct {
 
 // Defaults of Bounds.
 const (
-	DefaultTurns     = 20
-	DefaultToolCalls = 50
-	DefaultToolBytes = 64 << 10
-	DefaultAllBytes  = 1 << 20
-	DefaultWall      = 5 * time.Minute
+	defaultTurns     = 20
+	defaultToolCalls = 50
+	defaultToolBytes = 64 << 10
+	defaultAllBytes  = 1 << 20
+	defaultWall      = 5 * time.Minute
 	// MaxCallsOfTurn bounds the calls of one message of the model; further ones are refused.
 	MaxCallsOfTurn = 16
 	// maxInput bounds the input of a call, in bytes.
 	maxInput = 256 << 10
 	// maxText bounds the text of an answer, in bytes.
 	maxText = 128 << 10
-	// DefaultMaxTokens is what an answer may have where the agent does not say.
-	DefaultMaxTokens = 4096
+	// defaultMaxTokens is what an answer may have where the agent does not say.
+	defaultMaxTokens = 4096
 )
 
 // Loop is a conversation with a model that ends with an answer.
@@ -60,7 +60,7 @@ type Loop struct {
 	ModelName   string // of the provider
 	System      string
 	Temperature *float64
-	MaxTokens   int64 // of one answer, DefaultMaxTokens when 0
+	MaxTokens   int64 // of one answer, 4096 when 0
 	Tools       []Tool
 	Bounds      Bounds
 	Ledger      Ledger
@@ -104,7 +104,7 @@ func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
 		c.tools[l.Tools[i].Name] = &l.Tools[i]
 	}
 	for turn := 1; ; turn++ {
-		if most := cmp.Or(l.Bounds.Turns, DefaultTurns); turn > most {
+		if most := cmp.Or(l.Bounds.Turns, defaultTurns); turn > most {
 			return c.answer, fmt.Errorf("turns: the model did not end after %d: %w", most, repute.ErrLimited)
 		}
 		if done, err := c.turn(ctx, turn); done || err != nil {
@@ -116,7 +116,7 @@ func (l *Loop) Run(ctx context.Context, user string) (Answer, error) {
 // Within does the work of a conversation in the time that Bounds.Wall gives the whole of it. repute.ErrLimited: the
 // time is used up.
 func Within(ctx context.Context, wall time.Duration, do func(context.Context) (Answer, error)) (Answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(wall, DefaultWall), errWall)
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(wall, defaultWall), errWall)
 	defer cancel()
 	answer, err := do(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errWall) {
@@ -167,7 +167,7 @@ func (c *conversation) stopped(why Stop) error {
 		return ErrRefused
 	case StopLength:
 		return fmt.Errorf("%w: raise config.max_tokens, which is %d, or max_tokens of the table of models", ErrCut,
-			cmp.Or(c.MaxTokens, DefaultMaxTokens))
+			cmp.Or(c.MaxTokens, defaultMaxTokens))
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func sendable(calls []ToolCall) []ToolCall {
 // ask makes one call of the model.
 func (c *conversation) ask(ctx context.Context, n int) (Reply, error) {
 	r := Request{Model: c.ModelName, System: c.System, Messages: c.messages, Temperature: c.Temperature,
-		MaxTokens: cmp.Or(c.MaxTokens, DefaultMaxTokens)}
+		MaxTokens: cmp.Or(c.MaxTokens, defaultMaxTokens)}
 	for i := range c.Tools {
 		r.Tools = append(r.Tools, c.Tools[i].ToolDef)
 	}
@@ -209,7 +209,7 @@ func (c *conversation) ask(ctx context.Context, n int) (Reply, error) {
 // error.
 func (c *conversation) call(ctx context.Context, call ToolCall) (ToolResult, error) {
 	out := ToolResult{ID: call.ID, Name: call.Name}
-	if most := cmp.Or(c.Bounds.ToolCalls, DefaultToolCalls); c.answer.ToolCalls >= most {
+	if most := cmp.Or(c.Bounds.ToolCalls, defaultToolCalls); c.answer.ToolCalls >= most {
 		return out, fmt.Errorf("tool calls: %d were made: %w", most, repute.ErrLimited)
 	}
 	c.answer.ToolCalls++
@@ -221,9 +221,9 @@ func (c *conversation) call(ctx context.Context, call ToolCall) (ToolResult, err
 		out.Failed, text = true, err.Error()
 	}
 	out.Text = c.cut(text)
-	if c.bytes += len(out.Text); c.bytes > cmp.Or(c.Bounds.AllBytes, DefaultAllBytes) {
+	if c.bytes += len(out.Text); c.bytes > cmp.Or(c.Bounds.AllBytes, defaultAllBytes) {
 		return out, fmt.Errorf("results: the tools returned more than %d bytes: %w",
-			cmp.Or(c.Bounds.AllBytes, DefaultAllBytes),
+			cmp.Or(c.Bounds.AllBytes, defaultAllBytes),
 			repute.ErrLimited)
 	}
 	return out, nil
@@ -257,7 +257,7 @@ func (c *conversation) run(ctx context.Context, call ToolCall) (string, error) {
 
 // cut shortens a result that is too long for the model.
 func (c *conversation) cut(text string) string {
-	return shortened(text, cmp.Or(c.Bounds.ToolBytes, DefaultToolBytes), "result")
+	return shortened(text, cmp.Or(c.Bounds.ToolBytes, defaultToolBytes), "result")
 }
 
 // shortened returns the beginning of a text, as UTF-8 without NUL; one that is cut says so at its end.

@@ -35,6 +35,7 @@ type intent struct {
 	Payments    *intentPayments      `json:"payments,omitempty"`
 }
 
+// price is what a call costs in USDC, the only token that the manifest has a member for. Amount is a JSON number.
 type price struct {
 	Amount   json.RawMessage `json:"amount"`
 	Currency string          `json:"currency"`
@@ -60,6 +61,7 @@ type intentPayments struct {
 	X402 intentX402 `json:"x402"`
 }
 
+// intentX402 says of an intent whether it is paid by x402, and for how much on which network.
 type intentX402 struct {
 	Supported   bool           `json:"supported"`
 	Description string         `json:"description,omitempty"`

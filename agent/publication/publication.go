@@ -53,7 +53,7 @@ func New(o Options) (Documents, error) {
 	if err != nil || o.Domain == "" {
 		return Documents{}, err
 	}
-	doc := manifest{Version: "1.4", Origin: o.Domain, PayoutAddress: o.PayTo.Hex(),
+	doc := manifest{Version: version, Origin: o.Domain, PayoutAddress: o.PayTo.Hex(),
 		DisplayName: agentText(o.Name, maxName), Description: agentText(o.Description, maxDescription),
 		Payments: paymentsOf(o.Services, o.PayTo)}
 	for _, s := range o.Services {
@@ -96,20 +96,16 @@ func (o *Options) base() (string, error) {
 
 // isPublic reports whether a manifest can speak for a host.
 func isPublic(host string) bool {
-	_, err := agentjson.New(agentjson.Draft{Domain: host})
-	return err == nil
+	_, ok := agentjson.PublicHost(host)
+	return ok
 }
 
 // write encodes and signs a manifest, and judges it as readers will.
 func (o *Options) write(doc *manifest) (out Documents, err error) {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(doc); err != nil {
-		return out, fmt.Errorf("write the manifest: %w", err)
+	raw, err := doc.encode()
+	if err != nil {
+		return out, err
 	}
-	raw := text.Bytes()
 	_, problems := agentjson.Parse(raw, agentjson.Options{Host: o.Domain, Profile: agentjson.Strict})
 	if p, wrong := repute.FirstError(problems); wrong {
 		return out, repute.Invalid("manifest", fmt.Sprintf("agent.json would be wrong at %s: %s", cmp.Or(p.Path, "/"),
@@ -126,6 +122,21 @@ func (o *Options) write(doc *manifest) (out Documents, err error) {
 	out.Manifest = raw
 	out.DID, err = identity.NewDIDDocument(o.Domain, o.Key.Public().(ed25519.PublicKey))
 	return out, err
+}
+
+// version is that of the specification that manifests are written by.
+const version = "1.4"
+
+// encode writes a manifest for people to read.
+func (m *manifest) encode() ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(m); err != nil {
+		return nil, fmt.Errorf("write the manifest: %w", err)
+	}
+	return out.Bytes(), nil
 }
 
 // manifest is the JSON of agent.json, with members in the order of the specification.

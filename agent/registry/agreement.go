@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
@@ -82,22 +81,10 @@ func agreed(views []view) (view, bool) {
 
 // views asks all nodes at once. Those that do not answer, or with a state that is too old, are left out.
 func (r *Registry) views(ctx context.Context) (out []view) {
-	answers := make([]*view, len(r.nodes))
-	var all sync.WaitGroup
-	for i, n := range r.nodes {
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
-			defer cancel()
-			if v, err := r.view(ctx, n); err == nil {
-				answers[i] = &v
-			}
-		})
-	}
-	all.Wait()
 	known := r.head.Load()
-	for _, v := range answers {
-		if v != nil && v.head+maxLag >= known {
-			out = append(out, *v)
+	for _, v := range askAll(ctx, r, r.view) {
+		if v.head+maxLag >= known {
+			out = append(out, v)
 		}
 	}
 	if v, ok := agreed(out); ok && v.head > known {
@@ -116,11 +103,11 @@ func (r *Registry) view(ctx context.Context, n *ethclient.Client) (v view, err e
 		return n.CallContract(ctx, ethereum.CallMsg{From: common.Address{}, To: &r.o.ID.Registry, Data: data}, nil)
 	}
 	raw, err := call(contract.PackOwnerOf(id))
-	if reverted(err) {
+	switch {
+	case reverted(err):
 		v.missing = true
 		return v, nil
-	}
-	if err != nil {
+	case err != nil:
 		return v, err
 	}
 	if v.Owner, err = contract.UnpackOwnerOf(raw); err != nil {

@@ -25,8 +25,8 @@ const finalDepth = 64
 // Transaction implements x402.History.
 func (r *Registry) Transaction(ctx context.Context, chainID uint64, hash common.Hash) (to common.Address, data []byte,
 	err error) {
-	if chainID != r.o.ID.ChainID {
-		return to, nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrUnavailable)
+	if err := r.isOf(chainID); err != nil {
+		return to, nil, err
 	}
 	var found struct {
 		BlockHash *common.Hash    `json:"blockHash"`
@@ -49,8 +49,8 @@ func (r *Registry) Transaction(ctx context.Context, chainID uint64, hash common.
 // Finalized implements x402.History: the newest block that more than half of the nodes that answer have as final.
 // A single node MUST NOT decide it: payments that are not found in final blocks are given up.
 func (r *Registry) Finalized(ctx context.Context, chainID uint64) (number, seconds uint64, err error) {
-	if chainID != r.o.ID.ChainID {
-		return 0, 0, fmt.Errorf("chain %d: %w", chainID, repute.ErrUnavailable)
+	if err := r.isOf(chainID); err != nil {
+		return 0, 0, err
 	}
 	heads := askAll(ctx, r, func(ctx context.Context, n *ethclient.Client) (*types.Header, error) {
 		h, err := n.HeaderByNumber(ctx, big.NewInt(int64(rpc.FinalizedBlockNumber)))
@@ -82,8 +82,8 @@ func reached(list []uint64) uint64 {
 // Logs implements x402.History, by what more than half of the nodes that answer say.
 func (r *Registry) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery, w x402.Window) ([]types.Log, bool,
 	error) {
-	if chainID != r.o.ID.ChainID {
-		return nil, false, fmt.Errorf("chain %d: %w", chainID, repute.ErrUnavailable)
+	if err := r.isOf(chainID); err != nil {
+		return nil, false, err
 	}
 	if q.BlockHash != nil {
 		out, err := blocks{r}.Between(ctx, q)

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +47,7 @@ type Registry struct {
 
 // Open returns a registry. It makes no request. repute.ErrInvalid for a URL that is none.
 func Open(o Options) (*Registry, error) {
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	r := &Registry{o: o}
 	for _, address := range o.RPC {
 		c, err := rpc.DialOptions(context.Background(), address, rpc.WithHTTPClient(&http.Client{Timeout: o.Timeout}))
@@ -104,6 +103,14 @@ func (r *Registry) ask(ctx context.Context, question func(context.Context, *ethc
 	return err
 }
 
+// isOf returns repute.ErrUnavailable for another chain than the agent's, of which no node is known.
+func (r *Registry) isOf(chainID uint64) error {
+	if chainID != r.o.ID.ChainID {
+		return fmt.Errorf("chain %d: %w", chainID, repute.ErrUnavailable)
+	}
+	return nil
+}
+
 // reverted reports whether a contract refused a call.
 func reverted(err error) bool {
 	var data rpc.DataError
@@ -126,8 +133,8 @@ func (r *Registry) ChainID(ctx context.Context) (id uint64, err error) {
 // Call implements x402.Chain.
 func (r *Registry) Call(ctx context.Context, chainID uint64, from, to common.Address,
 	data []byte) (out []byte, err error) {
-	if chainID != r.o.ID.ChainID {
-		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrUnavailable)
+	if err := r.isOf(chainID); err != nil {
+		return nil, err
 	}
 	err = r.ask(ctx, func(ctx context.Context, n *ethclient.Client) error {
 		out, err = n.CallContract(ctx, ethereum.CallMsg{From: from, To: &to, Data: data}, nil)
@@ -162,16 +169,9 @@ func (r *Registry) Events(ctx context.Context, from uint64) (out []repute.Record
 		return nil
 	})
 	slices.SortStableFunc(out, func(a, b repute.Record) int {
-		return cmpLogs(&a.Log, &b.Log)
+		return cmp.Or(cmp.Compare(a.Log.BlockNumber, b.Log.BlockNumber), cmp.Compare(a.Log.Index, b.Log.Index))
 	})
 	return out, next, err
-}
-
-func cmpLogs(a, b *types.Log) int {
-	if a.BlockNumber != b.BlockNumber {
-		return int(int64(a.BlockNumber) - int64(b.BlockNumber))
-	}
-	return int(a.Index) - int(b.Index)
 }
 
 // queries ask for the agent's events: its id is the first indexed argument of some and the second of

@@ -1,10 +1,15 @@
-// Package remoteserver lets an orchestrator give tasks to an agent: it answers the orchestrator's
-// protocol for remote agents (docs/reference/agents.md), so that `repute agent register` takes the
-// agent's URL. A task is one execution of a capability, which a tag or the input of the task names.
+// Package remoteserver lets an orchestrator give tasks to an agent: it answers the orchestrator's protocol for remote
+// agents (docs/reference/agents.md), so that `repute agent register` takes the agent's URL. A task is one execution of
+// a capability, which a tag or the input of the task names.
 //
-// A task for a paid capability carries its payment: {capability, input, payment} with a payment of
-// x402. What is executed again after a crash of the orchestrator gets the stored answer of the
-// payment; a free capability is run again.
+// The protocol asks five questions, and Server keeps nothing between them: can-handle checks the input, plan is one
+// step, execute runs the capability, verify checks that the result is what this agent signed for this task, and
+// summarize says it in words. A question that cannot be answered is an answer with an error, which the orchestrator
+// shows; only faults of the agent are errors of HTTP.
+//
+// A task for a paid capability carries its payment: {capability, input, payment} with a payment of x402. What is
+// executed again after a crash of the orchestrator gets the stored answer of the payment; a free capability is run
+// again.
 package remoteserver
 
 import (
@@ -67,22 +72,17 @@ func New(o Options) (*Server, error) {
 		return nil, repute.Invalid("profile.name", fmt.Sprintf("%.80q gives no slug", o.Name),
 			"a name with letters or digits")
 	}
-	id, names := o.Router.ID(), []string{}
-	for _, one := range o.Router.Services() {
-		names = append(names, one.Definition().Name)
-	}
+	id, names := o.Router.ID(), o.Router.Names()
 	m := standard.Manifest{Schema: standard.ManifestSchema, Name: o.Name, Slug: slug, Version: o.Router.Version(),
 		Description: o.Description, Capabilities: names, TaskCategories: names, Tools: []standard.ManifestTool{},
 		ERC8004: &standard.ManifestIdentity{AgentRegistry: id.Registry.Hex(), AgentID: json.Number(id.TokenID.Dec()),
 			ChainID: id.ChainID},
-		ComputeConstraints: standard.ComputeConstraints{MaxSteps: number(1), MaxToolCalls: number(0),
-			MaxRuntimeMS: number(capability.MaxTimeout.Milliseconds()), MaxOnchainWrites: number(0)},
+		ComputeConstraints: standard.ComputeConstraints{MaxSteps: new(int64(1)), MaxToolCalls: new(int64(0)),
+			MaxRuntimeMS: new(capability.MaxTimeout.Milliseconds()), MaxOnchainWrites: new(int64(0))},
 		Safety: standard.Safety{RequiresVerification: true}}
 	return &Server{o: o, router: o.Router, info: remote.Info{Protocol: remote.Protocol, Slug: slug, DisplayName: o.Name,
 		Version: o.Router.Version(), IdentityMode: standard.IdentityMode, Manifest: m}}, nil
 }
-
-func number(n int64) *int64 { return &n }
 
 // slugOf returns the words of a name in lower case, joined by hyphens.
 func slugOf(name string) string {
@@ -101,6 +101,7 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
+// write answers with JSON.
 func write(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -171,6 +172,7 @@ func (s *Server) canHandle(ctx context.Context, q *remote.Question) (remote.Answ
 	return a, failed
 }
 
+// check refuses a request that the router would refuse for its input, or for a payment that is missing.
 func (s *Server) check(ctx context.Context, r *agent.Request) error {
 	one := s.router.Service(r.Capability)
 	if one == nil {

@@ -1,5 +1,8 @@
-// Package reputation asks an index for the scores that a runtime works by: the agent's own and those
-// of its clients.
+// Package reputation asks an index over HTTP for the scores that a runtime works by: the agent's own, by which its
+// policy chooses a mode, and those of its clients, by which the policy admits them.
+//
+// An index that does not know an agent may be behind: that is repute.ErrUnavailable and no score of zero, so that a
+// policy decides what happens without an answer. Nothing is cached here.
 package reputation
 
 import (

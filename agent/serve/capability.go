@@ -44,8 +44,7 @@ func (s *surface) capability(c echo.Context) error {
 	if err := readPayment(r.Header, &q); err != nil {
 		return err
 	}
-	out := s.router.Do(r.Context(), q)
-	return s.respond(c, out)
+	return s.respond(c, s.router.Do(r.Context(), q))
 }
 
 // readPayment reads the payment of a request: the first of the three headers that is there. A wrong
@@ -57,21 +56,10 @@ func readPayment(h http.Header, q *agent.Request) error {
 	case err == nil:
 		q.Payment = &p
 	case errors.As(err, &refused):
-		return wrongHeader("payment", refused.Error())
-	case h.Get(signed.HeaderReceipt) != "":
-		promise, err := signed.DecodePromise(h.Get(signed.HeaderReceipt))
-		if err != nil {
-			return err
-		}
-		q.Promise = &promise
+		return httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request",
+			httpapi.Clean("payment: "+refused.Error()))
 	}
-	q.Client, err = signed.ReadRequest(h)
-	return err
-}
-
-func wrongHeader(name, text string) error {
-	b := httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request", httpapi.Clean(name+": "+text))
-	return b
+	return q.Identify(h)
 }
 
 // respond writes the answer of the router.
@@ -96,13 +84,20 @@ func (s *surface) respond(c echo.Context, out *agent.Response) error {
 		if p.Demand != nil {
 			return p.Demand.WriteStatus(c.Response(), p.Status)
 		}
-		b := httpapi.NewError(p.Status, p.Code, http.StatusText(p.Status), p.Message)
-		b.Hint, b.Retry, b.RequestID = p.Hint, p.Retry, out.RequestID
+		b := bodyOf(p)
+		b.RequestID = out.RequestID
 		b.Write(c.Response())
 		return nil
 	}
 	note.signed = out.Signed
 	return c.Blob(out.Status, jsonType, out.Output)
+}
+
+// bodyOf is the body of a router's problem.
+func bodyOf(p *agent.Problem) *httpapi.ErrorBody {
+	b := httpapi.NewError(p.Status, p.Code, http.StatusText(p.Status), p.Message)
+	b.Hint, b.Retry = p.Hint, p.Retry
+	return b
 }
 
 // note is what the handler of a request knows for the signature of its answer.
@@ -115,6 +110,7 @@ type note struct {
 // noteKey is the context key of a note.
 type noteKey struct{}
 
+// noteOf is the note of a request that goes through signing.
 func noteOf(ctx context.Context) *note {
 	if n, ok := ctx.Value(noteKey{}).(*note); ok {
 		return n

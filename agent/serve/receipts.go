@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/agent"
 	"repute/agent/capability"
 	"repute/agent/signed"
 	"repute/internal/httpapi"
@@ -54,6 +56,7 @@ type validation struct {
 // maxReceipts bounds a page.
 const maxReceipts = 200
 
+// receiptParams are the parameters that page reads.
 func receiptParams() []*huma.Param {
 	return []*huma.Param{
 		httpapi.CountParam("limit", "query", 1, maxReceipts, "How many are returned: 50 where it is left out"),
@@ -120,8 +123,12 @@ func (s *surface) reader(c echo.Context) (common.Address, error) {
 	if err != nil {
 		return common.Address{}, err
 	}
-	if err := s.router.CheckClient(c.Request().Context(), task, client); err != nil {
-		return common.Address{}, problemBody(err)
+	err = s.router.CheckClient(c.Request().Context(), task, client)
+	var p *agent.Problem
+	if errors.As(err, &p) {
+		return common.Address{}, bodyOf(p)
+	} else if err != nil {
+		return common.Address{}, err
 	}
 	return client.Client, nil
 }

@@ -190,6 +190,7 @@ func (s *surface) mount() {
 			promhttp.HandlerOpts{Registry: s.server.Registry, DisableCompression: true})))
 }
 
+// get adds a route that answers an object.
 func (s *surface) get(path, id, summary string, handle echo.HandlerFunc) {
 	s.server.Get(httpapi.Route{Path: path, ID: id, Summary: summary, ContentType: jsonType,
 		Schema: &huma.Schema{Type: huma.TypeObject}, Example: map[string]any{"status": "ok"}}, handle)
@@ -225,11 +226,12 @@ type ownScore struct {
 	AgeSeconds int64 `json:"ageSeconds"`
 }
 
+// health answers in every mode, also when no requests are accepted.
 func (s *surface) health(c echo.Context) error {
 	mode, accepting := s.router.Mode()
 	id := s.router.ID()
 	b := healthBody{Status: string(mode), AgentID: id.TokenID.Dec(), Version: s.router.Version(),
-		Uptime: int64(s.router.Uptime().Seconds()), Capabilities: s.names(), AcceptingRequests: accepting,
+		Uptime: int64(s.router.Uptime().Seconds()), Capabilities: s.router.Names(), AcceptingRequests: accepting,
 		Heartbeat: s.router.Heartbeat()}
 	if mode == agent.Normal {
 		b.Status = "healthy"
@@ -241,17 +243,11 @@ func (s *surface) health(c echo.Context) error {
 	return c.JSON(http.StatusOK, b)
 }
 
-func (s *surface) names() []string {
-	out := []string{}
-	for _, one := range s.router.Services() {
-		out = append(out, one.Definition().Name)
-	}
-	return out
-}
-
 // readyTime bounds the question to the database.
 const readyTime = 3 * time.Second
 
+// ready answers 503 where a load balancer should send requests elsewhere: in a mode that accepts none, and without the
+// database.
 func (s *surface) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTime)
 	defer cancel()

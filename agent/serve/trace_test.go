@@ -127,8 +127,8 @@ func TestTraceOfTools(t *testing.T) {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	meta := <-heard
-	if trace, _ := meta["traceparent"].(string); meta[handler.MetaCorrelation] != "client-7" ||
-		meta[handler.MetaRequest] == nil ||
+	if trace, _ := meta["traceparent"].(string); meta["agent402/correlationId"] != "client-7" ||
+		meta["agent402/requestId"] == nil ||
 		len(trace) != 55 {
 		t.Errorf("%v", meta)
 	}

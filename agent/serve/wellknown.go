@@ -2,7 +2,6 @@ package serve
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,23 +9,11 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"repute/agent"
 	"repute/internal/httpapi"
 )
 
 // specVersion is the version of the Agent Runtime Specification that is served.
 const specVersion = "1.0.0"
-
-// problemBody is the body of a router's problem.
-func problemBody(err error) error {
-	var p *agent.Problem
-	if !errors.As(err, &p) {
-		return err
-	}
-	b := httpapi.NewError(p.Status, p.Code, http.StatusText(p.Status), p.Message)
-	b.Hint, b.Retry = p.Hint, p.Retry
-	return b
-}
 
 // object is JSON.
 type object map[string]any
@@ -52,11 +39,11 @@ func (s *surface) registration(c echo.Context) error {
 		"services": services,
 		"registrations": []object{{"agentId": id.TokenID.Dec(),
 			"agentRegistry": fmt.Sprintf("eip155:%d:%s", id.ChainID, id.Registry.Hex())}},
-		"supportedTrust": orEmpty(p.SupportedTrust), "active": true, "x402Support": len(prices) > 0,
-		"agentId": id.TokenID.Dec(), "endpoints": endpoints, "capabilities": s.names(), "trustTiers": tiers,
+		"supportedTrust": append([]string{}, p.SupportedTrust...), "active": true, "x402Support": len(prices) > 0,
+		"agentId": id.TokenID.Dec(), "endpoints": endpoints, "capabilities": s.router.Names(), "trustTiers": tiers,
 		"payment": object{"x402Enabled": len(prices) > 0, "pricing": prices},
 	}
-	if n, ok := number(id.TokenID.Uint64(), id.TokenID.IsUint64()); ok {
+	if n := id.TokenID.Uint64(); id.TokenID.IsUint64() && n < 1<<53 { // JSON numbers hold it exactly
 		out["registrations"].([]object)[0]["agentId"] = n
 	}
 	if p.Image != "" {
@@ -87,9 +74,7 @@ func (s *surface) services(base string) (services []object, endpoints object) {
 	return services, endpoints
 }
 
-// number returns an id that JSON numbers hold exactly.
-func number(n uint64, fits bool) (uint64, bool) { return n, fits && n < 1<<53 }
-
+// owners are the owner and the wallet as the chain said last; none before.
 func (s *surface) owners() (out []string) {
 	if s.o.Owners == nil {
 		return nil
@@ -98,13 +83,6 @@ func (s *surface) owners() (out []string) {
 		out = append(out, a.Hex())
 	}
 	return out
-}
-
-func orEmpty(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }
 
 // published answers a document that does not change while the agent runs.

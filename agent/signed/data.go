@@ -62,11 +62,9 @@ type Heartbeat struct {
 
 // Data is what is signed of an answer.
 func (r *TaskResponse) Data(d Domain) apitypes.TypedData {
-	return d.data("TaskResponse", fields("uint256", "agentId", "bytes32", "taskHash", "bytes32", "resultHash",
-		"uint256",
-		"timestamp", "string", "metadata"), apitypes.TypedDataMessage{"agentId": r.AgentID.Dec(),
-		"taskHash":   r.TaskHash[:],
-		"resultHash": r.ResultHash[:], "timestamp": number(r.Timestamp), "metadata": r.Metadata})
+	return d.data("TaskResponse", member{"uint256", "agentId", r.AgentID.Dec()},
+		member{"bytes32", "taskHash", r.TaskHash[:]}, member{"bytes32", "resultHash", r.ResultHash[:]},
+		member{"uint256", "timestamp", number(r.Timestamp)}, member{"string", "metadata", r.Metadata})
 }
 
 // Data is what is signed of a promise to pay. A missing amount is 0.
@@ -75,41 +73,46 @@ func (r *PaymentReceipt) Data(d Domain) apitypes.TypedData {
 	if amount == nil {
 		amount = new(big.Int)
 	}
-	return d.data("PaymentReceipt", fields("address", "from", "address", "to", "uint256", "amount", "string",
-		"currency",
-		"bytes32", "taskHash", "uint256", "timestamp"),
-		apitypes.TypedDataMessage{"from": r.From.Hex(), "to": r.To.Hex(),
-			"amount": amount.String(), "currency": r.Currency, "taskHash": r.TaskHash[:],
-			"timestamp": number(r.Timestamp)})
+	return d.data("PaymentReceipt", member{"address", "from", r.From.Hex()}, member{"address", "to", r.To.Hex()},
+		member{"uint256", "amount", amount.String()}, member{"string", "currency", r.Currency},
+		member{"bytes32", "taskHash", r.TaskHash[:]}, member{"uint256", "timestamp", number(r.Timestamp)})
 }
 
 // Data is what is signed of a request.
 func (r *TaskRequest) Data(d Domain) apitypes.TypedData {
-	return d.data("TaskRequest", fields("uint256", "agentId", "address", "client", "bytes32", "taskHash", "uint256",
-		"timestamp"), apitypes.TypedDataMessage{"agentId": r.AgentID.Dec(), "client": r.Client.Hex(),
-		"taskHash": r.TaskHash[:], "timestamp": number(r.Timestamp)})
+	return d.data("TaskRequest", member{"uint256", "agentId", r.AgentID.Dec()},
+		member{"address", "client", r.Client.Hex()}, member{"bytes32", "taskHash", r.TaskHash[:]},
+		member{"uint256", "timestamp", number(r.Timestamp)})
 }
 
 // Data is what is signed of a policy file.
 func (p *Policy) Data(d Domain) apitypes.TypedData {
-	return d.data("Policy", fields("uint256", "agentId", "bytes32", "policyHash"), apitypes.TypedDataMessage{
-		"agentId": p.AgentID.Dec(), "policyHash": p.PolicyHash[:]})
+	return d.data("Policy", member{"uint256", "agentId", p.AgentID.Dec()},
+		member{"bytes32", "policyHash", p.PolicyHash[:]})
 }
 
 // Data is what is signed of a heartbeat.
 func (h *Heartbeat) Data(d Domain) apitypes.TypedData {
-	return d.data("Heartbeat", fields("uint256", "agentId", "string", "mode", "string", "version", "uint256",
-		"timestamp"),
-		apitypes.TypedDataMessage{"agentId": h.AgentID.Dec(), "mode": h.Mode, "version": h.Version,
-			"timestamp": number(h.Timestamp)})
+	return d.data("Heartbeat", member{"uint256", "agentId", h.AgentID.Dec()}, member{"string", "mode", h.Mode},
+		member{"string", "version", h.Version}, member{"uint256", "timestamp", number(h.Timestamp)})
 }
 
-// data is EIP-712 data of one type in the domain.
-func (d Domain) data(name string, of []apitypes.Type, message apitypes.TypedDataMessage) apitypes.TypedData {
+// member is a member of a signed struct: its type in Solidity, its name and its value.
+type member struct {
+	kind, name string
+	value      any
+}
+
+// data is EIP-712 data of one type in the domain. The order of the members is part of what is signed.
+func (d Domain) data(name string, members ...member) apitypes.TypedData {
+	types, message := []apitypes.Type{}, apitypes.TypedDataMessage{}
+	for _, m := range members {
+		types = append(types, apitypes.Type{Type: m.kind, Name: m.name})
+		message[m.name] = m.value
+	}
 	return apitypes.TypedData{
-		Types: apitypes.Types{"EIP712Domain": fields("string", "name", "string", "version", "uint256", "chainId",
-			"address",
-			"verifyingContract"), name: of},
+		Types: apitypes.Types{"EIP712Domain": {{Type: "string", Name: "name"}, {Type: "string", Name: "version"},
+			{Type: "uint256", Name: "chainId"}, {Type: "address", Name: "verifyingContract"}}, name: types},
 		PrimaryType: name,
 		Domain: apitypes.TypedDataDomain{Name: "TrustlessAgentFramework", Version: "1",
 			ChainId: (*math.HexOrDecimal256)(new(big.Int).SetUint64(d.ChainID)), VerifyingContract: d.Registry.Hex()},
@@ -117,12 +120,5 @@ func (d Domain) data(name string, of []apitypes.Type, message apitypes.TypedData
 	}
 }
 
-// fields are the members of a struct, as pairs of type and name.
-func fields(pairs ...string) (out []apitypes.Type) {
-	for i := 0; i+1 < len(pairs); i += 2 {
-		out = append(out, apitypes.Type{Type: pairs[i], Name: pairs[i+1]})
-	}
-	return out
-}
-
+// number is a number as EIP-712 data has it: JSON numbers do not hold 64 bits.
 func number(n uint64) string { return strconv.FormatUint(n, 10) }

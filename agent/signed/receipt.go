@@ -27,8 +27,8 @@ const (
 
 // Times by which signatures of clients are accepted.
 const (
-	MaxAge   = 60 * time.Second // how old they may be
-	MaxAhead = 5 * time.Second  // how far in the future
+	maxAge   = 60 * time.Second // how old they may be
+	maxAhead = 5 * time.Second  // how far in the future
 )
 
 // Promise is a PaymentReceipt with its signature, as X-Payment-Receipt carries it.
@@ -37,7 +37,7 @@ type Promise struct {
 	Signature []byte
 }
 
-// promise is the JSON of it.
+// promise is the JSON of a Promise.
 type promise struct {
 	From      string      `json:"from"`
 	To        string      `json:"to"`
@@ -71,6 +71,7 @@ func DecodePromise(text string) (p Promise, err error) {
 	return in.read()
 }
 
+// read checks the members of a promise. Whether it is signed is not its business.
 func (in *promise) read() (p Promise, err error) {
 	for _, a := range []struct {
 		name, text string
@@ -80,25 +81,47 @@ func (in *promise) read() (p Promise, err error) {
 			return p, err
 		}
 	}
-	if p.Amount, err = ParseAmount(HeaderReceipt+".amount", in.Amount); err != nil {
+	if p.Amount, err = parseAmount(HeaderReceipt+".amount", in.Amount); err != nil {
 		return p, err
 	}
 	if p.Currency = in.Currency; p.Currency == "" || len(p.Currency) > 32 {
 		return p, repute.Invalid(HeaderReceipt+".currency", "is no currency", "1 to 32 characters, such as ETH")
 	}
-	sum, err := hexutil.Decode(in.TaskHash)
-	if err != nil || len(sum) != common.HashLength {
-		return p, repute.Invalid(HeaderReceipt+".taskHash", "is no hash", "0x and 64 hex digits")
+	if p.TaskHash, err = parseHash(HeaderReceipt+".taskHash", in.TaskHash); err != nil {
+		return p, err
 	}
-	p.TaskHash = common.BytesToHash(sum)
-	if p.Timestamp, err = strconv.ParseUint(in.Timestamp.String(), 10, 64); err != nil {
-		return p, repute.Invalid(HeaderReceipt+".timestamp", "is no time", "seconds since 1970")
+	if p.Timestamp, err = parseTime(HeaderReceipt+".timestamp", in.Timestamp.String()); err != nil {
+		return p, err
 	}
-	p.Signature, err = hexutil.Decode(in.Signature)
-	if err != nil || len(p.Signature) == 0 || len(p.Signature) > maxSignature {
-		return p, repute.Invalid(HeaderReceipt+".signature", "is no signature", "0x and hex digits")
+	p.Signature, err = parseSignature(HeaderReceipt+".signature", in.Signature)
+	return p, err
+}
+
+// parseHash reads a hash. repute.ErrInvalid names the field; so do parseTime and parseSignature.
+func parseHash(field, text string) (common.Hash, error) {
+	raw, err := hexutil.Decode(text)
+	if err != nil || len(raw) != common.HashLength {
+		return common.Hash{}, repute.Invalid(field, "is no hash", "0x and 64 hex digits")
 	}
-	return p, nil
+	return common.BytesToHash(raw), nil
+}
+
+// parseTime reads a time in seconds since 1970.
+func parseTime(field, text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, repute.Invalid(field, "is no time", "seconds since 1970")
+	}
+	return n, nil
+}
+
+// parseSignature reads a signature: of a key, or a longer one of a contract wallet.
+func parseSignature(field, text string) ([]byte, error) {
+	raw, err := hexutil.Decode(text)
+	if err != nil || len(raw) == 0 || len(raw) > maxSignature {
+		return nil, repute.Invalid(field, "is no signature", "0x and hex digits")
+	}
+	return raw, nil
 }
 
 // Encode returns the text of the header.
@@ -113,9 +136,9 @@ func (p *Promise) Encode() (string, error) {
 	return base64.StdEncoding.EncodeToString(raw), nil
 }
 
-// ParseAmount reads an amount of smallest units: decimal digits below 2^256. repute.ErrInvalid names
+// parseAmount reads an amount of smallest units: decimal digits below 2^256. repute.ErrInvalid names
 // the field.
-func ParseAmount(field, text string) (*big.Int, error) {
+func parseAmount(field, text string) (*big.Int, error) {
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok || len(text) > 78 || strings.Trim(text, "0123456789") != "" || n.BitLen() > 256 {
 		return nil, repute.Invalid(field, fmt.Sprintf("%.80q is no amount", text),
@@ -128,11 +151,11 @@ func ParseAmount(field, text string) (*big.Int, error) {
 func Fresh(field string, timestamp uint64, now time.Time) error {
 	at := time.Unix(int64(min(timestamp, 1<<40)), 0)
 	switch age := now.Sub(at); {
-	case age > MaxAge:
-		return repute.Invalid(field, fmt.Sprintf("is %s old", age.Round(time.Second)), MaxAge.String()+" at most")
-	case age < -MaxAhead:
+	case age > maxAge:
+		return repute.Invalid(field, fmt.Sprintf("is %s old", age.Round(time.Second)), maxAge.String()+" at most")
+	case age < -maxAhead:
 		return repute.Invalid(field, fmt.Sprintf("is %s in the future", -age.Round(time.Second)),
-			"seconds since 1970, at most "+MaxAhead.String()+" in the future")
+			"seconds since 1970, at most "+maxAhead.String()+" in the future")
 	}
 	return nil
 }
@@ -155,12 +178,11 @@ func ReadRequest(h http.Header) (*SignedRequest, error) {
 	if r.Client, err = repute.ParseAddress(HeaderClient, h.Get(HeaderClient)); err != nil {
 		return nil, err
 	}
-	if r.Timestamp, err = strconv.ParseUint(h.Get(HeaderClientTimestamp), 10, 64); err != nil {
-		return nil, repute.Invalid(HeaderClientTimestamp, "is no time", "seconds since 1970")
+	if r.Timestamp, err = parseTime(HeaderClientTimestamp, h.Get(HeaderClientTimestamp)); err != nil {
+		return nil, err
 	}
-	r.Signature, err = hexutil.Decode(h.Get(HeaderClientSignature))
-	if err != nil || len(r.Signature) == 0 || len(r.Signature) > maxSignature {
-		return nil, repute.Invalid(HeaderClientSignature, "is no signature", "0x and hex digits")
+	if r.Signature, err = parseSignature(HeaderClientSignature, h.Get(HeaderClientSignature)); err != nil {
+		return nil, err
 	}
 	return &r, nil
 }

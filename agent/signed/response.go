@@ -67,27 +67,17 @@ func ReadResponse(h http.Header) (r Response, err error) {
 		return r, err
 	}
 	r.Domain.Registry, r.Metadata = common.HexToAddress(registry[2]), h.Get(HeaderMetadata)
-	if r.Timestamp, err = strconv.ParseUint(h.Get(HeaderTimestamp), 10, 64); err != nil {
-		return r, repute.Invalid(HeaderTimestamp, "is no number", "seconds since 1970")
-	}
-	if r.TaskHash, err = readHash(h, HeaderTaskHash); err != nil {
+	if r.Timestamp, err = parseTime(HeaderTimestamp, h.Get(HeaderTimestamp)); err != nil {
 		return r, err
 	}
-	if r.ResultHash, err = readHash(h, HeaderResultHash); err != nil {
+	if r.TaskHash, err = parseHash(HeaderTaskHash, h.Get(HeaderTaskHash)); err != nil {
 		return r, err
 	}
-	if r.Signature, err = hexutil.Decode(h.Get(HeaderSignature)); err != nil || len(r.Signature) > maxSignature {
-		return r, repute.Invalid(HeaderSignature, "is no signature", "0x and the hex digits of 65 bytes")
+	if r.ResultHash, err = parseHash(HeaderResultHash, h.Get(HeaderResultHash)); err != nil {
+		return r, err
 	}
-	return r, nil
-}
-
-func readHash(h http.Header, name string) (common.Hash, error) {
-	raw, err := hexutil.Decode(h.Get(name))
-	if err != nil || len(raw) != common.HashLength {
-		return common.Hash{}, repute.Invalid(name, "is no hash", "0x and 64 hex digits")
-	}
-	return common.BytesToHash(raw), nil
+	r.Signature, err = parseSignature(HeaderSignature, h.Get(HeaderSignature))
+	return r, err
 }
 
 // Verify returns the account whose key signed the answer with a body. repute.ErrInvalid where the
@@ -146,6 +136,7 @@ func ParseHTTP(in io.Reader) (status int, h http.Header, body []byte, err error)
 	return status, h, body, nil
 }
 
+// wrongFile is the error for a stored answer that cannot be read.
 func wrongFile(err error) error {
 	return repute.Invalid("file", err.Error(), "an answer with its headers, as curl -i prints it")
 }

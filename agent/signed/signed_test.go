@@ -3,7 +3,10 @@ package signed_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"maps"
 	"math/big"
 	"net/http"
 	"strings"
@@ -190,6 +193,77 @@ func TestFresh(t *testing.T) {
 		1700000000 + 6: false, 1700000000000: false, 0: false, 1<<64 - 1: false} {
 		if err := signed.Fresh("timestamp", at, now); (err == nil) != want {
 			t.Errorf("%d: %v", at, err)
+		}
+	}
+}
+
+// TestWrongTexts: whatever a stranger writes into a header or a member of a promise, the error names the place and is
+// repute.ErrInvalid. A text of the right form is read back as it was written.
+func TestWrongTexts(t *testing.T) {
+	t.Parallel()
+	answer := http.Header{}
+	(&signed.Response{Domain: domain(), Signature: bytes.Repeat([]byte{1}, 65), TaskResponse: signed.TaskResponse{
+		AgentID: *uint256.NewInt(7), TaskHash: common.Hash{7}, Timestamp: 5, Metadata: "{}"}}).Write(answer, "1.0.0")
+	asked := http.Header{signed.HeaderClient: {common.Address{9}.Hex()}, signed.HeaderClientTimestamp: {"5"},
+		signed.HeaderClientSignature: {"0x01"}}
+	long := "0x" + strings.Repeat("00", 20_000)
+	readAnswer := func(h http.Header) error { _, err := signed.ReadResponse(h); return err }
+	readRequest := func(h http.Header) error { _, err := signed.ReadRequest(h); return err }
+	for _, tt := range []struct {
+		read   func(http.Header) error
+		good   http.Header
+		header string
+		wrong  []string
+	}{
+		{readAnswer, answer, signed.HeaderAgentID, []string{"", "-1", "x"}},
+		{readAnswer, answer, signed.HeaderTaskHash, []string{"", "0x", "0x01", "07"}},
+		{readAnswer, answer, signed.HeaderResultHash, []string{"", "0xzz"}},
+		{readAnswer, answer, signed.HeaderTimestamp, []string{"", "-1", "1.5", "18446744073709551616"}},
+		{readAnswer, answer, signed.HeaderSignature, []string{"", "0x", "0x0", long}},
+		{readRequest, asked, signed.HeaderClient, []string{"0x01", "somebody"}},
+		{readRequest, asked, signed.HeaderClientTimestamp, []string{"", "now", "-1"}},
+		{readRequest, asked, signed.HeaderClientSignature, []string{"", "0x", "01", long}},
+	} {
+		if err := tt.read(tt.good); err != nil {
+			t.Fatalf("%s: %v", tt.header, err)
+		}
+		for _, text := range tt.wrong {
+			h := tt.good.Clone()
+			h.Set(tt.header, text)
+			err := tt.read(h)
+			var wrong *repute.InputError
+			if !errors.As(err, &wrong) || wrong.Field != tt.header {
+				t.Errorf("%s: %.40s: %v", tt.header, text, err)
+			}
+		}
+	}
+	if r, err := signed.ReadRequest(http.Header{}); r != nil || err != nil {
+		t.Errorf("nobody signed: %v %v", r, err)
+	}
+	good := map[string]any{"from": common.Address{1}.Hex(), "to": common.Address{2}.Hex(), "amount": "5",
+		"currency": "USDC", "taskHash": common.Hash{7}.Hex(), "timestamp": 5, "signature": "0x01"}
+	promise := func(change map[string]any) error {
+		members := maps.Clone(good)
+		maps.Copy(members, change)
+		raw, err := json.Marshal(members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = signed.DecodePromise(base64.StdEncoding.EncodeToString(raw))
+		return err
+	}
+	if err := promise(nil); err != nil {
+		t.Fatal(err)
+	}
+	for member, list := range map[string][]any{"from": {"", "0x01"}, "to": {"me"}, "amount": {"", "-1", "1.5", "0x5",
+		strings.Repeat("9", 79)}, "currency": {"", strings.Repeat("x", 33)}, "taskHash": {"", "0x07"},
+		"timestamp": {-1, 1.5}, "signature": {"", "0x", long}} {
+		for _, value := range list {
+			err := promise(map[string]any{member: value})
+			var wrong *repute.InputError
+			if !errors.As(err, &wrong) || wrong.Field != signed.HeaderReceipt+"."+member {
+				t.Errorf("%s: %.40v: %v", member, value, err)
+			}
 		}
 	}
 }

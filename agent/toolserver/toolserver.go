@@ -1,6 +1,12 @@
-// Package toolserver offers the capabilities of an agent as tools over the Model Context Protocol: on
-// streamable HTTP without sessions, on HTTP with server-sent events (protocol version 2024-11-05), and
-// on standard input and output. Payments are carried in _meta, by the MCP transport of x402.
+// Package toolserver offers the capabilities of an agent as tools over the Model Context Protocol: on streamable HTTP
+// without sessions, on HTTP with server-sent events (protocol version 2024-11-05), and on standard input and output.
+//
+// Each capability is a tool of its name, with its schemas. Arguments of tools are objects: a capability that takes
+// another value is offered with one argument, input. Payments are carried in _meta by the MCP transport of x402, and so
+// are prices, signatures and who asks. A result is the body of the answer, as text and, where it is an object, as
+// structured content; a demand for payment is a failed result with the demand as its text.
+//
+// The protocol itself is package mcp, which the index and the orchestrator use as well.
 package toolserver
 
 import (
@@ -207,7 +213,7 @@ func request(ctx context.Context, name string, wrapped bool, c mcp.Call) (agent.
 	if len(h) == 0 && c.Header != nil {
 		h = c.Header
 	}
-	return q, envelope.Identify(h, &q)
+	return q, q.Identify(h)
 }
 
 // result is a tool's result by the MCP transport of x402.

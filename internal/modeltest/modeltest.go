@@ -1,5 +1,11 @@
-// Package modeltest is a language model that follows a script, for tests and the demo. It is a server that
-// speaks Anthropic's Messages, OpenAI's Chat Completions and Google's Gemini API, with and without streams.
+// Package modeltest is a language model that follows a script, for tests and the demo. It is a server that speaks
+// Anthropic's Messages, OpenAI's Chat Completions and Google's Gemini API, with and without streams: the path of a
+// request says which one. Tests run the real clients against it, and programs of others as well.
+//
+// New gives turns in order. A Script decides by the number of the request and by what it says, for conversations whose
+// order is not fixed. A Turn can also be what providers do wrong: a refusal, a stream that ends early, an answer that
+// counts no tokens, a body that is none. Seen has the requests until now, with the texts and tools that a test looks
+// at.
 package modeltest
 
 import (
@@ -7,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -67,7 +74,7 @@ func New(turns ...Turn) *Server {
 func (s *Server) Seen() []*Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]*Request{}, s.seen...)
+	return slices.Clone(s.seen)
 }
 
 // maxRequest bounds a request, in bytes.
@@ -183,12 +190,7 @@ func (r *Request) collect(v any) {
 
 // Contains reports whether a text of the request contains another.
 func (r *Request) Contains(part string) bool {
-	for _, t := range r.Texts {
-		if strings.Contains(t, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Texts, func(text string) bool { return strings.Contains(text, part) })
 }
 
 // speaker writes answers in the form of a provider.

@@ -106,25 +106,16 @@ func (p *Parameter) check(raw json.RawMessage) error {
 		return repute.Invalid(field, fmt.Sprintf("%.*q is of the wrong type", maxQuotedValue, raw),
 			"a value of type "+p.Type)
 	}
-	if len(p.Enum) == 0 {
+	if len(p.Enum) == 0 ||
+		slices.ContainsFunc(p.Enum, func(allowed json.RawMessage) bool { return sameValue(allowed, raw) }) {
 		return nil
 	}
-	for _, allowed := range p.Enum {
-		if sameValue(allowed, raw) {
-			return nil
-		}
+	texts := make([]string, len(p.Enum))
+	for i, allowed := range p.Enum {
+		texts[i] = string(allowed)
 	}
 	return repute.Invalid(field, fmt.Sprintf("%.*q is not allowed", maxQuotedValue, raw),
-		jsonwalk.Cut("one of "+string(bytes.Join(rawTexts(p.Enum), []byte(", "))), maxShort))
-}
-
-// rawTexts are JSON values as texts.
-func rawTexts(list []json.RawMessage) [][]byte {
-	out := make([][]byte, len(list))
-	for i, raw := range list {
-		out[i] = raw
-	}
-	return out
+		jsonwalk.Cut("one of "+strings.Join(texts, ", "), maxShort))
 }
 
 // sameValue reports whether two JSON texts have the same value. Numbers are compared as written: 1 is not 1.0.

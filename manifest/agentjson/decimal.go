@@ -2,6 +2,7 @@ package agentjson
 
 import (
 	"bytes"
+	"cmp"
 	"math/big"
 	"strconv"
 	"strings"
@@ -22,16 +23,7 @@ const (
 func (d Decimal) Cmp(other Decimal) int {
 	a, aFraction, _ := strings.Cut(string(d), ".")
 	b, bFraction, _ := strings.Cut(string(other), ".")
-	switch {
-	case len(a) != len(b):
-		if len(a) < len(b) {
-			return -1
-		}
-		return 1
-	case a != b:
-		return strings.Compare(a, b)
-	}
-	return strings.Compare(aFraction, bFraction)
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b), strings.Compare(aFraction, bFraction))
 }
 
 // rat returns the amount as a fraction; zero for none.

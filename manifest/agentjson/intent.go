@@ -231,12 +231,9 @@ func (o *object) unit(p *Price, parameters []Parameter) {
 		o.r.add(CodeUnitParam, o.at("unit_param"), "no unit_param")
 		return
 	}
-	for _, parameter := range parameters {
-		if parameter.Name == p.UnitParam {
-			return
-		}
+	if !slices.ContainsFunc(parameters, func(one Parameter) bool { return one.Name == p.UnitParam }) {
+		o.r.add(CodeUnitUnknown, o.at("unit_param"), "no parameter %.*q", maxQuotedValue, p.UnitParam)
 	}
-	o.r.add(CodeUnitUnknown, o.at("unit_param"), "no parameter %.*q", maxQuotedValue, p.UnitParam)
 }
 
 // count reads an integer of zero or more.

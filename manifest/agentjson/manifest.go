@@ -130,20 +130,22 @@ type NetworkPrice struct {
 
 // Payments are the payment protocols of the service.
 type Payments struct {
-	Protocols []string // all names, in the order written
-	X402      *X402
-	L402      *Account
-	MPP       *Account
-	Other     map[string]json.RawMessage // protocols that are not known, as written
+	Accounts
+	X402 *X402
 }
 
 // IntentPayments overrides payment protocols for one intent.
 type IntentPayments struct {
-	Protocols []string // all names, in the order written
-	X402      *IntentX402
+	Accounts
+	X402 *IntentX402
+}
+
+// Accounts are what the payment protocols of the service and those of an intent have in common.
+type Accounts struct {
+	Protocols []string // all names, also x402, in the order written
 	L402      *Account
 	MPP       *Account
-	Other     map[string]json.RawMessage
+	Other     map[string]json.RawMessage // protocols that are not known, as written
 }
 
 // Account is how the service is paid by L402 (Lightning) or a managed provider (MPP).

@@ -26,6 +26,13 @@ func canonicalHost(host string) string {
 	return host
 }
 
+// PublicHost returns the host, in the form of origins, that a manifest can speak for. ok is false for texts that are no
+// public domain name alone.
+func PublicHost(host string) (origin string, ok bool) {
+	origin = canonicalHost(host)
+	return origin, origin != "" && notPublic(origin) == ""
+}
+
 // isHostName reports whether s has the form of a name in DNS: labels of letters, digits and inner hyphens.
 func isHostName(s string) bool {
 	if s == "" || len(s) > maxHost {

@@ -13,41 +13,6 @@ import (
 	"repute/manifest/agentjson/identity"
 )
 
-// A new manifest has no error for publishers, and what is still to be given is a warning.
-func TestNew(t *testing.T) {
-	t.Parallel()
-	key := testKey(t, 1)
-	b, err := New(Draft{Domain: "API.Bücher.example", DisplayName: "Books & <more>",
-		PublicKey: key.Public().(ed25519.PublicKey)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, problems := Parse(b, Options{Profile: Strict, Host: "api.xn--bcher-kva.example"})
-	if got := fmt.Sprint(problemAt(problems)); got != "[WJ614 /payout_address]" {
-		t.Errorf("%s in %s", got, b)
-	}
-	if m.DisplayName != "Books & <more>" || Declared(m) != TierIdentified || m.Intents[0].URL == "" {
-		t.Errorf("%s", b)
-	}
-	doc := didDocument(t, m.Origin, key)
-	if v := Verify(m, problems, Evidence{Host: m.Origin, DIDDocument: doc,
-		Now: testNow()}); v.Verified != TierIdentified {
-		t.Errorf("%+v", v)
-	}
-	for _, domain := range []string{"", "localhost", "https://a.example", "a.example:1", "10.0.0.1", "a b.example"} {
-		if _, err := New(Draft{Domain: domain}); !errors.Is(err, repute.ErrInvalid) {
-			t.Errorf("%q: %v", domain, err)
-		}
-	}
-	for payout, valid := range map[string]bool{"0x12": false, "shop.eth": false, "0x" + strings.Repeat("1", 40): true} {
-		_, err := New(Draft{Domain: "a.example", PayoutAddress: payout})
-		if valid && err != nil || !valid && (!errors.Is(err, repute.ErrInvalid) ||
-			!strings.HasPrefix(err.Error(), "payout: ")) {
-			t.Errorf("payout %q: %v", payout, err)
-		}
-	}
-}
-
 // What is signed here verifies, everything but the signature stays as written, and signing again changes nothing.
 func TestSignCommitments(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package agentjson
 
 import (
+	"cmp"
 	"encoding/json"
 	"math/big"
 	"slices"
@@ -56,13 +57,7 @@ func (m *Manifest) Terms(i int) Terms {
 		return Terms{}
 	}
 	in := &m.Intents[i]
-	t := Terms{Price: in.Price, Bounty: m.Bounty, Incentive: m.Incentive}
-	if in.Bounty != nil {
-		t.Bounty = in.Bounty
-	}
-	if in.Incentive != nil {
-		t.Incentive = in.Incentive
-	}
+	t := Terms{Price: in.Price, Bounty: cmp.Or(in.Bounty, m.Bounty), Incentive: cmp.Or(in.Incentive, m.Incentive)}
 	at := "/intents/" + strconv.Itoa(i)
 	for _, protocol := range m.protocols(in) {
 		switch protocol {
@@ -235,42 +230,26 @@ func (m *Manifest) accountWays(in *Intent, at, protocol string) []Way {
 }
 
 // account returns the account of a protocol, nil without.
-func (p *Payments) account(protocol string) *Account {
+func (a *Accounts) account(protocol string) *Account {
 	if protocol == ProtocolL402 {
-		return p.L402
+		return a.L402
 	}
-	return p.MPP
+	return a.MPP
 }
 
-// account returns the account of a protocol, nil without.
-func (p *IntentPayments) account(protocol string) *Account {
-	if protocol == ProtocolL402 {
-		return p.L402
-	}
-	return p.MPP
-}
-
-// merged returns an account in which own members win.
+// merged returns an account in which own members win. Either account may be nil.
 func merged(root, own *Account) *Account {
-	var out Account
-	for _, a := range []*Account{root, own} {
-		if a == nil {
-			continue
-		}
-		for _, member := range []struct {
-			into *string
-			from string
-		}{
-			{&out.Version, a.Version}, {&out.LightningAddress, a.LightningAddress}, {&out.LNURL, a.LNURL},
-			{&out.StripeAccount, a.StripeAccount}, {&out.Provider, a.Provider}, {&out.Description, a.Description},
-			{&out.Recipient, a.Recipient},
-		} {
-			if member.from != "" {
-				*member.into = member.from
-			}
-		}
+	var a, b Account
+	if own != nil {
+		a = *own
 	}
-	return &out
+	if root != nil {
+		b = *root
+	}
+	return &Account{Version: cmp.Or(a.Version, b.Version),
+		LightningAddress: cmp.Or(a.LightningAddress, b.LightningAddress), LNURL: cmp.Or(a.LNURL, b.LNURL),
+		StripeAccount: cmp.Or(a.StripeAccount, b.StripeAccount), Provider: cmp.Or(a.Provider, b.Provider),
+		Description: cmp.Or(a.Description, b.Description), Recipient: cmp.Or(a.Recipient, b.Recipient)}
 }
 
 // otherWay returns the way to pay by a protocol that is not known.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"repute/manifest/agentjson/identity"
@@ -18,11 +19,7 @@ func testNow() time.Time { return time.Date(2026, 4, 30, 18, 30, 0, 0, time.UTC)
 // testKey makes a key from one byte.
 func testKey(t testing.TB, seed byte) ed25519.PrivateKey {
 	t.Helper()
-	key, err := identity.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
 }
 
 // signedManifest is a manifest of tier 3+ of an origin.
@@ -202,13 +199,14 @@ func TestIssuer(t *testing.T) {
 		}
 		return fmt.Appendf(nil, `{%s,"signature":{"algorithm":"Ed25519","kid":"r","value":%q}}`, members, signature)
 	}
-	registry, err := identity.OpenRegistry(identity.RegistryFiles{
-		Manifest: sign(fmt.Sprintf(`"expires_at":"2026-05-01T00:00:00Z","entries":[{"issuer_id":"example","website":"https://example.com",`+
+	registry, err := identity.ReadRegistry(fstest.MapFS{
+		"manifest.json": {Data: sign(fmt.Sprintf(`"expires_at":"2026-05-01T00:00:00Z","entries":[{"issuer_id":"example","website":"https://example.com",`+
 			`"status":"active","public_keys":[{"kid":"k","algorithm":"Ed25519","public_key":%q,"status":"active"}]}]`,
-			publicKey)),
-		Revocations: sign(`"expires_at":"2026-05-01T00:00:00Z","revoked_keys":[],"revoked_issuers":[]`),
-		RootKeys: fmt.Appendf(nil, `{"keys":[{"kid":"r","algorithm":"Ed25519","public_key":%q,"status":"active"}]}`,
-			identity.EncodeKey(root.Public().(ed25519.PublicKey))),
+			publicKey))},
+		"revocations.json": {Data: sign(`"expires_at":"2026-05-01T00:00:00Z","revoked_keys":[],"revoked_issuers":[]`)},
+		"root-keys.json": {Data: fmt.Appendf(nil,
+			`{"keys":[{"kid":"r","algorithm":"Ed25519","public_key":%q,"status":"active"}]}`,
+			identity.EncodeKey(root.Public().(ed25519.PublicKey)))},
 	}, testNow())
 	if err != nil {
 		t.Fatal(err)

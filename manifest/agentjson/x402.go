@@ -151,12 +151,7 @@ func (o *object) payments() *Payments {
 	if c == nil {
 		return nil
 	}
-	p := &Payments{Protocols: c.protocols()}
-	p.X402 = c.rootX402("x402", false)
-	p.L402 = c.l402()
-	p.MPP = c.mpp()
-	p.Other = c.otherProtocols()
-	return p
+	return &Payments{X402: c.rootX402("x402", false), Accounts: c.accounts()}
 }
 
 // intentPayments reads what an intent overrides of the payment protocols.
@@ -165,12 +160,12 @@ func (o *object) intentPayments(networks []string) *IntentPayments {
 	if c == nil {
 		return nil
 	}
-	p := &IntentPayments{Protocols: c.protocols()}
-	p.X402 = c.intentX402("x402", networks)
-	p.L402 = c.l402()
-	p.MPP = c.mpp()
-	p.Other = c.otherProtocols()
-	return p
+	return &IntentPayments{X402: c.intentX402("x402", networks), Accounts: c.accounts()}
+}
+
+// accounts reads the protocols of payments besides x402, which MUST be read before: it would count as not known.
+func (o *object) accounts() Accounts {
+	return Accounts{Protocols: o.protocols(), L402: o.l402(), MPP: o.mpp(), Other: o.otherProtocols()}
 }
 
 // protocols returns the names of the protocols in the order written, each once.

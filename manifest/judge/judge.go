@@ -1,6 +1,10 @@
 // Package judge checks one file as readers of agents read it: a registration file, a feedback file, an agent card, an
 // agent.json or an AGENTS.md of the Open Agent Format. It says what is wrong, where, and what to write instead, with
-// the lines around each problem. Pure.
+// the lines around each problem. It is what the check of the API and of the dashboard shows.
+//
+// The parsers of the kinds judge (manifest, agentjson, oaf); this package only finds out the kind, and the line and
+// column that each problem's JSON pointer names. It is pure, and bounded because strangers send the files: at most
+// MaxBytes are read, once for all problems, and a report has at most a hundred problems and some hundred short lines.
 package judge
 
 import (
@@ -81,7 +85,9 @@ func File(b []byte, kind Kind) (Report, error) {
 	}
 	r := Report{Kind: kind, Size: len(b), SHA256: sha256.Sum256(b)}
 	r.Name, r.Problems = problemsOf(b, kind)
-	r.count()
+	r.Errors = repute.CountSeverity(r.Problems, repute.SeverityError)
+	r.Warnings = repute.CountSeverity(r.Problems, repute.SeverityWarning)
+	r.Infos = repute.CountSeverity(r.Problems, repute.SeverityInfo)
 	slices.SortStableFunc(r.Problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
@@ -176,18 +182,4 @@ func broken(b []byte) (line, column int) {
 		return jsonwalk.Position(b, int(syntax.Offset)-1)
 	}
 	return 0, 0
-}
-
-// count counts the problems by severity.
-func (r *Report) count() {
-	for _, p := range r.Problems {
-		switch p.Severity {
-		case repute.SeverityError:
-			r.Errors++
-		case repute.SeverityWarning:
-			r.Warnings++
-		case repute.SeverityInfo:
-			r.Infos++
-		}
-	}
 }

@@ -1,11 +1,23 @@
 // Package oaf reads, checks and writes agents of the Open Agent Format (OAF 1.2.0 and the later 0.8.0): directories
-// with an AGENTS.md, skills, configurations of MCP servers and earlier versions, and archives of them. It is pure:
-// bytes and file systems in, agents and problems out. Everything that it returns comes from strangers and is bounded.
+// with an AGENTS.md, skills, configurations of MCP servers and earlier versions, and archives of them.
+//
+// Load reads a directory with its sub-agents, ParseManifest one AGENTS.md, and LoadZip an archive. They return an Agent
+// and its problems, and no error: what cannot be read is absent, and a problem says why (package problem). Published
+// agents use two dialects of the format; both are read into the same fields, and Write writes the format's own. New
+// makes an agent to begin with, Generate the files that follow from AGENTS.md, NextVersion a new version, and Pack an
+// archive. CheckTools asks servers, through the caller, whether they have the selected tools.
+//
+// The package is pure: bytes and file systems in, agents and problems out. Everything that it reads comes from
+// strangers and is bounded (package tree), no path leaves the file system, and graphs of sub-agents have no cycles.
+//
+// A member that restricts an agent is read so that a mistake never permits more: a selection that cannot be read
+// selects no tool, and a misspelled restriction is an error.
 package oaf
 
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"repute/manifest/oaf/skill"
 	"repute/manifest/oaf/tree"
@@ -63,12 +75,7 @@ type Agent struct {
 
 // ID returns the unique identifier: the slug, or vendorKey/agentKey where the slug is a bare name or absent.
 func (a *Agent) ID() string {
-	for _, c := range a.Slug {
-		if c == '/' {
-			return a.Slug
-		}
-	}
-	if a.VendorKey != "" && a.AgentKey != "" {
+	if !strings.Contains(a.Slug, "/") && a.VendorKey != "" && a.AgentKey != "" {
 		return a.VendorKey + "/" + a.AgentKey
 	}
 	return a.Slug
@@ -89,20 +96,18 @@ func (a *Agent) Graph() []*Agent {
 
 // IsStructured reports whether the body is a document of sections. Otherwise it is a direct system prompt. Both are
 // given to a model as they are.
-func (a *Agent) IsStructured() bool {
-	for _, c := range a.Body {
-		if c != ' ' && c != '\t' && c != '\n' {
-			return c == '#'
-		}
-	}
-	return false
-}
+func (a *Agent) IsStructured() bool { return strings.HasPrefix(strings.TrimLeft(a.Body, " \t\n"), "#") }
 
 // Skill returns the local skill of a name, by its directory or by its SKILL.md; nil if there is none.
 func (a *Agent) Skill(name string) *skill.Skill {
-	for i := range a.LocalSkills {
-		if s := &a.LocalSkills[i]; s.Dir == name || s.Name == name {
-			return s
+	return find(a.LocalSkills, func(s *skill.Skill) bool { return s.Dir == name || s.Name == name })
+}
+
+// find returns the first entry of a list that is wanted; nil for none.
+func find[T any](list []T, wanted func(*T) bool) *T {
+	for i := range list {
+		if wanted(&list[i]) {
+			return &list[i]
 		}
 	}
 	return nil
@@ -110,17 +115,12 @@ func (a *Agent) Skill(name string) *skill.Skill {
 
 // Server returns the configuration that a reference names by its configDir, else by the server's name; nil if none.
 func (a *Agent) Server(ref ServerRef) *Server {
-	for i := range a.Servers {
-		if s := &a.Servers[i]; ref.ConfigDir != "" && s.Dir == cleaned(ref.ConfigDir) {
-			return s
+	return find(a.Servers, func(s *Server) bool {
+		if ref.ConfigDir == "" {
+			return s.Name == ref.Server
 		}
-	}
-	for i := range a.Servers {
-		if s := &a.Servers[i]; ref.ConfigDir == "" && s.Name == ref.Server {
-			return s
-		}
-	}
-	return nil
+		return s.Dir == cleaned(ref.ConfigDir)
+	})
 }
 
 // SkillRef names a skill that the agent uses. OAF 1.2.0 writes vendor and skill, 0.8.0 writes name.
@@ -181,12 +181,7 @@ type AgentRef struct {
 }
 
 // ID returns vendor/agent, or agent alone where the file names no vendor.
-func (r AgentRef) ID() string {
-	if r.Vendor == "" {
-		return r.Agent
-	}
-	return r.Vendor + "/" + r.Agent
-}
+func (r AgentRef) ID() string { return joined(r.Vendor, r.Agent) }
 
 // Orchestration says which agent answers first and which one after a failure. Names are those of agents[] (agent or
 // vendor/agent) or "main" for the agent itself.

@@ -147,7 +147,7 @@ func TestPackThenUnpackIsTheSameDirectory(t *testing.T) {
 }
 
 func TestTemplatesAreStrict(t *testing.T) {
-	for _, kind := range Templates() {
+	for _, kind := range []Template{TemplateMinimal, TemplateSubAgent, TemplateFull} {
 		a, err := New(kind, "acme", "my-helper")
 		if err != nil {
 			t.Fatal(err)
@@ -301,7 +301,7 @@ func TestSelectionDialects(t *testing.T) {
 		{"repeated", `{"excludedTools":["a"],"excludedTools":[]}`, []string{"b"}, []string{"a"}, "EO723", StrategyAll},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s, problems := ParseSelection([]byte(tc.text), problem.Lenient)
+			s, problems := parseSelection([]byte(tc.text), problem.Lenient)
 			if got := strings.Join(codes(problems), " "); got != tc.codes || s.Strategy != tc.strategies {
 				t.Errorf("codes %q, want %q; strategy %s", got, tc.codes, s.Strategy)
 			}
@@ -350,7 +350,7 @@ func TestAgentsOfAnArchiveShareABudget(t *testing.T) {
 	for i := range 3 {
 		key := fmt.Sprint("a", i)
 		files[key+"/AGENTS.md"] = text(manifestOf("agentKey: "+key, "slug: acme/"+key))
-		for j := range tree.MaxFiles / 2 {
+		for j := range 2_000 / 2 {
 			files[fmt.Sprintf("%s/docs/%d.md", key, j)] = text("x")
 		}
 	}
@@ -361,7 +361,7 @@ func TestAgentsOfAnArchiveShareABudget(t *testing.T) {
 		kept += len(a.Files)
 	}
 	if p, bad := repute.FirstError(list.Problems()); !bad || p.Code != problem.CodeTooManyFiles ||
-		kept > tree.MaxFiles {
+		kept > 2_000 {
 		t.Errorf("%d files of %d agents are kept: %+v", kept, len(pack.Agents), p)
 	}
 }

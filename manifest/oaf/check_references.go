@@ -23,8 +23,8 @@ func checkReferences(a *Agent, o *frontmatter.Object, list *problem.List) {
 	a.checkOrchestration(o)
 }
 
-// checkSkills reports local skills without a directory, and directories that no reference declares. Skills of a registry are
-// not looked for here.
+// checkSkills reports local skills without a directory, and directories that no reference declares. Skills of a registry
+// are not looked for here.
 func (a *Agent) checkSkills(list *problem.List) {
 	declared := map[string]bool{}
 	for i, ref := range a.Skills {
@@ -53,7 +53,8 @@ func (a *Agent) checkSkills(list *problem.List) {
 	}
 }
 
-// checkServers reports references without a configuration, configurations of another version, and those that nothing uses.
+// checkServers reports references without a configuration, configurations of another version, and those that nothing
+// uses.
 func (a *Agent) checkServers(list *problem.List) {
 	used := map[string]bool{}
 	for i, ref := range a.MCPServers {
@@ -141,18 +142,18 @@ func (a *Agent) checkDenied(o *frontmatter.Object, list *problem.List) {
 	}
 }
 
-// Denies reports whether config.tools.denied names a tool. Names are compared without regard to case, and a tool with
-// arguments, such as Bash(git:*), is denied by its name. Patterns are those of Selection.
-func (a *Agent) Denies(tool string) bool {
+// Denies reports whether config.tools.denied names a tool.
+func (a *Agent) Denies(tool string) bool { return Lists(a.Config.Denied, tool) }
+
+// Lists reports whether a list of tools names a tool, by the rules of config.tools.denied. Names are compared without
+// regard to case, and a tool with arguments, such as Bash(git:*), is named by its name. Patterns are those of Selection.
+func Lists(list []string, tool string) bool {
 	whole := strings.ToLower(tool)
 	name, _, _ := strings.Cut(whole, "(")
-	for _, pattern := range a.Config.Denied {
+	return slices.ContainsFunc(list, func(pattern string) bool {
 		pattern = strings.ToLower(pattern)
-		if matches(pattern, name) || pattern == whole {
-			return true
-		}
-	}
-	return false
+		return matches(pattern, name) || pattern == whole
+	})
 }
 
 // checkOrchestration reports an entrypoint or a fallback that names no agent: a task would reach nobody.
@@ -172,23 +173,13 @@ func (a *Agent) checkOrchestration(o *frontmatter.Object) {
 
 // hasMember reports whether a name is the agent itself or one of its sub-agents.
 func (a *Agent) hasMember(name string) bool {
-	if name == EntrypointMain || name == a.AgentKey || name == a.ID() {
-		return true
-	}
-	return a.SubAgent(name) != nil
+	return name == EntrypointMain || name == a.AgentKey || name == a.ID() || a.SubAgent(name) != nil
 }
 
 // SubAgent returns the reference that a name of orchestration means: agent, vendor/agent or role; nil if there is none.
 func (a *Agent) SubAgent(name string) *AgentRef {
-	for i := range a.Agents {
-		if ref := &a.Agents[i]; ref.Agent == name || ref.ID() == name {
-			return ref
-		}
+	if ref := find(a.Agents, func(r *AgentRef) bool { return r.Agent == name || r.ID() == name }); ref != nil {
+		return ref
 	}
-	for i := range a.Agents {
-		if ref := &a.Agents[i]; ref.Role == name {
-			return ref
-		}
-	}
-	return nil
+	return find(a.Agents, func(r *AgentRef) bool { return r.Role == name })
 }

@@ -53,6 +53,14 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
+// parseSelection reads one ActiveMCP.json.
+func parseSelection(b []byte, profile problem.Profile) (Selection, []problem.Problem) {
+	list := &problem.List{Profile: profile}
+	var s Server
+	s.readSelection(b, selectionName, list)
+	return s.Selection, list.Problems()
+}
+
 func FuzzParseSelection(f *testing.F) {
 	for _, text := range []string{`{"selectedTools":[{"name":"a*b"}],"excludedTools":["*"]}`,
 		`{"enabled_tools":["a"],"tool_config":{"x":[1]}}`,
@@ -60,7 +68,7 @@ func FuzzParseSelection(f *testing.F) {
 		f.Add([]byte(text), "aab")
 	}
 	f.Fuzz(func(t *testing.T, b []byte, tool string) {
-		s, _ := ParseSelection(b, problem.Lenient)
+		s, _ := parseSelection(b, problem.Lenient)
 		excluded := false
 		for _, pattern := range s.Excluded {
 			excluded = excluded || pattern == tool

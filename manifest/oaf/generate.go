@@ -67,11 +67,7 @@ func (a *Agent) generated() []tree.File {
 // file returns a file of the agent's directory, nil where there is none. Names that differ in letter case alone are one
 // file on some systems.
 func (a *Agent) file(name string) *tree.File {
-	at := slices.IndexFunc(a.Files, func(f tree.File) bool { return strings.EqualFold(f.Path, name) })
-	if at < 0 {
-		return nil
-	}
-	return &a.Files[at]
+	return find(a.Files, func(f *tree.File) bool { return strings.EqualFold(f.Path, name) })
 }
 
 // isGenerated reports whether a file is one that Generate wrote and nobody has edited. README.md says so itself. The

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
-
 	"repute/manifest/oaf/frontmatter"
 )
 
@@ -97,16 +95,3 @@ LOSS OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR
 OTHER TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR
 PERFORMANCE OF THIS SOFTWARE.
 `
-
-// compareVersions compares two semantic versions. What is no version comes first.
-func compareVersions(a, b string) int {
-	x, err := semver.NewVersion(a)
-	if err != nil {
-		return -1
-	}
-	y, err := semver.NewVersion(b)
-	if err != nil {
-		return 1
-	}
-	return x.Compare(y)
-}

@@ -133,7 +133,7 @@ func parseManifest(b []byte, file string, list *problem.List) (*Agent, *frontmat
 			"the file does not begin with ---, or a second --- is missing")
 		return nil, nil
 	}
-	head := frontmatter.ParseYAML(parts.Head, file, parts.HeadLine, list)
+	head := parts.Object(file, list)
 	if head == nil {
 		return nil, nil
 	}

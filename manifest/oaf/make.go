@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"repute"
 	"repute/manifest/oaf/frontmatter"
 	"repute/manifest/oaf/problem"
@@ -22,9 +24,6 @@ const (
 	TemplateSubAgent Template = "sub-agent" // AGENTS.md with a direct prompt and few tools
 	TemplateFull     Template = "full"      // with a skill, an MCP server, memory and a sub-agent
 )
-
-// Templates returns all templates.
-func Templates() []Template { return []Template{TemplateMinimal, TemplateSubAgent, TemplateFull} }
 
 // New returns an agent to begin with. repute.ErrInvalid for keys that are not kebab-case.
 func New(kind Template, vendor, key string) (*Agent, error) {
@@ -148,7 +147,7 @@ func NextVersion(a *Agent, text []byte, next string) (changes []tree.File, edite
 			"mend it first")
 	case slices.ContainsFunc(a.Versions, func(v PastVersion) bool { return v.Version == a.Version }):
 		return nil, nil, repute.Conflict("versions/v%s exists already", a.Version)
-	case compareVersions(next, a.Version) <= 0:
+	case !semver.MustParse(next).GreaterThan(semver.MustParse(a.Version)):
 		return nil, nil, repute.Invalid("version", fmt.Sprintf("%s is not after %s", next, a.Version), "a later version")
 	}
 	changed, ok := frontmatter.Replace(string(text), "version", next)

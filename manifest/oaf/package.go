@@ -126,7 +126,7 @@ func readPackage(fsys fs.FS, root string, list *problem.List) Package {
 	if !ok {
 		return Package{}
 	}
-	o := frontmatter.ParseYAML(text, file, 1, list)
+	o := frontmatter.ParseYAML(text, file, list)
 	if o == nil {
 		return Package{}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"repute/manifest/oaf/problem"
@@ -55,10 +56,8 @@ type SelectedTool struct {
 // Allows reports whether the agent may see and call a tool of the server. A tool that is excluded or disabled is never
 // allowed, even if it is selected as well.
 func (s Selection) Allows(tool string) bool {
-	for _, pattern := range s.Excluded {
-		if matches(pattern, tool) {
-			return false
-		}
+	if slices.ContainsFunc(s.Excluded, func(pattern string) bool { return matches(pattern, tool) }) {
+		return false
 	}
 	selected := false
 	for _, t := range s.Tools {
@@ -74,10 +73,8 @@ func (s Selection) Allows(tool string) bool {
 
 // Describe returns the description that replaces the server's for a tool; "" if there is none.
 func (s Selection) Describe(tool string) string {
-	for _, t := range s.Tools {
-		if t.Name == tool {
-			return t.Description
-		}
+	if t := find(s.Tools, func(t *SelectedTool) bool { return t.Name == tool }); t != nil {
+		return t.Description
 	}
 	return ""
 }

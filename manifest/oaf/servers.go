@@ -15,8 +15,8 @@ import (
 	"repute/manifest/oaf/tree"
 )
 
-// SelectionName is the file with the selected tools of an MCP server.
-const SelectionName = "ActiveMCP.json"
+// selectionName is the file with the selected tools of an MCP server.
+const selectionName = "ActiveMCP.json"
 
 // parseServer reads one entry of mcp-configs/: a directory, or a file whose path below the entry is "".
 func parseServer(name string, files []tree.File, list *problem.List) Server {
@@ -31,7 +31,7 @@ func parseServer(name string, files []tree.File, list *problem.List) Server {
 	for _, f := range files {
 		file := path.Join(s.Dir, f.Path)
 		switch {
-		case f.Path == SelectionName:
+		case f.Path == selectionName:
 			s.readSelection(f.Data, file, list)
 		case !configured && (f.Path == "config.yaml" || f.Path == "config.yml"):
 			configured = true
@@ -40,12 +40,12 @@ func parseServer(name string, files []tree.File, list *problem.List) Server {
 			s.Files = append(s.Files, f)
 		}
 	}
-	if other := tree.Misspelled(files, SelectionName); other != "" {
+	if other := tree.Misspelled(files, selectionName); other != "" {
 		s.Selection = Selection{Present: true, Strategy: StrategySubset} // of no tool: it was meant to restrict them
-		list.Suggest(problem.CodeRestriction, problem.Place{File: path.Join(s.Dir, other)}, "rename it to "+SelectionName,
-			"is not %s, and names have an upper and a lower case", SelectionName)
+		list.Suggest(problem.CodeRestriction, problem.Place{File: path.Join(s.Dir, other)}, "rename it to "+selectionName,
+			"is not %s, and names have an upper and a lower case", selectionName)
 	}
-	if list.HasError(path.Join(s.Dir, SelectionName)) {
+	if list.HasError(path.Join(s.Dir, selectionName)) {
 		s.Selection = Selection{Present: true, Strategy: StrategySubset} // of no tool: it cannot be read
 	}
 	if other := tree.Misspelled(files, "config.yaml"); !configured && other != "" {
@@ -55,17 +55,9 @@ func parseServer(name string, files []tree.File, list *problem.List) Server {
 		list.Add(problem.CodeNoConfig, problem.Place{File: s.Dir}, "has no config.yaml")
 	}
 	if !s.Selection.Present {
-		list.Add(problem.CodeNoSelection, problem.Place{File: s.Dir}, "has no %s", SelectionName)
+		list.Add(problem.CodeNoSelection, problem.Place{File: s.Dir}, "has no %s", selectionName)
 	}
 	return s
-}
-
-// ParseSelection reads one ActiveMCP.json.
-func ParseSelection(b []byte, profile problem.Profile) (Selection, []problem.Problem) {
-	list := &problem.List{Profile: profile}
-	var s Server
-	s.readSelection(b, SelectionName, list)
-	return s.Selection, list.Problems()
 }
 
 // readSelection reads ActiveMCP.json in either form. A file that cannot be read selects no tool: an agent MUST NOT get more
@@ -171,7 +163,7 @@ func (s *Server) readConfig(b []byte, file string, list *problem.List) {
 	if !ok {
 		return
 	}
-	o := frontmatter.ParseYAML(text, file, 1, list)
+	o := frontmatter.ParseYAML(text, file, list)
 	if o == nil {
 		return
 	}

@@ -182,11 +182,11 @@ func TestRestrictionsFailClosed(t *testing.T) {
 	if !a.Config.RequireConfirmation {
 		t.Error("require_confirmation: always asks for nothing")
 	}
-	sel, _ := ParseSelection([]byte(`{"selectedTools": [{"name": "delete", "enabled": "nein"}], "contextStrategy": "all"}`), problem.Lenient)
+	sel, _ := parseSelection([]byte(`{"selectedTools": [{"name": "delete", "enabled": "nein"}], "contextStrategy": "all"}`), problem.Lenient)
 	if sel.Allows("delete") {
 		t.Error("enabled: nein enables the tool")
 	}
-	sel, problems := ParseSelection([]byte(`{"excludedTools": [{"name": "delete"}, "drop_*"], "disabled_tools": "wipe"}`), problem.Strict)
+	sel, problems := parseSelection([]byte(`{"excludedTools": [{"name": "delete"}, "drop_*"], "disabled_tools": "wipe"}`), problem.Strict)
 	if _, bad := repute.FirstError(problems); bad || sel.Allows("delete") || sel.Allows("drop_all") ||
 		sel.Allows("wipe") || !sel.Allows("read") {
 		t.Errorf("%+v, %v", sel, problems)

@@ -1,7 +1,6 @@
 package oaf
 
 import (
-	"bytes"
 	"encoding/json"
 	"path"
 	"slices"
@@ -155,7 +154,7 @@ func (s Server) write() ([]tree.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, tree.File{Path: path.Join(dir, SelectionName), Data: selection})
+		files = append(files, tree.File{Path: path.Join(dir, selectionName), Data: selection})
 	}
 	return files, nil
 }
@@ -204,10 +203,5 @@ func (s Server) selection() ([]byte, error) {
 	for _, t := range s.Selection.Tools {
 		out.Selected = append(out.Selected, selectedTool{t.Name, t.Enabled, t.Description, t.Required})
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(out)
-	return b.Bytes(), err
+	return frontmatter.JSON(out)
 }

@@ -1,6 +1,8 @@
-// Package schemas checks the three files that an agent of the orchestrator publishes
-// against JSON Schemas: agent-registration.json, agent.json and agent_log.json. It reads
-// no network.
+// Package schemas checks the three files that an agent of the orchestrator publishes against JSON Schemas:
+// agent-registration.json, agent.json (the orchestrator's own, not that of package agentjson) and agent_log.json.
+//
+// The schemas are the JSON files of this directory, and are compiled for each check: checks are rare. Detect tells
+// manifests and logs by the schema that they name. The package reads no network; a schema refers to no other file.
 package schemas
 
 import (

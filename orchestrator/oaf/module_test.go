@@ -72,7 +72,7 @@ func (h *house) start(rules string, defs ...*format.Agent) (stop func()) {
 	var modules []orchestrator.Module
 	for _, d := range defs {
 		a, err := oafagent.New(h.t.Context(), d, oafagent.Options{Models: h.models, Client: &http.Client{},
-			Memory: oafagent.Stored{DB: h.db}, Getenv: func(string) string { return "" }})
+			DB: h.db, Getenv: func(string) string { return "" }})
 		ok(h.t, err)
 		m, err := oaf.New(a, nil, "")
 		ok(h.t, err)

@@ -1,8 +1,17 @@
-// Package model asks language models through the official clients of their providers: Anthropic's Messages
-// API, OpenAI's Chat Completions (which many servers speak) and Google's Gemini API.
+// Package model asks language models through the official clients of their providers: Anthropic's Messages API,
+// OpenAI's Chat Completions (which many servers speak) and Google's Gemini API. New returns an llm.Model for an entry
+// of the operator's table.
 //
-// Nothing is read from the environment but the key that the configuration names: the clients' own variables
-// have no effect, so that an operator sees in one file where prompts go.
+// Each client converts a request to its provider's form, streams the answer, and converts it back. All share the rest:
+// answers are bounded on the wire and as a whole, redirects are not followed because they would carry the key to
+// another host, and failures become repute.ErrUnavailable (try later) or repute.ErrInvalid (do not).
+//
+// The usage of a turn is what counts against budgets, also of a turn that failed. Providers are not trusted to report
+// it: one that reports nothing is charged by the estimate, and one that reports less than its answer has by the length
+// of the answer.
+//
+// Nothing is read from the environment but the key that the configuration names: the clients' own variables have no
+// effect, so that an operator sees in one file where prompts go.
 package model
 
 import (

@@ -1,5 +1,11 @@
-// Package modelfile has the table of language models: the provider, model, address, key and price of a name
-// such as sonnet. It opens no connection.
+// Package modelfile has the table of language models: the provider, model, address, key and price of a name such as
+// sonnet, which agents use. The table is a part of the operator's files (agent.yaml, and that of the orchestrator);
+// Table.Check judges it where it is read.
+//
+// Agents name a model by an alias of the table or by provider and model, and get one that the operator listed or none.
+// A key is a reference to a variable or a file: Entry.Secret reads it when a client is made, and no error has its text.
+// Prices are dollars for a million tokens, and Entry.Cost rounds up, so that a budget is never exceeded by rounding.
+// The package opens no connection.
 package modelfile
 
 import (

@@ -15,6 +15,7 @@ import (
 	"repute/agent/llm/model"
 	"repute/agent/llm/modelfile"
 	"repute/manifest/oaf"
+	"repute/store"
 )
 
 // MaxCallTime bounds one call of a server's tool, whatever its configuration says.
@@ -31,7 +32,7 @@ type Options struct {
 	Programs bool
 	// Client is for MCP servers over HTTP. The agent's files choose their addresses: it MUST refuse internal ones.
 	Client *http.Client
-	Memory Memory // nil: memory lasts as long as a conversation
+	DB     *store.DB // has the memory of agents; nil: it lasts as long as a conversation
 	Bounds llm.Bounds
 	// Rates are shared by all agents of a process; nil: the agent has its own.
 	Rates *Rates
@@ -200,7 +201,7 @@ type run struct {
 }
 
 // system is the system prompt: the agent's own text, the skills by name and description, and the memory.
-func (a *Agent) system(memory []Block) string {
+func (a *Agent) system(memory []block) string {
 	var b strings.Builder
 	b.WriteString(a.def.Body)
 	if len(a.def.LocalSkills) > 0 {

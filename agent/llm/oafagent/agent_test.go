@@ -22,9 +22,11 @@ import (
 	"repute/agent/llm/modelfile"
 	"repute/agent/llm/oafagent"
 	"repute/internal/modeltest"
+	"repute/internal/pgtest"
 	"repute/manifest/oaf"
 	"repute/manifest/oaf/skill"
 	"repute/manifest/oaf/tree"
+	"repute/store"
 )
 
 // TestMain lets the test's binary be a bad MCP server on standard input and output.
@@ -381,30 +383,13 @@ func TestPublishedServers(t *testing.T) {
 	}
 }
 
-// box is a memory in this process.
-type box map[string]string
-
-func (b box) Blocks(_ context.Context, agent, session string) (out []oafagent.Block, err error) {
-	for k, v := range b {
-		if label, found := strings.CutPrefix(k, agent+" "+session+" "); found {
-			out = append(out, oafagent.Block{Label: label, Text: v})
-		}
-	}
-	return out, nil
-}
-
-func (b box) Put(_ context.Context, agent, session string, v oafagent.Block) error {
-	b[agent+" "+session+" "+v.Label] = v.Text
-	return nil
-}
-
-func (b box) Search(_ context.Context, agent, scope, query string, _ int) (out []oafagent.Block, err error) {
-	for k, v := range b {
-		if strings.HasPrefix(k, agent+" "+scope) && strings.Contains(v, query) {
-			out = append(out, oafagent.Block{Label: k, Text: v})
-		}
-	}
-	return out, nil
+// memory returns a database for the memory of agents.
+func memory(t *testing.T) *store.DB {
+	t.Helper()
+	db, err := store.Open(context.WithoutCancel(t.Context()), pgtest.New(t), store.Options{})
+	ok(t, err)
+	t.Cleanup(db.Close)
+	return db
 }
 
 // Memory blocks are part of the prompt, can be edited within their limits where they are editable, and are
@@ -412,12 +397,12 @@ func (b box) Search(_ context.Context, agent, scope, query string, _ int) (out [
 func TestMemory(t *testing.T) {
 	def := &oaf.Agent{Slug: "acme/a", Body: "x", Memory: &oaf.Memory{Type: oaf.MemoryEditable,
 		Blocks: []oaf.MemoryBlock{{Label: "user", Value: "unknown user", Limit: 20}}}}
-	memory := box{}
+	db := memory(t)
 	s := modeltest.New(call("memory_edit", `{"label":"user","text":"Ann likes tea"}`), call("memory_edit",
 		`{"label":"other","text":"x"}`),
 		call("memory_edit", `{"label":"user","text":"far more than twenty characters"}`), call("memory_search",
 			`{"query":"tea"}`), modeltest.Turn{Text: "end"})
-	with := func(o *oafagent.Options) { o.Memory = memory }
+	with := func(o *oafagent.Options) { o.DB = db }
 	_, err := ask(t, s, def, with)
 	ok(t, err)
 	seen := s.Seen()

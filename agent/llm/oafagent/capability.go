@@ -24,7 +24,7 @@ type Capability struct {
 	Budget llm.Budget
 }
 
-// Run implements handler.Handler.
+// Run implements agent.Handler.
 func (c *Capability) Run(ctx context.Context, call capability.Call) (json.RawMessage, error) {
 	own, err := c.Agent.settings.Budget()
 	if err != nil {

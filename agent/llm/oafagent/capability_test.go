@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/agent"
 	"repute/agent/capability"
 	"repute/agent/handler"
 	"repute/agent/llm"
@@ -128,7 +129,8 @@ func TestCapabilityMemory(t *testing.T) {
 		}
 		return modeltest.Turn{Text: "end"}
 	}}
-	a, err := prepare(t, s, def, func(o *oafagent.Options) { o.Memory = box{} })
+	db := memory(t)
+	a, err := prepare(t, s, def, func(o *oafagent.Options) { o.DB = db })
 	ok(t, err)
 	for i, client := range []common.Address{{1}, {1}, {2}, {}} {
 		_, err := (&oafagent.Capability{Agent: a}).Run(t.Context(), capability.Call{Client: client, RequestID: "r",
@@ -145,4 +147,4 @@ func TestCapabilityMemory(t *testing.T) {
 	}
 }
 
-var _ handler.Handler = (*oafagent.Capability)(nil)
+var _ agent.Handler = (*oafagent.Capability)(nil)

@@ -67,8 +67,7 @@ func isBuiltin(name string) bool {
 
 // listed reports whether a list names one of the names, by the rules of config.tools.denied.
 func listed(list, names []string) bool {
-	by := oaf.Agent{Config: oaf.Config{Denied: list}}
-	return slices.ContainsFunc(names, by.Denies)
+	return slices.ContainsFunc(names, func(name string) bool { return oaf.Lists(list, name) })
 }
 
 // permits reports whether the agent's file lets the model use a tool: config.tools.allowed names it, where there is

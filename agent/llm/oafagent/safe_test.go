@@ -26,6 +26,7 @@ import (
 	"repute/manifest/oaf"
 	"repute/manifest/oaf/problem"
 	"repute/resolver"
+	"repute/store/agentdb"
 )
 
 // echo is a server's configuration over HTTP with one tool that returns the headers and the text that it is called
@@ -247,6 +248,7 @@ func TestLongLists(t *testing.T) {
 // What config.tools and tools allow is offered, and nothing else: by the names of this runtime, of servers, and of
 // Claude Code.
 func TestAllowedTools(t *testing.T) {
+	db := memory(t)
 	for name, c := range map[string]struct {
 		tools   []string // of the frontmatter
 		config  oaf.Config
@@ -276,7 +278,7 @@ func TestAllowedTools(t *testing.T) {
 			def.Memory = &oaf.Memory{Type: oaf.MemoryEditable, Blocks: []oaf.MemoryBlock{{Label: "user"}}}
 			def.Tools, def.Config = c.tools, c.config
 			s := modeltest.New(modeltest.Turn{Text: "end"})
-			_, err := ask(t, s, def, func(o *oafagent.Options) { o.Programs, o.Memory = true, box{} })
+			_, err := ask(t, s, def, func(o *oafagent.Options) { o.Programs, o.DB = true, db })
 			ok(t, err)
 			got := slices.Clone(s.Seen()[0].Tools)
 			slices.Sort(got)
@@ -291,11 +293,13 @@ func TestAllowedTools(t *testing.T) {
 func TestConfirmedMemory(t *testing.T) {
 	def := &oaf.Agent{Slug: "acme/a", Body: "x", Config: oaf.Config{RequireConfirmation: true},
 		Memory: &oaf.Memory{Type: oaf.MemoryEditable, Blocks: []oaf.MemoryBlock{{Label: "user"}}}}
-	s, memory := modeltest.New(call("memory_edit", `{"label":"user","text":"Ann"}`), modeltest.Turn{Text: "end"}), box{}
-	_, err := ask(t, s, def, func(o *oafagent.Options) { o.Memory = memory })
+	s, db := modeltest.New(call("memory_edit", `{"label":"user","text":"Ann"}`), modeltest.Turn{Text: "end"}), memory(t)
+	_, err := ask(t, s, def, func(o *oafagent.Options) { o.DB = db })
 	ok(t, err)
-	if len(memory) != 0 || !strings.Contains(last(s.Seen()[1]), "nobody can be asked") {
-		t.Errorf("memory %v, told %q", memory, last(s.Seen()[1]))
+	stored, err := agentdb.Memory(t.Context(), db, def.ID(), "s")
+	ok(t, err)
+	if len(stored) != 0 || !strings.Contains(last(s.Seen()[1]), "nobody can be asked") {
+		t.Errorf("memory %v, told %q", stored, last(s.Seen()[1]))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -161,34 +162,21 @@ func (r *run) runScript(ctx context.Context, input json.RawMessage) (string, err
 	return text, err
 }
 
-// unpack writes a skill's files below a new directory, which the caller removes. After an error nothing is left.
+// unpack writes a skill's files below a new directory that only this user can enter, and that the caller removes. After
+// an error nothing is left.
 func unpack(s *skill.Skill) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "repute-skill-"); err != nil {
 		return "", err
 	}
-	if err = writeFiles(dir, s); err != nil {
+	files := slices.Clone(s.Files)
+	for i := range files {
+		files[i].Executable = true // a script may run the files next to it
+	}
+	if err = tree.Write(dir, files, false); err != nil {
 		_ = os.RemoveAll(dir) // the error is that of the file
 		return "", err
 	}
 	return dir, nil
-}
-
-// writeFiles writes a skill's files below a directory.
-func writeFiles(dir string, s *skill.Skill) error {
-	root, err := os.OpenRoot(dir) // no path of a file leaves it
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, f := range s.Files {
-		if err := root.MkdirAll(path.Dir(f.Path), 0o700); err != nil {
-			return err
-		}
-		if err := root.WriteFile(f.Path, f.Data, 0o700); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // interpreter returns the program of a script, by the ending of its name; other scripts must be executable.

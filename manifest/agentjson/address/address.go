@@ -1,5 +1,8 @@
 // Package address checks addresses to which money goes. Networks have many forms; only those that begin with 0x can be
 // checked as a whole.
+//
+// Check finds what nobody should pay to: addresses that nobody has the key of, values of templates, and capitals that
+// are no checksum. OK means that nothing is known against an address, and not that it is one.
 package address
 
 import (
@@ -31,9 +34,9 @@ const systemProgram = 32
 
 // Check returns what is wrong with an address.
 func Check(s string) Fault {
-	digits, hex := cutHexPrefix(s)
-	if hex && (len(s) == evm || len(s) == long) && isHex(digits) {
-		return checkHex(s, digits)
+	hex := len(s) >= 2 && strings.EqualFold(s[:2], "0x")
+	if hex && (len(s) == evm || len(s) == long) && strings.Trim(s[2:], "0123456789abcdefABCDEF") == "" {
+		return checkHex(s, s[2:])
 	}
 	lower := strings.ToLower(s)
 	switch {
@@ -62,23 +65,4 @@ func checkHex(s, digits string) Fault {
 		return Checksum
 	}
 	return OK
-}
-
-// cutHexPrefix removes 0x, in either letter case.
-func cutHexPrefix(s string) (digits string, ok bool) {
-	if len(s) < 2 || s[0] != '0' || s[1]|0x20 != 'x' {
-		return s, false
-	}
-	return s[2:], true
-}
-
-// isHex reports whether a text has only hex digits.
-func isHex(s string) bool {
-	for i := range len(s) {
-		c := s[i] | 0x20
-		if (s[i] < '0' || s[i] > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
 }

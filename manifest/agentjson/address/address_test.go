@@ -37,3 +37,32 @@ func swap(s string) string {
 	}
 	return strings.ToLower(s)
 }
+
+// Addresses that nobody has the key of, values of templates and other lengths are found in every form; what no network
+// is known to forbid is taken.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]Fault{
+		"0x" + strings.Repeat("0", 40):          Nobody,
+		"0X" + strings.Repeat("0", 64):          Nobody,
+		"0x" + strings.Repeat("0", 36) + "dEaD": Nobody,
+		strings.Repeat("1", 32):                 Nobody,
+		strings.Repeat("1", 33):                 OK,
+		"0x" + strings.Repeat("0", 39) + "1":    OK,
+		"0x" + strings.Repeat("aB", 32):         OK, // 32 bytes have no checksum
+		"YOUR_WALLET":                           NoText,
+		"0x1234...abcd":                         NoText,
+		"0x<address>":                           NoText,
+		"a b":                                   NoText,
+		"0x":                                    NoHex,
+		"0x" + strings.Repeat("g", 40):          NoHex,
+		"0x" + strings.Repeat("0", 41):          NoHex,
+		"0x" + strings.Repeat("é", 20):          NoHex,
+		"shop.eth":                              OK,
+		"":                                      OK,
+	} {
+		if got := Check(s); got != want {
+			t.Errorf("%s: %d, want %d", s, got, want)
+		}
+	}
+}

@@ -15,8 +15,8 @@ import (
 	"repute/internal/jsonwalk"
 )
 
-// MaxDIDDocument is the size up to which a DID document is read.
-const MaxDIDDocument = 256 << 10
+// maxDIDDocument is the size up to which a DID document is read.
+const maxDIDDocument = 256 << 10
 
 // maxMethods bounds the keys of a DID document.
 const maxMethods = 256
@@ -90,7 +90,7 @@ type wireMethod struct {
 
 // ParseDID reads a DID document. A document that readers may read differently, because a member is repeated, is none.
 func ParseDID(b []byte) (DIDDocument, error) {
-	if err := plainJSON(b, MaxDIDDocument); err != nil {
+	if err := plainJSON(b, maxDIDDocument); err != nil {
 		return DIDDocument{}, err
 	}
 	var wire struct {
@@ -147,7 +147,7 @@ func parseMethod(raw jsontext.Value) (Method, bool) {
 		return Method{}, false
 	}
 	m := Method{ID: wire.ID, Controller: wire.Controller}
-	m.Candidates = append(m.Candidates, Multibase(wire.Multibase)...)
+	m.Candidates = append(m.Candidates, multibase(wire.Multibase)...)
 	if k := wire.JWK; k != nil && k.KeyType == "OKP" && k.Curve == "Ed25519" {
 		if key, padded, err := DecodeKey(k.X); err == nil && !padded {
 			m.Candidates = append(m.Candidates, Candidate{key, FormJWK})
@@ -204,7 +204,7 @@ func NewDIDDocument(host string, key ed25519.PublicKey) ([]byte, error) {
 	}{
 		[]string{"https://www.w3.org/ns/did/v1", "https://w3id.org/security/multikey/v1"}, did,
 		[]map[string]any{{"id": method, "type": "Multikey", "controller": did,
-			"publicKeyMultibase": EncodeMultikey(key)}},
+			"publicKeyMultibase": encodeMultikey(key)}},
 		[]string{method},
 	}, "", "  ")
 }

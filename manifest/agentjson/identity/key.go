@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -118,16 +117,17 @@ func isWeak(key ed25519.PublicKey) bool {
 	return slices.Contains(weak(), hex.EncodeToString(plain))
 }
 
-// Multibase returns the readings of publicKeyMultibase, the likelier one first. Base58 and base64url share most of
+// multibase returns the readings of publicKeyMultibase, the likelier one first. Base58 and base64url share most of
 // their alphabet: one of 70 keys in the prose form is base58 of some other 32 bytes as well.
-func Multibase(s string) []Candidate {
+func multibase(s string) []Candidate {
 	if len(s) < 2 || len(s) > maxKeyText {
 		return nil
 	}
 	switch s[0] {
 	case 'u':
-		if b, padded, err := decodeURL(s[1:]); err == nil && !padded {
-			return candidate(bytes.CutPrefix(b, multicodec()))(FormMultikeyURL)
+		b, padded, err := decodeURL(s[1:])
+		if key, ok := bytes.CutPrefix(b, multicodec()); err == nil && !padded && ok {
+			return candidate(key, FormMultikeyURL)
 		}
 		return nil
 	case 'z':
@@ -141,24 +141,22 @@ func fromZ(text string) []Candidate {
 	var out []Candidate
 	if b, err := base58.Decode(text); err == nil {
 		if key, ok := bytes.CutPrefix(b, multicodec()); ok && len(b) == len(multicodec())+ed25519.PublicKeySize {
-			return candidate(key, true)(FormMultikey)
+			return candidate(key, FormMultikey)
 		}
-		out = candidate(b, true)(FormBase58Raw)
+		out = candidate(b, FormBase58Raw)
 	}
 	if b, padded, err := decodeURL(text); err == nil && !padded {
-		out = append(out, candidate(b, true)(FormProse)...)
+		out = append(out, candidate(b, FormProse)...)
 	}
 	return out
 }
 
-// candidate returns a reading if the bytes are a key; a function, so that results of bytes.CutPrefix can be passed on.
-func candidate(b []byte, ok bool) func(Form) []Candidate {
-	return func(form Form) []Candidate {
-		if !ok || len(b) != ed25519.PublicKeySize {
-			return nil
-		}
-		return []Candidate{{Key: b, Form: form}}
+// candidate returns a reading if the bytes are a key, and none otherwise.
+func candidate(b []byte, form Form) []Candidate {
+	if len(b) != ed25519.PublicKeySize {
+		return nil
 	}
+	return []Candidate{{Key: b, Form: form}}
 }
 
 // fromBase58 reads publicKeyBase58.
@@ -167,16 +165,19 @@ func fromBase58(s string) []Candidate {
 		return nil
 	}
 	b, err := base58.Decode(s)
-	return candidate(b, err == nil)(FormBase58)
+	if err != nil {
+		return nil
+	}
+	return candidate(b, FormBase58)
 }
 
-// EncodeMultikey writes a key in the standard form z6Mk….
-func EncodeMultikey(key ed25519.PublicKey) string {
+// encodeMultikey writes a key in the standard form z6Mk….
+func encodeMultikey(key ed25519.PublicKey) string {
 	return "z" + base58.Encode(append(multicodec(), key...))
 }
 
 // DIDKey returns the did:key of a key.
-func DIDKey(key ed25519.PublicKey) string { return "did:key:" + EncodeMultikey(key) }
+func DIDKey(key ed25519.PublicKey) string { return "did:key:" + encodeMultikey(key) }
 
 // ParseDIDKey returns the key that a did:key is. Only the standard form is one.
 func ParseDIDKey(did string) (ed25519.PublicKey, error) {
@@ -184,19 +185,10 @@ func ParseDIDKey(did string) (ed25519.PublicKey, error) {
 	if !ok {
 		return nil, errors.New("is no did:key")
 	}
-	for _, c := range Multibase(text) {
+	for _, c := range multibase(text) {
 		if c.Form == FormMultikey {
 			return c.Key, nil
 		}
 	}
 	return nil, errors.New("is no did:key of an Ed25519 key")
-}
-
-// GenerateKey makes a key pair from a source of randomness.
-func GenerateKey(random io.Reader) (ed25519.PrivateKey, error) {
-	seed := make([]byte, ed25519.SeedSize)
-	if _, err := io.ReadFull(random, seed); err != nil {
-		return nil, fmt.Errorf("read randomness: %w", err)
-	}
-	return ed25519.NewKeyFromSeed(seed), nil
 }

@@ -25,8 +25,8 @@ import (
 // maxRegistry is the size up to which a file of the registry is read.
 const maxRegistry = 8 << 20
 
-// RegistryFiles are the files of the Open Agent Trust Registry. Whoever gives them vouches for RootKeys.
-type RegistryFiles struct {
+// registryFiles are the files of the Open Agent Trust Registry. Whoever gives them vouches for RootKeys.
+type registryFiles struct {
 	Manifest    []byte            // manifest.json
 	Revocations []byte            // revocations.json
 	RootKeys    []byte            // root-keys.json
@@ -79,9 +79,9 @@ type signedFile struct {
 	} `json:"signature"`
 }
 
-// OpenRegistry verifies the files of a registry: the signatures of both lists by a root key, and that neither has
+// openRegistry verifies the files of a registry: the signatures of both lists by a root key, and that neither has
 // expired. repute.ErrInvalid names the file that is wrong.
-func OpenRegistry(files RegistryFiles, now time.Time) (*Registry, error) {
+func openRegistry(files registryFiles, now time.Time) (*Registry, error) {
 	var roots struct {
 		Keys []registryKey `json:"keys"`
 	}
@@ -130,7 +130,7 @@ func OpenRegistry(files RegistryFiles, now time.Time) (*Registry, error) {
 
 // ReadRegistry reads the files of a registry from its directory, and verifies them.
 func ReadRegistry(dir fs.FS, now time.Time) (*Registry, error) {
-	files := RegistryFiles{Proofs: map[string][]byte{}}
+	files := registryFiles{Proofs: map[string][]byte{}}
 	for name, into := range map[string]*[]byte{"manifest.json": &files.Manifest, "revocations.json": &files.Revocations,
 		"root-keys.json": &files.RootKeys} {
 		b, err := readFile(dir, name)
@@ -151,7 +151,7 @@ func ReadRegistry(dir fs.FS, now time.Time) (*Registry, error) {
 		}
 		files.Proofs[strings.TrimSuffix(path.Base(name), ".proof")] = b
 	}
-	return OpenRegistry(files, now)
+	return openRegistry(files, now)
 }
 
 // readFile reads at most one byte more than a file of the registry may have.
@@ -379,7 +379,7 @@ func trustedKey(b []byte, issuerID string) string {
 		Issuer      string `json:"issuer_id"`
 		Fingerprint string `json:"public_key_fingerprint"`
 	}
-	if len(b) == 0 || plainJSON(b, MaxDIDDocument) != nil || jsonv2.Unmarshal(b, &wire) != nil ||
+	if len(b) == 0 || plainJSON(b, maxDIDDocument) != nil || jsonv2.Unmarshal(b, &wire) != nil ||
 		wire.Issuer != issuerID {
 		return ""
 	}

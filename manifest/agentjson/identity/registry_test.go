@@ -17,11 +17,11 @@ import (
 )
 
 // registryOf makes the files of a registry, signed by a root key.
-func registryOf(t *testing.T, root ed25519.PrivateKey, entries, revoked string) RegistryFiles {
+func registryOf(t *testing.T, root ed25519.PrivateKey, entries, revoked string) registryFiles {
 	t.Helper()
 	rootKeys := fmt.Sprintf(`{"keys":[{"kid":"root","algorithm":"Ed25519","public_key":%q,"status":"active",`+
 		`"not_before":"2026-01-01T00:00:00Z","not_after":null}]}`, EncodeKey(public(root)))
-	return RegistryFiles{
+	return registryFiles{
 		Manifest: signFile(t, root, `"registry_id":"test","expires_at":"2026-05-01T00:00:00Z","entries":[`+
 			entries+`]`),
 		Revocations: signFile(t, root, `"expires_at":"2026-05-01T06:00:00Z",`+revoked),
@@ -67,7 +67,7 @@ func TestRegistryCheck(t *testing.T) {
 	files.Proofs = map[string][]byte{"good": fmt.Appendf(nil,
 		"-----BEGIN OATR KEY OWNERSHIP PROOF-----\r\n\r\nCanonical-Message: %s\r\nSignature: %s\r\n-----END OATR KEY OWNERSHIP PROOF-----\r\n",
 		message, base64.RawURLEncoding.EncodeToString(ed25519.Sign(issuerKey, message)))}
-	r, err := OpenRegistry(files, now())
+	r, err := openRegistry(files, now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,40 +119,40 @@ func TestOpenRegistryRefuses(t *testing.T) {
 	t.Parallel()
 	root := keyOf(t, 20)
 	entry := entryOf(public(keyOf(t, 21)), "good", "https://good.example", "active", "active")
-	change := func(f func(*RegistryFiles)) RegistryFiles {
+	change := func(f func(*registryFiles)) registryFiles {
 		files := registryOf(t, root, entry, noRevocations)
 		f(&files)
 		return files
 	}
 	replace := func(b []byte, old, new string) []byte { return []byte(strings.ReplaceAll(string(b), old, new)) }
 	for name, c := range map[string]struct {
-		files RegistryFiles
+		files registryFiles
 		at    time.Time
 		want  string
 	}{
-		"as it should be":  {files: change(func(*RegistryFiles) {})},
-		"other root":       {files: change(func(f *RegistryFiles) { f.RootKeys = registryOf(t, keyOf(t, 9), "", noRevocations).RootKeys }), want: "not that of the key"},
-		"unknown root":     {files: change(func(f *RegistryFiles) { f.RootKeys = replace(f.RootKeys, `"root"`, `"r2"`) }), want: "no root key"},
-		"retired root":     {files: change(func(f *RegistryFiles) { f.RootKeys = replace(f.RootKeys, `"active"`, `"retired"`) }), want: "not active"},
-		"later root":       {files: change(func(f *RegistryFiles) { f.RootKeys = replace(f.RootKeys, "2026-01", "2026-12") }), want: "not valid now"},
-		"short root":       {files: change(func(f *RegistryFiles) { f.RootKeys = replace(f.RootKeys, EncodeKey(public(root)), "AAAA") }), want: "no Ed25519 key"},
-		"changed list":     {files: change(func(f *RegistryFiles) { f.Manifest = replace(f.Manifest, "good.example", "evil.example") }), want: "not that of the key"},
-		"changed list two": {files: change(func(f *RegistryFiles) { f.Revocations = replace(f.Revocations, "T06", "T07") }), want: "not that of the key"},
-		"swapped":          {files: change(func(f *RegistryFiles) { f.Manifest = nil }), want: "no JSON"},
-		"no revocations":   {files: change(func(f *RegistryFiles) { f.Revocations = nil }), want: "revocations.json"},
-		"repeated member": {files: change(func(f *RegistryFiles) {
+		"as it should be":  {files: change(func(*registryFiles) {})},
+		"other root":       {files: change(func(f *registryFiles) { f.RootKeys = registryOf(t, keyOf(t, 9), "", noRevocations).RootKeys }), want: "not that of the key"},
+		"unknown root":     {files: change(func(f *registryFiles) { f.RootKeys = replace(f.RootKeys, `"root"`, `"r2"`) }), want: "no root key"},
+		"retired root":     {files: change(func(f *registryFiles) { f.RootKeys = replace(f.RootKeys, `"active"`, `"retired"`) }), want: "not active"},
+		"later root":       {files: change(func(f *registryFiles) { f.RootKeys = replace(f.RootKeys, "2026-01", "2026-12") }), want: "not valid now"},
+		"short root":       {files: change(func(f *registryFiles) { f.RootKeys = replace(f.RootKeys, EncodeKey(public(root)), "AAAA") }), want: "no Ed25519 key"},
+		"changed list":     {files: change(func(f *registryFiles) { f.Manifest = replace(f.Manifest, "good.example", "evil.example") }), want: "not that of the key"},
+		"changed list two": {files: change(func(f *registryFiles) { f.Revocations = replace(f.Revocations, "T06", "T07") }), want: "not that of the key"},
+		"swapped":          {files: change(func(f *registryFiles) { f.Manifest = nil }), want: "no JSON"},
+		"no revocations":   {files: change(func(f *registryFiles) { f.Revocations = nil }), want: "revocations.json"},
+		"repeated member": {files: change(func(f *registryFiles) {
 			f.Manifest = replace(f.Manifest, `"registry_id"`, `"entries":[],"registry_id"`)
 		}), want: "repeats"},
-		"wrong type": {files: change(func(f *RegistryFiles) { f.RootKeys = []byte(`{"keys":7}`) }),
+		"wrong type": {files: change(func(f *registryFiles) { f.RootKeys = []byte(`{"keys":7}`) }),
 			want: "wrong type"},
 		"issuer twice": {files: registryOf(t, root, entry+","+entry, noRevocations), want: "given twice"},
-		"expired":      {files: change(func(*RegistryFiles) {}), at: now().Add(8 * time.Hour), want: "expired"},
+		"expired":      {files: change(func(*registryFiles) {}), at: now().Add(8 * time.Hour), want: "expired"},
 	} {
 		at := c.at
 		if at.IsZero() {
 			at = now()
 		}
-		_, err := OpenRegistry(c.files, at)
+		_, err := openRegistry(c.files, at)
 		if c.want == "" && err != nil || c.want != "" &&
 			(!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -191,7 +191,7 @@ func FuzzRegistry(f *testing.F) {
 	f.Add([]byte(`{"expires_at":"2027-01-01T00:00:00Z","entries":[],"signature":{"kid":"a","value":"b"}}`),
 		[]byte(`{"keys":[{"kid":"a"}]}`), []byte("-----BEGIN"))
 	f.Fuzz(func(t *testing.T, list, keys, proof []byte) {
-		if _, err := OpenRegistry(RegistryFiles{Manifest: list, Revocations: list, RootKeys: keys}, now()); err == nil {
+		if _, err := openRegistry(registryFiles{Manifest: list, Revocations: list, RootKeys: keys}, now()); err == nil {
 			t.Fatal("files that nobody signed are valid")
 		}
 		if (issuer{ID: "a"}).isProven(proof) {

@@ -70,24 +70,17 @@ func CheckNumbers(raw []byte) error {
 	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {
 		return nil
 	}
+	mantissa, _, _ := bytes.Cut(bytes.ToLower(value), []byte("e"))
 	f, err := strconv.ParseFloat(string(value), 64)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the number %.40s is out of range", value)
-	case f == 0 && bytes.ContainsAny(mantissa(value), "123456789"):
+	case f == 0 && bytes.ContainsAny(mantissa, "123456789"):
 		return fmt.Errorf("the number %.40s is too small", value)
 	case !bytes.ContainsAny(value, ".eE") && math.Abs(f) > maxInteger:
 		return fmt.Errorf("the integer %.40s is beyond 2^53", value)
 	}
 	return nil
-}
-
-// mantissa returns a number without its exponent.
-func mantissa(number []byte) []byte {
-	if i := bytes.IndexAny(number, "eE"); i >= 0 {
-		return number[:i]
-	}
-	return number
 }
 
 // DecodeSignature reads a signature: 64 bytes in base64url. Padded reports needless padding.

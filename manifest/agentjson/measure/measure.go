@@ -1,5 +1,9 @@
 // Package measure compares the commitments of an agent.json, latency bounds and uptimes, with measurements of the
 // service. It is pure.
+//
+// A constraint is a text for people. The forms that are understood are those of latencyForm and uptimeForm; a text in
+// any other form is judged Unknown, and never guessed. A commitment is Broken as soon as that is certain, and Kept only
+// when enough was measured: as many requests as the quantile needs, or the whole period of an uptime.
 package measure
 
 import (

@@ -16,7 +16,7 @@ import (
 func open(t testing.TB, text string) *Object {
 	t.Helper()
 	l := &problem.List{}
-	o := ParseYAML(text, "f", 1, l)
+	o := ParseYAML(text, "f", l)
 	if o == nil || l.Len() > 0 {
 		t.Fatalf("not read: %v", l.Problems())
 	}
@@ -64,7 +64,7 @@ func TestTrimBody(t *testing.T) {
 // The members that a wrong type hides must be reported, and never read as something else.
 func TestWrongTypesCountAsAbsent(t *testing.T) {
 	l := &problem.List{}
-	o := ParseYAML("text: [a]\nlist: {a: b}\nbool: maybe\nnumber: x\nwhole: 1.5\nobject: a\nobjects: {a: b}\nnan: .nan\n", "f", 1, l)
+	o := ParseYAML("text: [a]\nlist: {a: b}\nbool: maybe\nnumber: x\nwhole: 1.5\nobject: a\nobjects: {a: b}\nnan: .nan\n", "f", l)
 	for name, absent := range map[string]bool{
 		"text": o.Text("text") == "", "list": o.Texts("list") == nil, "bool": o.Bool("bool", true),
 		"whole":  o.Whole("whole") == 0,
@@ -136,7 +136,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &problem.List{}
-			if o := ParseYAML(tc.text, "f", 5, l); (o == nil) != (tc.code[0] == 'E') || codes(l) != tc.code {
+			if o := parseYAML(tc.text, "f", 4, l); (o == nil) != (tc.code[0] == 'E') || codes(l) != tc.code {
 				t.Errorf("read %v, problems %v, want %s", o != nil, l.Problems(), tc.code)
 			}
 			if at := l.Problems()[0].Line; at < 4 {
@@ -180,7 +180,7 @@ func TestWrittenTextsAreReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := &problem.List{}
-		o := ParseYAML(text, "f", 1, l)
+		o := ParseYAML(text, "f", l)
 		if o == nil || l.Len() > 0 {
 			t.Fatalf("%v\n%s", l.Problems(), text)
 		}

@@ -21,10 +21,12 @@ const (
 	maxDepth = 32
 )
 
-// ParseYAML reads one YAML document whose top is an object. line is the line of its file that the text begins with. It
-// returns nil, and reports why, for every other text.
-func ParseYAML(text, file string, line int, l *problem.List) *Object {
-	d := &document{file: file, offset: line - 1, list: l}
+// ParseYAML reads one YAML document whose top is an object. It returns nil, and reports why, for every other text.
+func ParseYAML(text, file string, l *problem.List) *Object { return parseYAML(text, file, 0, l) }
+
+// parseYAML is ParseYAML of a text before which its file has so many lines.
+func parseYAML(text, file string, offset int, l *problem.List) *Object {
+	d := &document{file: file, offset: offset, list: l}
 	if len(text) > MaxHead {
 		l.Add(problem.CodeLongHead, d.place("", 0), "has %d bytes, at most %d are read", len(text), MaxHead)
 		return nil

@@ -1,5 +1,14 @@
 // Package frontmatter reads and writes Markdown files that begin with YAML, and the YAML and JSON files next to them.
-// It keeps the characters of scalars, the lines of members and the order of both, and bounds what a file can expand to.
+//
+// Clean makes UTF-8 text with LF line ends of bytes, Split divides it, and ParseYAML and ParseJSON return an Object.
+// Its methods read members and report what is wrong with them, with file, JSON pointer and line, to a problem.List; a
+// member of another type counts as absent. Version 1.10 stays "1.10": scalars keep their characters, and objects their
+// order. Object.Restricting reads members that restrict an agent: there a wrong type is an error, and never permits
+// more. Object.Unknown compares a document with a table of Members and suggests what a misspelled name was meant to be.
+//
+// Map writes objects in block style, with quotes wherever a reader of another YAML could read something else.
+//
+// Files come from strangers: aliases count as often as they are used, and depth and values are bounded.
 package frontmatter
 
 import (
@@ -17,10 +26,9 @@ const fence = "---"
 
 // Text is a file with LF line ends, divided at the end of its frontmatter.
 type Text struct {
-	Head     string // the YAML; "" without
-	HasHead  bool
-	HeadLine int    // line of the first line of Head
-	Body     string // everything after the frontmatter, or the whole text without one
+	Head    string // the YAML; "" without
+	HasHead bool
+	Body    string // everything after the frontmatter, or the whole text without one
 }
 
 // Clean returns the text of a file as UTF-8 with LF line ends. It reports what it changes, and returns false for
@@ -54,7 +62,7 @@ func Split(text string) Text {
 		line, _, more := strings.Cut(rest[at:], "\n")
 		if strings.TrimRight(line, " \t") == fence {
 			body := rest[min(at+len(line)+1, len(rest)):]
-			return Text{Head: rest[:at], HasHead: true, HeadLine: 2, Body: body}
+			return Text{Head: rest[:at], HasHead: true, Body: body}
 		}
 		if at += len(line) + 1; !more {
 			break
@@ -62,6 +70,9 @@ func Split(text string) Text {
 	}
 	return Text{Body: text}
 }
+
+// Object reads the frontmatter, like ParseYAML. Its first line is the second of the file.
+func (t Text) Object(file string, l *problem.List) *Object { return parseYAML(t.Head, file, 1, l) }
 
 // TrimBody removes blank lines at both ends and spaces at the end of a body.
 func TrimBody(body string) string {

@@ -113,11 +113,6 @@ func (m *Map) Bool(key string, value bool) *Map {
 	return m.add(key, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
 }
 
-// Fixed adds a bool in any case.
-func (m *Map) Fixed(key string, value bool) *Map {
-	return m.add(key, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(value)})
-}
-
 // Number adds a number unless it is 0.
 func (m *Map) Number(key string, value float64) *Map {
 	if value == 0 {
@@ -207,16 +202,6 @@ func (m *Map) Members(values map[string]json.RawMessage) *Map {
 	return m
 }
 
-// Has reports whether the object has a member.
-func (m *Map) Has(key string) bool {
-	for i := 0; i < len(m.node.Content); i += 2 {
-		if m.node.Content[i].Value == key {
-			return true
-		}
-	}
-	return false
-}
-
 // YAML returns the object as YAML with two spaces of indentation.
 func (m *Map) YAML() (string, error) {
 	if m.Len() == 0 {
@@ -228,6 +213,16 @@ func (m *Map) YAML() (string, error) {
 		return "", fmt.Errorf("write YAML: %w", err)
 	}
 	return string(b), nil
+}
+
+// JSON returns a file of indented JSON without escapes that only HTML needs.
+func JSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return b.Bytes(), err
 }
 
 // OneLine returns a text with all white space replaced by single spaces.

@@ -1,9 +1,7 @@
 package harness
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,9 +28,6 @@ const (
 // loaded, so skills lie flat; the layout of the text has vendor and agent as directories, which Claude Code ignores.
 func (e *export) claudeCode(a *oaf.Agent) error {
 	servers := map[string]mcpEntry{}
-	for _, agent := range a.Graph() {
-		e.name(agent) // names of agents come before those of skills
-	}
 	for _, agent := range a.Graph() {
 		e.common(agent, ClaudeCode)
 		e.claudeLosses(agent)
@@ -180,12 +175,15 @@ func splitList(text string) []string {
 
 // personaSkill writes the agent as a skill as well: other harnesses load it, and its metadata identifies the agent.
 func (e *export) personaSkill(a *oaf.Agent, dir string) error {
-	tools, _ := claudeTools(a.Tools)
 	denied, _ := disallowed(a)
-	by := oaf.Agent{Config: oaf.Config{Denied: denied}}
+	var tools []string
+	for _, name := range a.Tools {
+		if name = claudeTool(name); isToolName(name) && !oaf.Lists(denied, name) {
+			tools = append(tools, name)
+		}
+	}
 	s := skill.Skill{Name: e.name(a), Description: a.Description, License: a.License, Body: a.Body,
-		AllowedTools: slices.DeleteFunc(tools, func(t string) bool { return !isToolName(t) || by.Denies(t) }),
-		Metadata:     map[string]string{}}
+		AllowedTools: tools, Metadata: map[string]string{}}
 	for key, value := range map[string]string{metaSlug: a.ID(), metaVersion: a.Version, metaName: a.Name,
 		metaAuthor: a.Author,
 		metaTags:   strings.Join(a.Tags, ", "), metaAgents: joinAgents(a.Agents)} {
@@ -290,19 +288,9 @@ func (e *export) mcpFile(name string, servers map[string]mcpEntry) error {
 	if len(servers) == 0 {
 		return nil
 	}
-	data, err := marshal(map[string]any{"mcpServers": servers})
+	data, err := frontmatter.JSON(map[string]any{"mcpServers": servers})
 	e.add(name, data)
 	return err
-}
-
-// marshal returns indented JSON without escapes that only HTML needs.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(v)
-	return b.Bytes(), err
 }
 
 // serverName returns the name of a server as harnesses allow it.

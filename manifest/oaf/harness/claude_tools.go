@@ -20,8 +20,7 @@ func (k knownTool) isServer() bool { return k.server != "" && k.claude == mcpPre
 
 // named reports whether a list names the tool, by the rules of config.tools.denied.
 func (k knownTool) named(list ...string) bool {
-	by := oaf.Agent{Config: oaf.Config{Denied: list}}
-	return slices.ContainsFunc(k.names, by.Denies)
+	return slices.ContainsFunc(k.names, func(name string) bool { return oaf.Lists(list, name) })
 }
 
 // knownTools returns the built-in tools of Claude Code, the agent's servers, and the tools that their selections name.
@@ -128,10 +127,9 @@ func permitted(a *oaf.Agent, denied []string) []string {
 	for _, s := range a.Servers {
 		out = append(out, permittedOf(a, s)...)
 	}
-	by := oaf.Agent{Config: oaf.Config{Denied: denied}}
 	out = slices.DeleteFunc(distinct(out), func(name string) bool {
 		server, _, isMCP := parseMCPTool(name)
-		return by.Denies(name) || isMCP && by.Denies(mcpPrefix+server)
+		return oaf.Lists(denied, name) || isMCP && oaf.Lists(denied, mcpPrefix+server)
 	})
 	return append([]string{}, out...)
 }

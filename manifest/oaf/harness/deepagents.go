@@ -14,9 +14,6 @@ func (e *export) deepAgents(a *oaf.Agent) error {
 	if key := kebab(a.AgentKey); key != "" {
 		root = ".deepagents/" + key
 	}
-	for _, agent := range a.Graph() {
-		e.name(agent)
-	}
 	servers := map[string]mcpEntry{}
 	for i, agent := range a.Graph() {
 		e.common(agent, DeepAgents)

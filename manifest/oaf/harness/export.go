@@ -1,5 +1,13 @@
 // Package harness writes agents of the Open Agent Format as the files that agent harnesses load, and reads agents of
-// Claude Code and of Letta. What a harness has no place for is named in a report and never dropped silently.
+// Claude Code and of Letta. It is pure: agents in, files out, and the other way.
+//
+// Export writes an agent with its local sub-agents for Claude Code, Goose, Deep Agents or Letta; FromClaudeCode and
+// FromLetta read them back. Formats differ in what they can say: what a harness has no place for is named in a Note and
+// never dropped silently, so that an agent which is exported and imported again differs only where a note says so.
+//
+// Each harness has a file that writes its layout and a method that records the losses. What limits an agent is never
+// lost in silence: where a harness has no list of denied tools, its prompt denies them in words (prompt), and the notes
+// say so. Secrets in the open are not carried in either direction; references such as ${NAME} are.
 package harness
 
 import (
@@ -25,9 +33,6 @@ const (
 	DeepAgents Target = "deep-agents"
 	Letta      Target = "letta"
 )
-
-// Targets returns all targets.
-func Targets() []Target { return []Target{ClaudeCode, Goose, DeepAgents, Letta} }
 
 // Layout says where the files are.
 type Layout string
@@ -73,6 +78,9 @@ func Export(a *oaf.Agent, to Target, o Options) (Result, error) {
 	if fullName(a) == "" {
 		return Result{}, repute.Invalid("agent", "has no vendorKey, agentKey and name that make a file name",
 			"add them")
+	}
+	for _, agent := range a.Graph() {
+		e.name(agent) // before skills take names
 	}
 	var err error
 	switch to {
@@ -214,7 +222,9 @@ func (e *export) localSkills(a *oaf.Agent, dir string) ([]string, error) {
 func (e *export) common(a *oaf.Agent, to Target) {
 	e.lose(len(a.Packs) > 0, a, "packs", "packs are installed by the harness")
 	e.lose(len(a.Weblets) > 0, a, "weblets", "there are no weblets")
-	e.lose(!isZero(a.Orchestration), a, "orchestration", "the harness decides which agent answers")
+	o := a.Orchestration
+	e.lose(o.Entrypoint != "" || o.Fallback != "" || len(o.Triggers) > 0, a, "orchestration",
+		"the harness decides which agent answers")
 	e.lose(len(a.Versions) > 0, a, "versions", "there is no version history")
 	e.lose(len(a.Files) > 0, a, "files", "%d files outside skills/ and mcp-configs/ are not copied", len(a.Files))
 	e.lose(len(a.Harness) > 0, a, "harnessConfig", "settings of harnesses are not translated to %s", to)
@@ -241,11 +251,6 @@ func unknown(a *oaf.Agent) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// isZero reports whether nothing is orchestrated, so that nothing is lost.
-func isZero(o oaf.Orchestration) bool {
-	return o.Entrypoint == "" && o.Fallback == "" && len(o.Triggers) == 0
 }
 
 // plainSkills returns the references that an import makes of local skills.

@@ -16,7 +16,6 @@ import (
 	"repute/manifest/oaf"
 	"repute/manifest/oaf/frontmatter"
 	"repute/manifest/oaf/problem"
-	"repute/manifest/oaf/skill"
 	"repute/manifest/oaf/tree"
 )
 
@@ -111,7 +110,7 @@ func TestExportsOfTeamsHaveDistinctFiles(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a := aTeam(t)
-		for _, target := range Targets() {
+		for _, target := range targets() {
 			for _, layout := range []Layout{LayoutLoaded, LayoutText} {
 				out, err := Export(a, target, Options{Layout: layout})
 				if err != nil {
@@ -275,9 +274,9 @@ func TestDeepSubAgents(t *testing.T) {
 			subs++
 			l := &problem.List{}
 			parts := frontmatter.Split(string(f.Data))
-			o := frontmatter.ParseYAML(parts.Head, f.Path, parts.HeadLine, l)
-			model := o.Text("model")
-			if l.Len() > 0 || !skill.IsName(o.Text("name")) || !o.Has("description") ||
+			o := parts.Object(f.Path, l)
+			name, model := o.Text("name"), o.Text("model")
+			if l.Len() > 0 || name == "" || name != kebab(name) || !o.Has("description") ||
 				strings.Contains(o.Text("description"), "\n") ||
 				model != "" && strings.Count(model, ":") != 1 {
 				t.Fatalf("%v: %s", l.Problems(), f.Data)
@@ -332,7 +331,7 @@ func checkImport(t *testing.T, in []Import, err error) {
 				t.Fatalf("%q of %s leaves its directory", f.Path, one.Agent.ID())
 			}
 		}
-		for _, target := range Targets() {
+		for _, target := range targets() {
 			if _, err := Export(one.Agent, target, Options{}); err != nil &&
 				!strings.Contains(err.Error(), "has no vendorKey") {
 				t.Fatalf("%s: %v", target, err)

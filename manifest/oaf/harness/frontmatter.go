@@ -34,7 +34,7 @@ func mended(data []byte) []byte {
 
 // isYAML reports whether a text is a frontmatter that can be read.
 func isYAML(head string) bool {
-	return frontmatter.ParseYAML(head, "", 1, &problem.List{}) != nil
+	return frontmatter.ParseYAML(head, "", &problem.List{}) != nil
 }
 
 // quotedLine returns a line of a member at the top with its plain text in quotes. Any other line stays.

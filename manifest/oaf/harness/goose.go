@@ -12,9 +12,6 @@ import (
 // directory of the format's text has no loader.
 func (e *export) goose(a *oaf.Agent) error {
 	for _, agent := range a.Graph() {
-		e.name(agent)
-	}
-	for _, agent := range a.Graph() {
 		e.common(agent, Goose)
 		e.gooseLosses(agent)
 		if e.options.Layout == LayoutText {
@@ -108,7 +105,7 @@ func (e *export) extensions(a *oaf.Agent) []*frontmatter.Map {
 	var out []*frontmatter.Map
 	if a.Tools == nil || len(a.Tools) > 0 {
 		out = append(out, frontmatter.NewMap().Text("type", "builtin").Text("name", "developer").Number("timeout", 300).
-			Fixed("bundled", true))
+			Bool("bundled", true))
 	}
 	for _, s := range a.Servers {
 		e.serverLosses(a, s)

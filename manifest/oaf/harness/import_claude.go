@@ -146,11 +146,6 @@ func (c *claudeProject) skill(name string, l *problem.List) (s skill.Skill, ok b
 	return s, ok
 }
 
-// claudeMembers returns the members of an agent of Claude Code that an agent of the format has a place for.
-func claudeMembers() []string {
-	return []string{"name", "description", "tools", "disallowedTools", "model", "skills", "mcpServers"}
-}
-
 // agent reads one agent of .claude/agents, and what a skill of its name says about it.
 func (c *claudeProject) agent(file string) Import {
 	list, n := &problem.List{}, &notes{}
@@ -166,10 +161,11 @@ func (c *claudeProject) agent(file string) Import {
 	a.Body = frontmatter.TrimBody(parts.Body)
 	var head *frontmatter.Object
 	if parts.HasHead {
-		head = frontmatter.ParseYAML(parts.Head, file, parts.HeadLine, list)
+		head = parts.Object(file, list)
 	}
+	read := []string{"name", "description", "tools", "disallowedTools", "model", "skills", "mcpServers"}
 	for _, key := range head.Keys() {
-		n.drop(!slices.Contains(claudeMembers(), key), key, "the Open Agent Format has no place for it")
+		n.drop(!slices.Contains(read, key), key, "the Open Agent Format has no place for it")
 	}
 	a.Name, a.Description = head.Text("name"), head.Text("description")
 	a.Model = claudeModelOf(head.Text("model"))
@@ -227,8 +223,7 @@ func claudeModelOf(text string) oaf.Model {
 // tools reads tools, disallowedTools and mcpServers. Tools of MCP servers become the selection of their server.
 func (c *claudeProject) tools(a *oaf.Agent, head *frontmatter.Object, n *notes) {
 	selections := map[string]*oaf.Selection{}
-	names := sortedUnique(head.Texts("mcpServers"))
-	for _, name := range names {
+	for _, name := range head.Texts("mcpServers") {
 		selections[name] = &oaf.Selection{}
 	}
 	if head.Has("tools") {
@@ -261,7 +256,7 @@ func (c *claudeProject) tools(a *oaf.Agent, head *frontmatter.Object, n *notes) 
 		}
 		a.Config.Denied = append(a.Config.Denied, tool)
 	}
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(selections)) {
 		a.Servers = append(a.Servers, serverOf(name, c.entry(name, n), *selections[name]))
 	}
 }
@@ -284,13 +279,6 @@ func (c *claudeProject) entry(name string, n *notes) (entry mcpEntry) {
 	entry, parts := withhold(entry)
 	n.drop(len(parts) > 0, "mcp-configs.connection", "%s", withheld(name, parts))
 	return entry
-}
-
-// sortedUnique returns names in order, each once, in a list of its own: the order of an import must not depend on maps.
-func sortedUnique(names []string) []string {
-	out := slices.Clone(names)
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // toolList reads a list of tools: one text with commas, or a list.

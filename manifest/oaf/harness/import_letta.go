@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -16,8 +17,13 @@ import (
 	"repute/manifest/oaf/tree"
 )
 
-// maxAgentFile bounds an agent file, in bytes: it may carry a history of messages, which is not read.
-const maxAgentFile = 16 << 20
+// Bounds of an agent file.
+const (
+	maxAgentFile = 16 << 20 // bytes: it may carry a history of messages, which is not read
+	// maxLetta bounds its agents, servers and skills, each: an agent that does not say which servers and skills are its
+	// own has all of them.
+	maxLetta = 256
+)
 
 // FromLetta reads an Agent File of Letta: all of its agents. Those of a group are the sub-agents of the one that
 // manages it. The notes of the file as a whole are those of the first agent. repute.ErrInvalid for a file that is none,
@@ -30,10 +36,15 @@ func FromLetta(b []byte) ([]Import, error) {
 	if err := json.Unmarshal(b, &file); err != nil {
 		return nil, repute.Invalid("agent file", fmt.Sprintf("%.200s", err.Error()), "an .af file of Letta")
 	}
-	if len(file.Agents) == 0 {
+	switch {
+	case len(file.Agents) == 0:
 		return nil, repute.Invalid("agent file", "has no agents",
 			"an .af file of Letta with agents, blocks and mcp_servers")
+	case max(len(file.Agents), len(file.Servers), len(file.Skills)) > maxLetta:
+		return nil, repute.Invalid("agent file", "has too many agents, mcp_servers or skills",
+			fmt.Sprintf("at most %d of each", maxLetta))
 	}
+	file.Servers = slices.DeleteFunc(file.Servers, func(s lettaServerInput) bool { return s.raw == nil })
 	var out []Import
 	for i, raw := range file.Agents {
 		var in lettaAgentInput
@@ -79,11 +90,11 @@ func (f *lettaInput) rest(n *notes) {
 
 // lettaInput is the part of an agent file that is read.
 type lettaInput struct {
-	Agents  []json.RawMessage `json:"agents"`
-	Groups  []lettaGroup      `json:"groups"`
-	Blocks  []lettaBlock      `json:"blocks"`
-	Servers []json.RawMessage `json:"mcp_servers"`
-	Skills  []lettaSkill      `json:"skills"`
+	Agents  []json.RawMessage  `json:"agents"`
+	Groups  []lettaGroup       `json:"groups"`
+	Blocks  []lettaBlock       `json:"blocks"`
+	Servers []lettaServerInput `json:"mcp_servers"`
+	Skills  []lettaSkill       `json:"skills"`
 	Tools   []struct {
 		Name string `json:"name"`
 	} `json:"tools"`
@@ -92,6 +103,21 @@ type lettaInput struct {
 	ids []string // of the agents, in their order
 }
 
+// lettaServerInput is a server with its members as written.
+type lettaServerInput struct {
+	lettaServer
+	raw json.RawMessage // nil for a server of another form, which is left out
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails, so that one wrong server does not hide the others.
+func (s *lettaServerInput) UnmarshalJSON(raw []byte) error {
+	if json.Unmarshal(raw, &s.lettaServer) == nil {
+		s.raw = bytes.Clone(raw)
+	}
+	return nil
+}
+
+// lettaAgentInput is what is read of an agent. Other members are noted by lettaRest.
 type lettaAgentInput struct {
 	ID          string          `json:"id"`
 	Name        string          `json:"name"`
@@ -117,7 +143,7 @@ func (f *lettaInput) agent(in lettaAgentInput, list *problem.List, n *notes) *oa
 		id = &lettaIdentity{}
 	}
 	if id.AgentKey == "" {
-		id.Servers, id.Skills = f.serverNames(), f.skillNames()
+		id.Servers, id.Skills = f.names()
 		if vendor, key, ok := strings.Cut(id.Slug, "/"); ok {
 			id.VendorKey, id.AgentKey = cmp.Or(id.VendorKey, vendor), key
 		}
@@ -205,23 +231,15 @@ func (f *lettaInput) subAgents(all []Import) {
 	}
 }
 
-// serverNames returns the servers of the file, for an agent that does not say which are its own.
-func (f *lettaInput) serverNames() (names []string) {
-	for _, raw := range f.Servers {
-		var s lettaServer
-		if json.Unmarshal(raw, &s) == nil {
-			names = append(names, s.Name)
-		}
+// names returns the servers and the skills of the file, for an agent that does not say which are its own.
+func (f *lettaInput) names() (servers, skills []string) {
+	for _, s := range f.Servers {
+		servers = append(servers, s.Name)
 	}
-	return names
-}
-
-// skillNames returns the skills of the file, for an agent that does not say which are its own.
-func (f *lettaInput) skillNames() (names []string) {
 	for _, s := range f.Skills {
-		names = append(names, s.Name)
+		skills = append(skills, s.Name)
 	}
-	return names
+	return servers, skills
 }
 
 // memory reads the blocks of an agent; nil without any. The format has one type for all blocks.
@@ -275,12 +293,13 @@ func (f *lettaInput) skills(names []string, list *problem.List, n *notes) []skil
 func (f *lettaInput) servers(names []string, n *notes) []oaf.Server {
 	var out []oaf.Server
 	for _, name := range names {
-		in, raw, ok := f.server(name)
-		if !ok {
+		at := slices.IndexFunc(f.Servers, func(s lettaServerInput) bool { return s.Name == name })
+		if at < 0 {
 			n.drop(true, "mcpServers", "%.80q is not in the file", name)
 			continue
 		}
-		for _, key := range unused(raw, "id", "server_name", "server_type", "server_url", "stdio_config",
+		in := f.Servers[at]
+		for _, key := range unused(in.raw, "id", "server_name", "server_type", "server_url", "stdio_config",
 			"organization_id") {
 			n.drop(true, "mcp-configs."+key, "%.80s: it is not carried, as it may have a secret", name)
 		}
@@ -298,15 +317,4 @@ func (f *lettaInput) servers(names []string, n *notes) []oaf.Server {
 		out = append(out, serverOf(name, entry, oaf.Selection{}))
 	}
 	return out
-}
-
-// server returns a server of the file, also as it is written.
-func (f *lettaInput) server(name string) (s lettaServer, raw json.RawMessage, ok bool) {
-	for _, raw := range f.Servers {
-		var s lettaServer
-		if json.Unmarshal(raw, &s) == nil && s.Name == name {
-			return s, raw, true
-		}
-	}
-	return lettaServer{}, nil, false
 }

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"repute"
 	"repute/manifest/oaf"
 	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
@@ -132,7 +134,7 @@ func TestClaudeCodeReadsItsOwnFilesOnly(t *testing.T) {
 	must(os.WriteFile(filepath.Join(dir, ".claude/agents/a.md"),
 		[]byte("---\nname: a\ndescription: A.\n---\n\nDo it.\n"), 0o600))
 	must(os.Symlink("../src", filepath.Join(dir, ".claude/skills")))
-	for i := range tree.MaxFiles + 1 {
+	for i := range 2_000 + 1 {
 		must(os.WriteFile(filepath.Join(dir, "src", fmt.Sprint(i)), nil, 0o600))
 	}
 	in, err := FromClaudeCode(os.DirFS(dir))
@@ -209,7 +211,7 @@ func TestLettaNotes(t *testing.T) {
 func TestUnknownMembersAreLost(t *testing.T) {
 	text := "---\nname: a\nvendorKey: acme\nagentKey: a\ndescription: d\ncolour: red\nconfig: {tools: {deny: [Bash]}, top_p: 1}\n---\n\nDo it.\n"
 	a, _ := oaf.ParseManifest([]byte(text), problem.Lenient)
-	for _, to := range Targets() {
+	for _, to := range targets() {
 		has(t, exported(t, a, to, Options{}).Notes, "dropped acme/a colour: ", "dropped acme/a config.tools.deny: ",
 			"dropped acme/a config.top_p: ")
 	}
@@ -260,4 +262,32 @@ func imports(t *rapid.T, target Target, out Result) []Import {
 		t.Fatal(err)
 	}
 	return in
+}
+
+// An agent that does not say which servers and skills are its own has all of the file's: their numbers are bounded, so
+// that a small file does not become a large import.
+func TestLettaIsBounded(t *testing.T) {
+	t.Parallel()
+	many := func(entry string, n int) string { return "[" + strings.Repeat(entry+",", n-1) + entry + "]" }
+	for name, text := range map[string]string{
+		"agents":  `{"agents":` + many(`{}`, maxLetta+1) + `}`,
+		"servers": `{"agents":[{}],"mcp_servers":` + many(`{"server_name":"a"}`, maxLetta+1) + `}`,
+		"skills":  `{"agents":[{}],"skills":` + many(`{"name":"a"}`, maxLetta+1) + `}`,
+	} {
+		if _, err := FromLetta([]byte(text)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "256") {
+			t.Errorf("too many %s: %v", name, err)
+		}
+	}
+	in := letta(t, `{"agents":`+many(`{}`, maxLetta)+`,"mcp_servers":[1,{"server_name":"a","server_type":"sse",`+
+		`"server_url":"https://a.example"}]}`)
+	keys := map[string]bool{}
+	for _, i := range in {
+		keys[i.Agent.AgentKey] = true
+		if len(i.Agent.Servers) != 1 || i.Agent.Servers[0].Connection.URL != "https://a.example" {
+			t.Fatalf("servers %+v", i.Agent.Servers)
+		}
+	}
+	if len(keys) != maxLetta {
+		t.Errorf("%d keys of %d agents", len(keys), maxLetta)
+	}
 }

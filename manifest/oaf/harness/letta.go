@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"repute/manifest/oaf"
+	"repute/manifest/oaf/frontmatter"
 	"repute/manifest/oaf/tree"
 )
 
@@ -25,6 +26,7 @@ type agentFile struct {
 	Metadata   map[string]string `json:"metadata"`
 }
 
+// lettaAgent is an agent as an export writes it. An import reads lettaAgentInput, whose members may have other types.
 type lettaAgent struct {
 	ID               string          `json:"id"`
 	Name             string          `json:"name"`
@@ -53,6 +55,7 @@ type lettaMetadata struct {
 	OAF *lettaIdentity `json:"oaf,omitempty"`
 }
 
+// lettaIdentity is what identifies an agent, and which of the file's skills and servers are its own.
 type lettaIdentity struct {
 	Name      string   `json:"name,omitempty"`
 	VendorKey string   `json:"vendorKey,omitempty"`
@@ -86,6 +89,7 @@ type lettaEmbedding struct {
 	Handle       string `json:"handle"`
 }
 
+// lettaBlock is a block of memory, which agents name by its id.
 type lettaBlock struct {
 	ID          string `json:"id"`
 	Label       string `json:"label"`
@@ -95,6 +99,7 @@ type lettaBlock struct {
 	Description string `json:"description,omitempty"`
 }
 
+// lettaGroup is an agent with those that it manages.
 type lettaGroup struct {
 	ID          string       `json:"id"`
 	AgentIDs    []string     `json:"agent_ids"`
@@ -107,6 +112,7 @@ type lettaManager struct {
 	AgentID string `json:"manager_agent_id"`
 }
 
+// lettaServer is an MCP server. The file has no place for the headers and secrets by which it is reached.
 type lettaServer struct {
 	ID    string      `json:"id"`
 	Type  string      `json:"server_type"`
@@ -124,6 +130,7 @@ type lettaStdio struct {
 	Env map[string]json.RawMessage `json:"env,omitempty"`
 }
 
+// lettaSkill is a skill with its text files by their paths below its directory.
 type lettaSkill struct {
 	Name  string            `json:"name"`
 	Files map[string]string `json:"files"`
@@ -149,9 +156,6 @@ func (e *export) letta(a *oaf.Agent) error {
 	file := agentFile{Agents: []lettaAgent{}, Groups: []lettaGroup{}, Blocks: []lettaBlock{}, Files: []struct{}{},
 		Sources: []struct{}{}, Tools: []struct{}{}, MCPServers: []lettaServer{}, Skills: []lettaSkill{},
 		Metadata: map[string]string{generatedBy: "repute"}}
-	for _, agent := range all {
-		e.name(agent)
-	}
 	for i, agent := range all {
 		e.common(agent, Letta)
 		e.lettaLosses(agent)
@@ -166,7 +170,7 @@ func (e *export) letta(a *oaf.Agent) error {
 		e.lettaGroup(agent, all, &out, &file)
 		file.Agents = append(file.Agents, out)
 	}
-	data, err := marshal(file)
+	data, err := frontmatter.JSON(file)
 	if err != nil {
 		return err
 	}
@@ -366,7 +370,7 @@ func (e *export) lettaGroup(a *oaf.Agent, all []*oaf.Agent, out *lettaAgent, fil
 	out.GroupIDs = []string{id}
 }
 
-// parseSkill reads a skill of an agent file.
+// parse returns the files of a skill of an agent file whose paths stay in its directory.
 func (s lettaSkill) parse() []tree.File {
 	var files []tree.File
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {

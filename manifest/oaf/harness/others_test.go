@@ -33,7 +33,7 @@ func referees(t *testing.T) string {
 func exportsOf(t *testing.T, to Target) []string {
 	t.Helper()
 	agents := []*oaf.Agent{team(t)}
-	for _, kind := range oaf.Templates() {
+	for _, kind := range []oaf.Template{oaf.TemplateMinimal, oaf.TemplateSubAgent, oaf.TemplateFull} {
 		a, err := oaf.New(kind, "acme", "my-helper")
 		if err != nil {
 			t.Fatal(err)

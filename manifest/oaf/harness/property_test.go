@@ -393,7 +393,7 @@ func imported(t fataler, target Target, out Result) *oaf.Agent {
 func TestExportsAreStrictAndStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := anAgent(t)
-		for _, target := range Targets() {
+		for _, target := range targets() {
 			out, err := Export(a, target, Options{})
 			if err != nil {
 				t.Fatal(err)

@@ -19,17 +19,6 @@ func claudeTool(name string) string {
 	return name
 }
 
-// claudeTools returns the names of Claude Code, and whether all were such names already.
-func claudeTools(names []string) (out []string, same bool) {
-	same = true
-	for _, name := range names {
-		to := claudeTool(name)
-		same = same && to == name
-		out = append(out, to)
-	}
-	return out, same
-}
-
 // isToolName reports whether a name can be one entry of a list that is divided at commas.
 func isToolName(name string) bool {
 	return name != "" && !strings.ContainsAny(name, ", \t\n") && !strings.HasPrefix(name, mcpPrefix)

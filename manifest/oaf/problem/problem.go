@@ -1,5 +1,10 @@
 // Package problem has the problems of agents of the Open Agent Format: their codes, what they mean and how to mend
 // them.
+//
+// A List collects the problems of one agent. Its Profile decides how strict it is: in the strict one a warning whose
+// code is marked so becomes an error with the same number. A list is bounded, with bounds of their own for errors and
+// for the rest, and has each problem once. Control characters in messages, which quote the files of strangers, are
+// escaped.
 package problem
 
 import "repute"

@@ -1,5 +1,8 @@
 // Package secret recognizes secrets that are written as plain text in the files of an agent, where a reference such as
 // ${NAME} belongs. It judges by names and formats: a short secret under a harmless name is not recognized.
+//
+// A check of an agent warns of such texts, a runtime refuses to use them, and exports leave them out. Member, Argument
+// and URL judge a text by where it stands; all of them also by form, which knows the keys of providers.
 package secret
 
 import (
@@ -20,7 +23,7 @@ func Member(name, value string) bool {
 		rest = strings.TrimSpace(strings.TrimPrefix(rest, scheme))
 	}
 	return rest != "" && (usuallySecret(name) && !isPlain(rest) || sometimesSecret(name) && isRandom(rest) ||
-		Form(rest))
+		form(rest))
 }
 
 // usuallySecret reports whether members of a name usually are secrets.
@@ -53,10 +56,10 @@ func isPlain(value string) bool {
 	return regexp.MustCompile(`^(?i)(true|false|yes|no|on|off|none|[0-9]{1,6})$`).MatchString(value)
 }
 
-// Form reports whether a text contains a key in the format of a known provider, or a word of 32 or more characters
+// form reports whether a text contains a key in the format of a known provider, or a word of 32 or more characters
 // that looks random. Lower-case hex of 32, 40 or 64 digits after "@", ":" or "/" does not count: it is the digest of
 // an image, a commit or the id of an account in a path.
-func Form(text string) bool {
+func form(text string) bool {
 	if regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_|rk_live_|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|` +
 		`ya29\.|hf_|npm_|eyJ)[A-Za-z0-9_.-]{12}|-----BEGIN`).MatchString(text) {
 		return true
@@ -81,7 +84,7 @@ func Form(text string) bool {
 // of the option before it.
 func Argument(args []string, i int) bool {
 	name, value, given := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-	if given && Member(name, value) || Form(args[i]) {
+	if given && Member(name, value) || form(args[i]) {
 		return true
 	}
 	return i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=") &&
@@ -92,7 +95,7 @@ func Argument(args []string, i int) bool {
 func URL(text string) bool {
 	written := Reference().ReplaceAllString(text, "")
 	if user := regexp.MustCompile(`^[^/?#]*//([^/?#]*)@`).FindStringSubmatch(written); user != nil &&
-		strings.Trim(user[1], ":") != "" || Form(written) {
+		strings.Trim(user[1], ":") != "" || form(written) {
 		return true
 	}
 	_, query, _ := strings.Cut(written, "?")

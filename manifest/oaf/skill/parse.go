@@ -59,7 +59,7 @@ func Parse(dir, where string, files []tree.File, l *problem.List) (s Skill, ok b
 		l.Add(problem.CodeSkillPlain, problem.Place{File: file, Line: 1}, "begins without ---")
 		return s, true
 	}
-	head := frontmatter.ParseYAML(parts.Head, file, parts.HeadLine, l)
+	head := parts.Object(file, l)
 	if head == nil {
 		return s, false
 	}
@@ -158,7 +158,7 @@ func (s *Skill) check(o *frontmatter.Object) {
 	switch {
 	case !o.Has("name"):
 		o.Report(problem.CodeSkillName, "name", "is missing; the directory names the skill")
-	case !IsName(s.Name):
+	case !isName(s.Name):
 		o.Report(problem.CodeSkillName, "name", "%.80q is not 1 to %d lower-case letters, digits and single hyphens",
 			s.Name, MaxName)
 	case s.Name != s.Dir:
@@ -169,9 +169,9 @@ func (s *Skill) check(o *frontmatter.Object) {
 	} else if n := utf8.RuneCountInString(s.Description); n > MaxDescription {
 		o.Report(problem.CodeSkillLong, "description", "has %d characters, at most %d are allowed", n, MaxDescription)
 	}
-	if n := utf8.RuneCountInString(s.Compatibility); n > MaxCompatibility {
+	if n := utf8.RuneCountInString(s.Compatibility); n > maxCompatibility {
 		o.Report(problem.CodeSkillCompat, "compatibility", "has %d characters, at most %d are allowed", n,
-			MaxCompatibility)
+			maxCompatibility)
 	}
 	o.CheckComment("name", "description")
 	o.Unknown(problem.CodeSkillMember, frontmatter.Members{"": {Names: members()}})
@@ -187,7 +187,7 @@ func members() []string {
 	return []string{"name", "description", "license", "compatibility", "metadata", ToolsMember}
 }
 
-// IsName reports whether a text is a name of a skill.
-func IsName(s string) bool {
+// isName reports whether a text is a name of a skill.
+func isName(s string) bool {
 	return len(s) <= MaxName && regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(s)
 }

@@ -83,18 +83,18 @@ func TestConformIsStrict(t *testing.T) {
 		if _, ok := Parse("good-name", "skills/good-name", files, l); !ok || l.Len() > 0 {
 			t.Fatalf("%v\n%.300s", l.Problems(), files[0].Data)
 		}
-		if slices.Contains(changed, "compatibility") != (long > MaxCompatibility) {
+		if slices.Contains(changed, "compatibility") != (long > maxCompatibility) {
 			t.Fatalf("%d characters, changed %v", long, changed)
 		}
 	})
 }
 
-// Truncate keeps the beginning of a text, within its length in characters.
+// truncate keeps the beginning of a text, within its length in characters.
 func TestTruncate(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text, most := rapid.StringN(0, 20, -1).Draw(t, "text"), rapid.IntRange(1, 20).Draw(t, "most")
-		got := Truncate(text, most)
+		got := truncate(text, most)
 		if utf8.RuneCountInString(got) > most || (got != text) != (utf8.RuneCountInString(text) > most) {
 			t.Fatalf("%q became %q, at most %d", text, got, most)
 		}
@@ -139,7 +139,7 @@ func TestUnreadableSkills(t *testing.T) {
 	for name, want := range map[string]bool{"a": true, "a-b1": true, "": false, "-a": false, "a-": false, "a--b": false,
 		"A": false, "ä": false,
 		strings.Repeat("a", MaxName): true, strings.Repeat("a", MaxName+1): false, "a/b": false, "..": false} {
-		if IsName(name) != want {
+		if isName(name) != want {
 			t.Errorf("%q is a name: %v", name, !want)
 		}
 	}

@@ -1,13 +1,21 @@
 // Package skill reads and writes Agent Skills: directories with a SKILL.md, as agentskills.io describes them.
+//
+// Parse accepts what published skills have and reports what the specification forbids; members that it does not know
+// are kept in the metadata, where the specification wants them. Write writes the form that its reference validator
+// accepts, and Conform makes a skill that fits under a name, for harnesses that refuse others. Scripts are data here.
 package skill
 
-import "repute/manifest/oaf/tree"
+import (
+	"strings"
+
+	"repute/manifest/oaf/tree"
+)
 
 // Limits of the fields, in characters.
 const (
 	MaxName          = 64
 	MaxDescription   = 1024
-	MaxCompatibility = 500
+	maxCompatibility = 500
 )
 
 // Skill is one skill: what SKILL.md says, and the files next to it.
@@ -28,11 +36,9 @@ type Skill struct {
 func (s Skill) Scripts() []tree.File {
 	var out []tree.File
 	for _, f := range s.Files {
-		if len(f.Path) > len(scripts) && f.Path[:len(scripts)] == scripts {
+		if strings.HasPrefix(f.Path, "scripts/") {
 			out = append(out, f)
 		}
 	}
 	return out
 }
-
-const scripts = "scripts/"

@@ -90,7 +90,7 @@ func TestTools(t *testing.T) {
 func TestConform(t *testing.T) {
 	s := Skill{Dir: "My Skill", Name: "My Skill", Body: "# Sum up\n\nDo it.", Compatibility: strings.Repeat("x", 600)}
 	out, cut := s.Conform("my-skill")
-	if out.Name != "my-skill" || out.Description != "Sum up" || len([]rune(out.Compatibility)) != MaxCompatibility ||
+	if out.Name != "my-skill" || out.Description != "Sum up" || len([]rune(out.Compatibility)) != maxCompatibility ||
 		!slices.Equal(cut, []string{"compatibility"}) {
 		t.Errorf("%+v, %v", out, cut)
 	}

@@ -37,10 +37,10 @@ func (s Skill) Conform(name string) (out Skill, changed []string) {
 		out.Description = fallback(s)
 	}
 	out.Description = frontmatter.OneLine(out.Description)
-	if cut := Truncate(out.Description, MaxDescription); cut != out.Description {
+	if cut := truncate(out.Description, MaxDescription); cut != out.Description {
 		out.Description, changed = cut, append(changed, "description")
 	}
-	if cut := Truncate(s.Compatibility, MaxCompatibility); cut != s.Compatibility {
+	if cut := truncate(s.Compatibility, maxCompatibility); cut != s.Compatibility {
 		out.Compatibility, changed = cut, append(changed, "compatibility")
 	}
 	return out, changed
@@ -56,8 +56,8 @@ func fallback(s Skill) string {
 	return "Instructions for " + s.Name
 }
 
-// Truncate cuts a text to a number of characters.
-func Truncate(text string, most int) string {
+// truncate cuts a text to a number of characters.
+func truncate(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text
 	}

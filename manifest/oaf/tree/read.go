@@ -15,9 +15,9 @@ import (
 
 // Limits of one agent's directory. Published agents have fewer than 50 files and 1 MiB.
 const (
-	MaxFiles    = 2_000
-	MaxBytes    = 64 << 20
-	MaxFile     = 8 << 20
+	maxFiles    = 2_000
+	maxBytes    = 64 << 20
+	maxFile     = 8 << 20
 	MaxManifest = 1 << 20 // of AGENTS.md and SKILL.md
 	maxDepth    = 16
 )
@@ -29,7 +29,7 @@ type Budget struct {
 }
 
 // NewBudget returns the budget of one agent and its sub-agents, or of all agents of an archive.
-func NewBudget() *Budget { return &Budget{files: MaxFiles, bytes: MaxBytes} }
+func NewBudget() *Budget { return &Budget{files: maxFiles, bytes: maxBytes} }
 
 // Take counts one file of so many bytes that is read without Read. It reports whether the budget has room for it.
 func (b *Budget) Take(bytes int64) bool {
@@ -47,6 +47,7 @@ func Read(fsys fs.FS, dir string, budget *Budget, l *problem.List) []File {
 	return r.files
 }
 
+// reader collects the files of one directory.
 type reader struct {
 	fsys  fs.FS
 	dir   string
@@ -112,11 +113,11 @@ func kindOf(mode fs.FileMode) string {
 func (r *reader) file(name string) {
 	at := problem.Place{File: r.below(name)}
 	if r.budget.files--; r.budget.files < 0 {
-		r.list.Add(problem.CodeTooManyFiles, at, "more than %d files: this one and later ones are not read", MaxFiles)
+		r.list.Add(problem.CodeTooManyFiles, at, "more than %d files: this one and later ones are not read", maxFiles)
 		r.full = true
 		return
 	}
-	limit := int64(MaxFile)
+	limit := int64(maxFile)
 	if base := path.Base(name); base == "AGENTS.md" || base == "SKILL.md" {
 		limit = MaxManifest
 	}
@@ -131,7 +132,7 @@ func (r *reader) file(name string) {
 	}
 	if r.budget.bytes -= int64(len(f.Data)); r.budget.bytes < 0 {
 		r.list.Add(problem.CodeTooManyFiles, at, "more than %d bytes: this file and later ones are not read",
-			int64(MaxBytes))
+			int64(maxBytes))
 		r.full = true
 		return
 	}

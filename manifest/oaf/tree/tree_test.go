@@ -25,13 +25,13 @@ func codes(l *problem.List) []string {
 
 func TestReadIsBounded(t *testing.T) {
 	many := fstest.MapFS{}
-	for i := range MaxFiles + 5 {
+	for i := range maxFiles + 5 {
 		many["f"+strconv.Itoa(i)] = &fstest.MapFile{Data: []byte("x")}
 	}
 	deep := fstest.MapFS{"a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s": {Data: []byte("x")}}
 	heavy := fstest.MapFS{}
 	for i := range 10 {
-		heavy["f"+strconv.Itoa(i)] = &fstest.MapFile{Data: make([]byte, MaxFile)}
+		heavy["f"+strconv.Itoa(i)] = &fstest.MapFile{Data: make([]byte, maxFile)}
 	}
 	for _, tc := range []struct {
 		name  string
@@ -39,10 +39,10 @@ func TestReadIsBounded(t *testing.T) {
 		read  int
 		codes []string
 	}{
-		{"many", many, MaxFiles, []string{"EO703"}},
+		{"many", many, maxFiles, []string{"EO703"}},
 		{"deep", deep, 0, []string{"EO703"}},
-		{"heavy", heavy, MaxBytes / MaxFile, []string{"EO703"}},
-		{"large", fstest.MapFS{"a": {Data: make([]byte, MaxFile+1)}, "b": {}}, 1, []string{"EO702"}},
+		{"heavy", heavy, maxBytes / maxFile, []string{"EO703"}},
+		{"large", fstest.MapFS{"a": {Data: make([]byte, maxFile+1)}, "b": {}}, 1, []string{"EO702"}},
 		{"large manifest", fstest.MapFS{"AGENTS.md": {Data: make([]byte, MaxManifest+1)}}, 0, []string{"EO702"}},
 		{"version control", fstest.MapFS{".git/config": {}, "a": {}}, 1, nil},
 		{"names", fstest.MapFS{`a\b`: {}, "a:b": {}, "a": {}}, 1, []string{"EO704"}},
@@ -61,11 +61,11 @@ func TestReadIsBounded(t *testing.T) {
 func TestBudgetIsShared(t *testing.T) {
 	budget, l := NewBudget(), &problem.List{}
 	files := fstest.MapFS{}
-	for i := range MaxFiles/2 + 1 {
+	for i := range maxFiles/2 + 1 {
 		files["f"+strconv.Itoa(i)] = &fstest.MapFile{}
 	}
 	first, second := Read(files, ".", budget, l), Read(files, ".", budget, l)
-	if len(first)+len(second) != MaxFiles || !slices.Equal(codes(l), []string{"EO703"}) {
+	if len(first)+len(second) != maxFiles || !slices.Equal(codes(l), []string{"EO703"}) {
 		t.Errorf("%d and %d files, codes %v", len(first), len(second), codes(l))
 	}
 }

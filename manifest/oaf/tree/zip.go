@@ -17,8 +17,8 @@ import (
 // Limits of an archive. Text compresses by ten; an archive that unpacks to two hundred times its size is a bomb.
 const (
 	MaxArchive   = 64 << 20
-	maxUnpacked  = 4 * MaxBytes
-	maxEntries   = 4 * MaxFiles
+	maxUnpacked  = 4 * maxBytes
+	maxEntries   = 4 * maxFiles
 	maxRatio     = 200
 	freeOfRatios = 1 << 20 // bytes; less harms nobody, however well it compresses
 )

@@ -102,10 +102,7 @@ func (b *builder) oaf(h *agentconfig.OAF, field string) (agent.Handler, error) {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	o := oafagent.Options{Models: &b.config.Models, Getenv: os.Getenv, Env: h.Env, Programs: h.Programs,
-		Client: b.main.Outside(oafagent.MaxCallTime), Rates: &b.rates, Log: b.log}
-	if b.db != nil {
-		o.Memory = oafagent.Stored{DB: b.db}
-	}
+		Client: b.main.Outside(oafagent.MaxCallTime), Rates: &b.rates, DB: b.db, Log: b.log}
 	a, err := oafagent.New(context.Background(), def, o) // it outlives the start
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)

@@ -2,7 +2,6 @@ package files
 
 import (
 	"crypto/ed25519"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -11,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/agent/publication"
 	"repute/cmd/repute/internal/cli"
 	"repute/manifest/agentjson"
 	"repute/manifest/agentjson/identity"
 )
 
 func manifestNewCommand(p *cli.Program) *cobra.Command {
-	var d agentjson.Draft
+	var d publication.Draft
 	var keyFile string
 	cmd := &cobra.Command{
 		Use:     "new FILE --domain DOMAIN",
@@ -32,7 +32,7 @@ func manifestNewCommand(p *cli.Program) *cobra.Command {
 				}
 				d.PublicKey = publicOf(key)
 			}
-			b, err := agentjson.New(d)
+			b, err := d.Write()
 			if err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ func manifestKeygenCommand(p *cli.Program) *cobra.Command {
 		Short: "write a new Ed25519 key to a new file that only its owner can read, and print its public key",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			key, err := identity.GenerateKey(rand.Reader)
+			_, key, err := ed25519.GenerateKey(nil)
 			if err != nil {
 				return err
 			}

@@ -70,10 +70,7 @@ func formatted(ctx context.Context, c *config.Config, h sender, db *store.DB,
 		return nil, closeAll, err
 	}
 	common := oafagent.Options{Models: &file.Models, Getenv: os.Getenv, Client: c.Outside(oafagent.MaxCallTime),
-		Rates: &oafagent.Rates{}, Log: log}
-	if db != nil {
-		common.Memory = oafagent.Stored{DB: db}
-	}
+		Rates: &oafagent.Rates{}, DB: db, Log: log}
 	for _, g := range granted {
 		o := common
 		o.Env, o.Programs = g.entry.Env, g.entry.Programs

@@ -1,7 +1,6 @@
 package oafagent
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,8 +8,6 @@ import (
 	"repute"
 	"repute/manifest/oaf"
 	"repute/manifest/oaf/problem"
-	"repute/store"
-	"repute/store/agentdb"
 )
 
 // Load reads the agent of a directory for oaf.Load. Sub-agents are found up to the directory that contains its parent,
@@ -55,32 +52,4 @@ func Read(dir string) (*oaf.Agent, error) {
 			"repute oaf check shows all problems")
 	}
 	return a, nil
-}
-
-// Stored is a Memory in the database.
-type Stored struct{ DB *store.DB }
-
-// Blocks implements Memory.
-func (s Stored) Blocks(ctx context.Context, agent, session string) ([]Block, error) {
-	list, err := agentdb.Memory(ctx, s.DB, agent, session)
-	return blocks(list), err
-}
-
-// Put implements Memory.
-func (s Stored) Put(ctx context.Context, agent, session string, b Block) error {
-	return agentdb.PutMemory(ctx, s.DB, agent, agentdb.MemoryBlock{Session: session, Label: b.Label, Text: b.Text})
-}
-
-// Search implements Memory.
-func (s Stored) Search(ctx context.Context, agent, scope, query string, most int) ([]Block, error) {
-	list, err := agentdb.SearchMemory(ctx, s.DB, agent, scope, query, most)
-	return blocks(list), err
-}
-
-// blocks returns stored blocks in the form of Memory.
-func blocks(list []agentdb.MemoryBlock) (out []Block) {
-	for _, b := range list {
-		out = append(out, Block{Label: b.Label, Text: b.Text, Session: b.Session})
-	}
-	return out
 }
