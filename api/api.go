@@ -1,8 +1,34 @@
-// Package api serves the index over HTTP: REST described by OpenAPI 3.1, health and metrics, the tools
-// of agents, and a few pages for people; it mounts GraphQL (package graph) and the IPFS gateway
-// (package ipfs). Handlers decode, ask package answers or the store, and encode with package wire.
-// Everything is read-only, and whatever comes from the chain or from documents is treated as hostile
-// text.
+// Package api serves the index over HTTP: REST described by OpenAPI 3.1, health and metrics, the change feed, and the
+// tools of agents. It mounts what packages below it serve: GraphQL (graph), the agent0 subgraph (subgraph), exports
+// (export), the IPFS gateway (ipfs), and the dashboard (package web), which asks GraphQL alone.
+//
+// # From a request to an answer
+//
+// New adds all routes to an httpapi.Server, whose middleware has identified, limited and authorized the caller before a
+// handler runs. The table of the REST routes is API.mount. A route has a type for its parameters, whose tags are its
+// documentation, and a handler that returns an output of a type of package wire:
+//
+//   - get mounts an operation, and onAgent one on the agent that the path names. byFilter, byAddress and byAgent make
+//     the handlers of operations that only parse a filter and read a page by it.
+//   - Parameters arrive as text. Package answers parses them, so that the error names the parameter and what is
+//     allowed, and GraphQL and the tools, which fill in the same types, refuse the same.
+//   - register resolves minBlock, converts errors to problems, and sets the ETag: a hash of the body without what
+//     changes by the clock alone (Steady). A caller with the same ETag gets 304.
+//
+// All forms of an agent's path (/agents/8453:22, /agents/8453/22, /chains/8453/agents/22) become one before the router
+// sees them (oneForm), so that there is one route for each operation.
+//
+// The tools of MCP call the handlers of the routes, and return the same bodies.
+//
+// # What callers may rely on
+//
+// Data and its asOf come from one database snapshot. Everything is read-only but the refresh of a document. Whatever
+// comes from the chain or from documents is hostile text: mended, bounded, and never sent as a page. Answers at the
+// newest block may be one second old: package hot keeps some in memory while the database does not change, and the
+// server keeps public ones in Redis for a second. Neither hides a change that a stream of the process has sent.
+//
+// An API makes no request when it is made, so that a process starts while its database is away: /healthz says that it
+// runs, and /readyz why it cannot answer.
 package api
 
 import (
@@ -25,6 +51,7 @@ import (
 	"repute/store/searchdb"
 	"repute/trust/explain"
 	"repute/trust/statement"
+	"repute/web"
 )
 
 // Options configure the API. Server and DB are required; the zero value of everything else is
@@ -120,7 +147,7 @@ func New(o Options) (*API, error) {
 	a.server.Echo.Use(hot.New(o.DB, []string{"roots", "signed"}, "/agents/:id", "/agents/:id/reputation",
 		"/agents/:id/decision", "/agents/:id/badge.svg").Middleware)
 	a.mount()
-	a.mountPlain()
+	a.mountHealth()
 	a.mountChanges()
 	export.Mount(o.Server, o.DB)
 	queries, err := graph.Mount(o.Server, a.Index, graph.Options{Depth: o.QueryDepth, Cost: o.QueryCost,
@@ -130,6 +157,6 @@ func New(o Options) (*API, error) {
 		return nil, err
 	}
 	a.mountKeys()
-	return a, errors.Join(a.mountPages(queries), a.mountTools(o.Tools), ipfs.Mount(o.Server, o.DB),
-		subgraph.Mount(o.Server, o.DB), a.mountAdmin())
+	return a, errors.Join(web.Mount(web.Options{Server: o.Server, GraphQL: queries}), a.mountTools(o.Tools),
+		ipfs.Mount(o.Server, o.DB), subgraph.Mount(o.Server, o.DB), a.mountAdmin())
 }

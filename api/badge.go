@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"net/http"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"repute/api/answers"
 	"repute/api/badge"
 	"repute/internal/httpapi"
-	"repute/store/query"
 )
 
 const (
@@ -29,17 +27,9 @@ const (
 // badgeInput are the parameters of a badge.
 type badgeInput struct {
 	answers.AgentPath
-	BadgeQuery
-}
-
-// BadgeQuery are the parameters of a badge besides its agent.
-type BadgeQuery struct {
 	answers.Request
 	Label string `query:"label" maxLength:"40" doc:"the left part, at most 40 characters; trust when absent" example:"trust"`
 }
-
-// Query returns the query, also where it is embedded.
-func (q *BadgeQuery) Query() *BadgeQuery { return q }
 
 // mountBadge adds the badges of agents.
 func (a *API) mountBadge() {
@@ -70,7 +60,7 @@ func (o *badgeOutput) settle(ifNoneMatch string) {
 }
 
 // badge serves GET /agents/{id}/badge.svg.
-func (a *API) badge(ctx context.Context, ref repute.AgentRef, q *BadgeQuery) (*badgeOutput, error) {
+func (a *API) badge(ctx context.Context, ref repute.AgentRef, q *badgeInput) (*badgeOutput, error) {
 	label := "trust"
 	if q.Label != "" {
 		var err error
@@ -78,7 +68,7 @@ func (a *API) badge(ctx context.Context, ref repute.AgentRef, q *BadgeQuery) (*b
 			return nil, err
 		}
 	}
-	score, asOf, err := a.scoreNow(ctx, ref)
+	_, score, asOf, err := a.scoreAt(ctx, ref, answers.Latest())
 	if err != nil && httpapi.ErrorOf(err).Status == http.StatusNotFound {
 		return newBadge(http.StatusNotFound, badge.Unknown(label)), nil
 	}
@@ -87,21 +77,6 @@ func (a *API) badge(ctx context.Context, ref repute.AgentRef, q *BadgeQuery) (*b
 	}
 	isStale := asOf.LagSeconds == nil || time.Duration(*asOf.LagSeconds)*time.Second > badgeStale
 	return newBadge(http.StatusOK, badge.Of(label, score, isStale)), nil
-}
-
-// scoreNow returns the newest score of an agent, that of an agent without ratings where it has none.
-// The error is the answer 404 where there is no such agent.
-func (a *API) scoreNow(ctx context.Context, ref repute.AgentRef) (score repute.Score, asOf repute.AsOf, err error) {
-	id, err := a.Resolve(ctx, ref)
-	if err != nil {
-		return score, asOf, err
-	}
-	score, asOf, err = query.ScoreOf(ctx, a.DB, id, answers.Latest())
-	var missing *repute.MissingError
-	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) {
-		err = nil
-	}
-	return score, asOf, err
 }
 
 // newBadge draws a badge.

@@ -75,10 +75,9 @@ func (a *API) mountChanges() {
 
 // exampleChanges is an answer for the document.
 func exampleChanges() push.ChangeList {
-	id := wire.ID("8453:22")
 	return push.ChangeList{Next: "803-7", Changes: []push.Change{{Cursor: "803-7", Kind: changedata.KindFeedback,
 		ChainID: 8453,
-		Agent:   &id, Block: 41_663_783, LogIndex: 12,
+		Agent:   new(wire.ID("8453:22")), Block: 41_663_783, LogIndex: 12,
 		Data: json.RawMessage(`{"value":"95","decimals":0,"tag1":"quality"}`),
 		At:   time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)}}}
 }

@@ -24,11 +24,12 @@ import (
 type (
 	documentsInput struct {
 		answers.AgentPath
-		DocumentsQuery
+		answers.Request
+		answers.PageQuery
 	}
 	refreshInput struct {
 		answers.AgentPath
-		RefreshQuery
+		answers.Request
 	}
 	bodyInput struct {
 		answers.Request
@@ -36,37 +37,11 @@ type (
 	}
 )
 
-// DocumentsQuery are the parameters of an agent's documents.
-type DocumentsQuery struct {
-	answers.Request
-	answers.PageQuery
-}
-
-// Query returns the query, also where it is embedded.
-func (q *DocumentsQuery) Query() *DocumentsQuery { return q }
-
-// RefreshQuery are the parameters of a refresh: none.
-type RefreshQuery struct {
-	answers.Request
-	caller string
-}
-
-// Query returns the query, also where it is embedded.
-func (q *RefreshQuery) Query() *RefreshQuery { return q }
-
-// Resolve records the caller, whose requests are limited.
-func (q *RefreshQuery) Resolve(ctx huma.Context) []error {
-	q.caller = httpapi.CallerOf(ctx.Context())
-	return q.Request.Resolve(ctx)
-}
-
-const refreshVerb = ":refresh"
-
 // mountDocuments adds the operations on documents.
 func (a *API) mountDocuments() {
-	onAgent[documentsInput](a, "/documents", "list-documents",
+	onAgent(a, "/documents", "list-documents",
 		"Lists the documents that were read from an agent's URIs, failures too, newest first", a.documents)
-	onAgent[refreshInput](a, "/documents"+refreshVerb, "refresh-document",
+	onAgent(a, "/documents:refresh", "refresh-document",
 		"Schedules another read of an agent's document; at most once a minute per document", a.refresh, asRefresh)
 
 	op := describeOperation(a, "/documents/{sha256}", "get-document", "Returns the bytes of a document by their sha256")
@@ -84,7 +59,7 @@ func asRefresh(op *huma.Operation) {
 }
 
 // documents serves GET /agents/{id}/documents: all documents that were read from an agent's URIs.
-func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQuery) (*output[wire.DocumentList],
+func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *documentsInput) (*output[wire.DocumentList],
 	error) {
 	limit, err := httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
@@ -104,8 +79,8 @@ func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQu
 
 // refresh serves POST /agents/{id}/refresh: it schedules the agent's document to be read again
 // soon.
-func (a *API) refresh(ctx context.Context, ref repute.AgentRef, q *RefreshQuery) (*output[wire.RefreshAnswer], error) {
-	answer, err := a.RequestRefresh(ctx, ref, q.caller)
+func (a *API) refresh(ctx context.Context, ref repute.AgentRef, _ *refreshInput) (*output[wire.RefreshAnswer], error) {
+	answer, err := a.RequestRefresh(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,7 @@ import (
 )
 
 // agent serves GET /agents/{id}.
-func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *answers.AgentQuery) (*output[wire.AgentAnswer],
-	error) {
+func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *agentInput) (*output[wire.AgentAnswer], error) {
 	agent, asOf, at, err := a.agentAt(ctx, ref, q.At)
 	if err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (ag
 // reputation serves GET /agents/{id}/reputation: score, gates and the summaries of feedback, from
 // one snapshot.
 func (a *API) reputation(ctx context.Context, ref repute.AgentRef,
-	q *answers.ReputationQuery) (*output[batch.ReputationAnswer], error) {
+	q *reputationInput) (*output[batch.ReputationAnswer], error) {
 	sign, view, err := answers.SignedAt(q.Signed, q.At)
 	if err != nil {
 		return nil, err
@@ -104,45 +103,19 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef,
 	return out, nil
 }
 
-// readAgent answers about an agent with what read returns by a filter of the request.
-func readAgent[F, B any](ctx context.Context, a *API, ref repute.AgentRef, filter func() (F, error),
-	read func(context.Context, repute.AgentID, F) (B, error)) (*output[B], error) {
-	f, err := filter()
-	if err != nil {
-		return nil, err
-	}
-	id, err := a.Resolve(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	body, err := read(ctx, id, f)
-	if err != nil {
-		return nil, answers.UnknownAgent(err)
-	}
-	return ok(body), nil
+// feedback returns a page of the ratings of an agent.
+func (a *API) feedback(ctx context.Context, id repute.AgentID, f query.FeedbackFilter) (wire.FeedbackList, error) {
+	page, err := query.Feedback(ctx, a.DB, id, f)
+	return wire.FeedbackList{Items: wire.Each(page.Items, wire.EncodeFeedback), Next: wire.OrNull(page.Next),
+		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}, err
 }
 
-// feedback serves GET /agents/{id}/feedback.
-func (a *API) feedback(ctx context.Context, ref repute.AgentRef,
-	q *answers.FeedbackQuery) (*output[wire.FeedbackList], error) {
-	return readAgent(ctx, a, ref, q.Filter,
-		func(ctx context.Context, id repute.AgentID, f query.FeedbackFilter) (wire.FeedbackList, error) {
-			page, err := query.Feedback(ctx, a.DB, id, f)
-			return wire.FeedbackList{Items: wire.Each(page.Items, wire.EncodeFeedback), Next: wire.OrNull(page.Next),
-				AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}, err
-		})
-}
-
-// validations serves GET /agents/{id}/validations.
-func (a *API) validations(ctx context.Context, ref repute.AgentRef,
-	q *answers.ValidationQuery) (*output[wire.ValidationList], error) {
-	return readAgent(ctx, a, ref, q.Filter,
-		func(ctx context.Context, id repute.AgentID, f query.ValidationFilter) (wire.ValidationList, error) {
-			page, err := query.Validations(ctx, a.DB, id, f)
-			return wire.ValidationList{Items: wire.Each(page.Items, wire.EncodeValidation),
-				Next: wire.OrNull(page.Next),
-				AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}, err
-		})
+// validations returns a page of the validations of an agent.
+func (a *API) validations(ctx context.Context, id repute.AgentID, f query.ValidationFilter) (wire.ValidationList,
+	error) {
+	page, err := query.Validations(ctx, a.DB, id, f)
+	return wire.ValidationList{Items: wire.Each(page.Items, wire.EncodeValidation), Next: wire.OrNull(page.Next),
+		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}, err
 }
 
 // listAgents serves GET /agents: a list, or a search if a search parameter is given.
@@ -155,7 +128,7 @@ func (a *API) listAgents(ctx context.Context, in *agentsInput) (*output[wire.Age
 }
 
 // listChains serves GET /chains.
-func (a *API) listChains(ctx context.Context, _ *plainInput) (*output[wire.ChainList], error) {
+func (a *API) listChains(ctx context.Context, _ *answers.Request) (*output[wire.ChainList], error) {
 	chains, err := query.Chains(ctx, a.DB)
 	if err != nil {
 		return nil, err
@@ -200,7 +173,7 @@ func (a *API) chainStatus(ctx context.Context, in *chainInput) (*output[wire.Sta
 }
 
 // status serves GET /status.
-func (a *API) status(ctx context.Context, _ *plainInput) (*output[wire.StatusAnswer], error) {
+func (a *API) status(ctx context.Context, _ *answers.Request) (*output[wire.StatusAnswer], error) {
 	chains, err := query.Chains(ctx, a.DB)
 	if err != nil {
 		return nil, err
@@ -222,8 +195,7 @@ func (a *API) status(ctx context.Context, _ *plainInput) (*output[wire.StatusAns
 func databaseState(n int, last time.Time) *wire.DatabaseState {
 	s := &wire.DatabaseState{Restarts: n}
 	if !last.IsZero() {
-		at := last.UTC().Truncate(time.Second)
-		s.RestartedAt = &at
+		s.RestartedAt = new(last.UTC().Truncate(time.Second))
 	}
 	return s
 }

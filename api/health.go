@@ -8,10 +8,27 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"repute"
 	"repute/api/wire"
+	"repute/internal/httpapi"
 )
+
+// mountHealth adds the routes that operators and their programs ask: health, readiness and metrics.
+func (a *API) mountHealth() {
+	s := a.server
+	s.Get(httpapi.Route{Path: "/healthz", ID: "health", ContentType: jsonType, Example: health{Status: "ok"},
+		Summary: "Reports that the process runs; it asks nothing of the database"}, a.healthz)
+	s.Get(httpapi.Route{Path: "/readyz", ID: "ready", ContentType: jsonType,
+		Example: health{Status: "ok", Checks: []check{{Name: "database", OK: true}, {Name: "chains", OK: true}}},
+		Summary: "Reports whether the process can answer questions now; 503 with the checks that failed where not"},
+		a.readyz)
+	s.Get(httpapi.Route{Path: "/metrics", ID: "metrics", ContentType: "text/plain", Example: "repute_redis_up 1\n",
+		Summary: "Metrics of this process in the text format of Prometheus"},
+		echo.WrapHandler(promhttp.HandlerFor(s.Registry,
+			promhttp.HandlerOpts{Registry: s.Registry, DisableCompression: true})))
+}
 
 // readyTimeout bounds all checks of /readyz together.
 const readyTimeout = 3 * time.Second

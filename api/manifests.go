@@ -7,37 +7,21 @@ import (
 	"repute/api/wire"
 )
 
-// Inputs of the operations on manifests.
-type (
-	manifestsInput struct{ answers.ManifestsQuery }
-	manifestInput  struct {
-		answers.Request
-		answers.ManifestPath
-	}
-	intentsInput struct{ answers.IntentsQuery }
-)
+// manifestInput names a domain.
+type manifestInput struct {
+	answers.Request
+	answers.ManifestPath
+}
 
 // mountManifests adds the operations on manifests of domains.
 func (a *API) mountManifests() {
 	get(a, "/manifests", "list-manifests", "Lists the agent.json manifests of domains, ordered by domain",
-		a.listManifests)
+		byFilter((*answers.ManifestsQuery).Filter, a.Manifests))
 	get(a, "/manifests/{domain}", "get-manifest",
 		"Returns a domain's agent.json manifest: what it says, what is proven, how its intents are paid, and its agents",
 		a.getManifest)
-	get(a, "/intents", "search-intents", "Searches what services offer in their agent.json manifests", a.searchIntents)
-}
-
-// listManifests serves GET /manifests.
-func (a *API) listManifests(ctx context.Context, in *manifestsInput) (*output[wire.ManifestList], error) {
-	f, err := in.Filter()
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.Manifests(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return ok(list), nil
+	get(a, "/intents", "search-intents", "Searches what services offer in their agent.json manifests",
+		byFilter((*answers.IntentsQuery).Filter, a.Intents))
 }
 
 // getManifest serves GET /manifests/{domain}.
@@ -47,17 +31,4 @@ func (a *API) getManifest(ctx context.Context, in *manifestInput) (*output[wire.
 		return nil, err
 	}
 	return ok(*m), nil
-}
-
-// searchIntents serves GET /intents.
-func (a *API) searchIntents(ctx context.Context, in *intentsInput) (*output[wire.IntentList], error) {
-	f, err := in.Filter()
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.Intents(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return ok(list), nil
 }

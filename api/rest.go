@@ -16,7 +16,8 @@ import (
 type (
 	agentInput struct {
 		answers.AgentPath
-		answers.AgentQuery
+		answers.Request
+		answers.AtQuery
 	}
 	reputationInput struct {
 		answers.AgentPath
@@ -38,15 +39,22 @@ type (
 		answers.AgentPath
 		answers.DecisionQuery
 	}
+	historyInput struct {
+		answers.AgentPath
+		answers.HistoryQuery
+	}
+	seriesInput struct {
+		answers.AgentPath
+		answers.SeriesQuery
+	}
 	agentsInput struct {
 		answers.AgentsQuery
-		ChainIDs string `query:"chainId" pattern:"^ *[1-9][0-9]{0,18} *(, *[1-9][0-9]{0,18} *)*$" doc:"chain ids divided by commas; all chains when absent"`
+		answers.ChainsQuery
 	}
 	facetsInput struct {
 		answers.FacetsQuery
-		ChainIDs string `query:"chainId" pattern:"^ *[1-9][0-9]{0,18} *(, *[1-9][0-9]{0,18} *)*$" doc:"chain ids divided by commas; all chains when absent"`
+		answers.ChainsQuery
 	}
-	plainInput struct{ answers.Request }
 	chainInput struct {
 		answers.ChainPath
 		answers.Request
@@ -92,18 +100,26 @@ func (a *API) mount() {
 	get(a, "/agents/facets", "get-facets",
 		"Counts what the agents that a search finds offer: services, skills, domains and more", a.listFacets)
 
-	onAgent[agentInput](a, "", "get-agent",
+	onAgent(a, "", "get-agent",
 		"Returns an agent: owner, wallet, registration file, problems of that file and score", a.agent)
-	onAgent[reputationInput](a, "/reputation", "get-reputation",
+	onAgent(a, "/reputation", "get-reputation",
 		"Returns an agent's trust score and summaries of its ratings", a.reputation)
-	onAgent[explainInput](a, "/reputation/explain", "explain-reputation",
-		"Explains an agent's score: which ratings count, by how much, and which do not", a.explain)
-	onAgent[decisionInput](a, "/decision", "get-decision",
+	onAgent(a, "/reputation/explain", "explain-reputation",
+		"Explains an agent's score: which ratings count, by how much, and which do not",
+		byAgent(a, (*explainInput).Plan, a.Explanation))
+	onAgent(a, "/decision", "get-decision",
 		"Decides whether an agent may be paid or given work: allow or deny, with reasons", a.decision)
-	onAgent[feedbackInput](a, "/feedback", "list-feedback",
-		"Lists an agent's ratings, newest first", a.feedback)
-	onAgent[validationsInput](a, "/validations", "list-validations",
-		"Lists requests to validate an agent's work and their answers, newest first", a.validations)
+	onAgent(a, "/feedback", "list-feedback", "Lists an agent's ratings, newest first",
+		byAgent(a, (*feedbackInput).Filter, a.feedback))
+	onAgent(a, "/validations", "list-validations",
+		"Lists requests to validate an agent's work and their answers, newest first",
+		byAgent(a, (*validationsInput).Filter, a.validations))
+	onAgent(a, "/history", "list-history",
+		"Lists how an agent's owner, wallet, URI, metadata and operators changed, with the log of each change",
+		byAgent(a, (*historyInput).Filter, a.History))
+	onAgent(a, "/series", "get-series",
+		"Returns an agent's score, ratings or reviewers by hour, day or week, without gaps",
+		byAgent(a, (*seriesInput).Filter, a.Series))
 
 	a.mountBatch()
 	a.mountAttestation()
@@ -111,7 +127,6 @@ func (a *API) mount() {
 	a.mountBadge()
 	a.mountDocuments()
 	a.mountManifests()
-	a.mountHistory()
 	a.mountStats()
 	a.mountTexts()
 
@@ -130,12 +145,10 @@ type output[B any] struct {
 	Body         *B
 }
 
-// agentInputOf is an input whose path names an agent, with the query Q.
-type agentInputOf[I, Q any] interface {
-	*I
+// agentInputOf is an input whose path names an agent.
+type agentInputOf[I any] interface {
+	requestOf[I]
 	Ref() (repute.AgentRef, error)
-	Query() *Q
-	Common() *answers.Request
 }
 
 // settled is an answer that can compare itself with the caller's cached one.
@@ -144,10 +157,10 @@ type settled[O any] interface {
 	settle(ifNoneMatch string)
 }
 
-// onAgent mounts an operation on one agent: it parses the agent's id, and answer reads the agent.
-// change completes the description.
-func onAgent[I, Q, O any, PI agentInputOf[I, Q], PO settled[O]](a *API, path, id, summary string,
-	answer func(context.Context, repute.AgentRef, *Q) (*O, error), change ...func(*huma.Operation)) {
+// onAgent mounts an operation on one agent: it parses the agent's id, and answer reads the agent. change completes the
+// description. answer gets the agent besides its input, so that tools call it too, whose agents have no path.
+func onAgent[I, O any, PI agentInputOf[I], PO settled[O]](a *API, path, id, summary string,
+	answer func(context.Context, repute.AgentRef, *I) (*O, error), change ...func(*huma.Operation)) {
 	op := describeOperation(a, "/agents/{id}"+path, id, summary)
 	for _, f := range change {
 		f(&op)
@@ -157,8 +170,45 @@ func onAgent[I, Q, O any, PI agentInputOf[I, Q], PO settled[O]](a *API, path, id
 		if err != nil {
 			return nil, err
 		}
-		return answer(ctx, ref, PI(in).Query())
+		return answer(ctx, ref, in)
 	})
+}
+
+// byAgent returns the handler of an operation on one agent whose answer is what read returns by a filter of the input.
+func byAgent[I, F, B any](a *API, filter func(*I) (F, error),
+	read func(context.Context, repute.AgentID, F) (B, error),
+) func(context.Context, repute.AgentRef, *I) (*output[B], error) {
+	return func(ctx context.Context, ref repute.AgentRef, in *I) (*output[B], error) {
+		f, err := filter(in)
+		if err != nil {
+			return nil, err
+		}
+		id, err := a.Resolve(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		body, err := read(ctx, id, f)
+		if err != nil {
+			return nil, answers.UnknownAgent(err)
+		}
+		return ok(body), nil
+	}
+}
+
+// byFilter returns the handler of an operation whose answer is what read returns by a filter of the input.
+func byFilter[I, F, B any](filter func(*I) (F, error), read func(context.Context, F) (B, error),
+) func(context.Context, *I) (*output[B], error) {
+	return func(ctx context.Context, in *I) (*output[B], error) {
+		f, err := filter(in)
+		if err != nil {
+			return nil, err
+		}
+		body, err := read(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		return ok(body), nil
+	}
 }
 
 // get mounts one reading operation.

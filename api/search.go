@@ -24,8 +24,7 @@ func (a *API) agents(ctx context.Context, q *answers.AgentsQuery, chains []uint6
 		return nil, err
 	}
 	for i, n := range found.Similar {
-		similar := wire.Long(n)
-		items[i].Similar = &similar
+		items[i].Similar = new(wire.Long(n))
 	}
 	return ok(wire.AgentList{Items: items, Next: wire.OrNull(found.Next), Total: wire.EncodeTotal(found.Total),
 		Match: wire.OrNull(string(found.Match)),
@@ -38,12 +37,7 @@ func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[stats.Fa
 	if err != nil {
 		return nil, err
 	}
-	return a.facets(ctx, &in.FacetsQuery, chains)
-}
-
-// facets counts the values of the matching agents.
-func (a *API) facets(ctx context.Context, q *answers.FacetsQuery, chains []uint64) (*output[stats.Facets], error) {
-	f, err := q.AgentsFilter.Filter(chains)
+	f, err := in.AgentsFilter.Filter(chains)
 	if err != nil {
 		return nil, err
 	}

@@ -89,8 +89,7 @@ func (in *AgentTool) ref() (repute.AgentRef, error) {
 		chain = strconv.FormatUint(in.ChainID, 10)
 	}
 	ref, err := answers.ParseAgent(string(in.AgentID), chain)
-	var input *repute.InputError
-	if errors.As(err, &input) && input.Field == "id" { // as the routes call it
+	if input, isInput := errors.AsType[*repute.InputError](err); isInput && input.Field == "id" { // as the routes call it
 		return ref, repute.Invalid("agentId", input.Reason, input.Hint)
 	}
 	return ref, err
@@ -174,7 +173,7 @@ func (a *API) agentTool(ctx context.Context, in AgentTool) (w wire.AgentAnswer, 
 	if err != nil {
 		return w, err
 	}
-	return bodyOf(a.agent(ctx, ref, &answers.AgentQuery{AtQuery: answers.AtQuery{At: string(in.At)}}))
+	return bodyOf(a.agent(ctx, ref, &agentInput{AtQuery: answers.AtQuery{At: string(in.At)}}))
 }
 
 // reputationTool is the tool that answers as GET /agents/{id}/reputation does.
@@ -189,7 +188,7 @@ func (a *API) reputationTool(ctx context.Context, in reputationTool) (w wire.Rep
 	if in.OpenFi {
 		q.OpenFi = "1"
 	}
-	body, err := bodyOf(a.reputation(ctx, ref, &q))
+	body, err := bodyOf(a.reputation(ctx, ref, &reputationInput{ReputationQuery: q}))
 	return body.ReputationAnswer, err
 }
 
@@ -204,7 +203,7 @@ func (a *API) explainTool(ctx context.Context, in explainTool) (w wire.ExplainAn
 	if in.Limit > 0 {
 		q.Limit = httpapi.Number(strconv.Itoa(in.Limit))
 	}
-	return bodyOf(a.explain(ctx, ref, &q))
+	return bodyOf(byAgent(a, (*answers.ExplainQuery).Plan, a.Explanation)(ctx, ref, &q))
 }
 
 // intentsTool is the tool that answers as GET /intents does.

@@ -18,13 +18,12 @@ import (
 
 // Inputs of the routes that return a text in full which other answers cut.
 type (
-	uriInput struct {
-		answers.AgentPath
-		answers.AgentQuery
-	}
 	textInput struct {
 		answers.AgentPath
-		TextQuery
+		answers.Request
+		Block    httpapi.Number `path:"block" minimum:"0" doc:"of the log"`
+		LogIndex httpapi.Number `path:"logIndex" minimum:"0" maximum:"2147483647" doc:"of the log"`
+		Field    string         `path:"field" enum:"tag1,tag2,endpoint,feedbackURI,responseURI,requestURI,tag,metadataKey,metadataValue" doc:"the text, by its name in the event"`
 	}
 	tagInput struct {
 		answers.Request
@@ -32,22 +31,11 @@ type (
 	}
 )
 
-// TextQuery names a text of a log.
-type TextQuery struct {
-	answers.Request
-	Block    httpapi.Number `path:"block" minimum:"0" doc:"of the log"`
-	LogIndex httpapi.Number `path:"logIndex" minimum:"0" maximum:"2147483647" doc:"of the log"`
-	Field    string         `path:"field" enum:"tag1,tag2,endpoint,feedbackURI,responseURI,requestURI,tag,metadataKey,metadataValue" doc:"the text, by its name in the event"`
-}
-
-// Query returns the query, also where it is embedded.
-func (q *TextQuery) Query() *TextQuery { return q }
-
 // mountTexts adds the routes that answers name where they cut a text.
 func (a *API) mountTexts() {
-	onAgent[uriInput](a, "/uri", "get-uri",
+	onAgent(a, "/uri", "get-uri",
 		"Returns the whole URI of an agent, which other answers cut when it is long", a.wholeURI, asText)
-	onAgent[textInput](a, "/texts/{block}/{logIndex}/{field}", "get-text",
+	onAgent(a, "/texts/{block}/{logIndex}/{field}", "get-text",
 		"Returns the whole of a text of one event, which other answers cut when it is long", a.wholeText, asText)
 	op := describeOperation(a, "/tags/{hash}", "get-tag",
 		"Returns a whole tag by its keccak256, which other answers cut when it is long")
@@ -89,7 +77,7 @@ func (a *API) wholeTag(ctx context.Context, in *tagInput) (*rawOutput, error) {
 }
 
 // wholeURI serves the full URI of an agent of which answers show only the beginning.
-func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *answers.AgentQuery) (*rawOutput, error) {
+func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *agentInput) (*rawOutput, error) {
 	agent, _, _, err := a.agentAt(ctx, ref, q.At)
 	if err != nil {
 		return nil, err
@@ -101,7 +89,7 @@ func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *answers.Agen
 }
 
 // wholeText serves the full text of an event of which answers show only the beginning.
-func (a *API) wholeText(ctx context.Context, ref repute.AgentRef, q *TextQuery) (*rawOutput, error) {
+func (a *API) wholeText(ctx context.Context, ref repute.AgentRef, q *textInput) (*rawOutput, error) {
 	block, err := parsePlace("block", string(q.Block))
 	if err != nil {
 		return nil, err

@@ -75,11 +75,7 @@ func (s *Server) AddRaw(t Raw) error {
 		if len(c.Arguments) == 0 || string(c.Arguments) == "null" {
 			c.Arguments = json.RawMessage("{}")
 		}
-		out, err := t.run(ctx, c)
-		if err != nil {
-			result, _ := s.told(ctx, nil, err)
-			return result, nil
-		}
+		out := s.run(ctx, &t, c)
 		s.log.InfoContext(ctx, "tool", "name", t.Name, "outcome", out.Outcome, "bytes", len(out.Text), "ms",
 			time.Since(start).Milliseconds())
 		return out.result(), nil
@@ -87,16 +83,17 @@ func (s *Server) AddRaw(t Raw) error {
 	return nil
 }
 
-// run calls the tool. Its error is a panic.
-func (t *Raw) run(ctx context.Context, c Call) (out Result, err error) {
+// run calls a tool. A panic is a failure of the call, not the end of the process.
+func (s *Server) run(ctx context.Context, t *Raw, c Call) (out Result) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v\n%s", errPanic, r, debug.Stack())
+			out = s.failed(ctx, fmt.Errorf("a tool panicked: %v\n%s", r, debug.Stack()))
 		}
 	}()
-	return t.Do(ctx, c), nil
+	return t.Do(ctx, c)
 }
 
+// result returns the result in the form of the SDK.
 func (r *Result) result() *sdk.CallToolResult {
 	out := &sdk.CallToolResult{IsError: r.Failed, Meta: r.Meta, Content: []sdk.Content{&sdk.TextContent{Text: r.Text}}}
 	if r.Structured != nil {

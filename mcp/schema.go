@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -132,9 +133,6 @@ func remarshal(from, into any) error {
 
 // read decodes valid arguments. repute.ErrInvalid names the first wrong field.
 func (s *shape) read(raw json.RawMessage, into any) error {
-	if len(bytes.TrimSpace(raw)) == 0 || string(raw) == "null" {
-		raw = json.RawMessage("{}")
-	}
 	if err := repute.CheckJSON("arguments", raw); err != nil {
 		return err
 	}
@@ -159,8 +157,7 @@ func (s *shape) check(v any) error {
 	huma.Validate(s.registry, s.root, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, v, &found)
 	var wrong []*huma.ErrorDetail
 	for _, err := range found.Errors {
-		var d *huma.ErrorDetail
-		if errors.As(err, &d) {
+		if d, isDetail := errors.AsType[*huma.ErrorDetail](err); isDetail {
 			wrong = append(wrong, d)
 		}
 	}
@@ -190,7 +187,7 @@ func (s *shape) tell(d *huma.ErrorDetail) error {
 		name, _, _ = strings.Cut(name, " ")
 		field, reason = strings.TrimPrefix(field+"."+name, "."), "is missing"
 	} else if reason == unexpected {
-		return repute.Invalid(brief(field), "is no field of this tool", "known are "+strings.Join(s.names(), ", "))
+		return repute.Invalid(brief(field), "is no field of this tool", "known are "+strings.Join(slices.Sorted(maps.Keys(s.root.Properties)), ", "))
 	}
 	if strings.Contains(reason, "at least one schema") { // Text
 		reason = "must be text or a whole number"
@@ -210,13 +207,4 @@ func brief(field string) string {
 		return "arguments"
 	}
 	return fmt.Sprintf("%.100s", field)
-}
-
-// names returns the fields of the arguments, for a hint.
-func (s *shape) names() (out []string) {
-	for name := range s.root.Properties {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
 }

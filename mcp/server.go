@@ -124,9 +124,6 @@ func (s *Server) Stdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	return nil
 }
 
-// errPanic is never shown: a panic is reported as an internal error.
-var errPanic = fmt.Errorf("a tool panicked")
-
 // tooLarge refuses an answer above Options.Output.
 func tooLarge(size, most int) error {
 	return fmt.Errorf("the answer would have %d bytes, at most %d are given: ask for less, by limit or a narrower question: %w", size, most, repute.ErrLimited)

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"runtime/debug"
 	"strings"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -54,22 +52,17 @@ func Add[In, Out any](s *Server, t Tool[In, Out]) error {
 	if err != nil {
 		return fmt.Errorf("tool %s: %w", t.Name, err)
 	}
-	s.sdk.AddTool(&sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: in.raw, OutputSchema: out.raw,
-		Annotations: t.Effect.annotations()},
-		func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			ctx, cancel := s.bounded(ctx, r)
-			defer cancel()
-			start := time.Now()
-			raw, err := call(ctx, t.Do, &in, r.Params.Arguments)
+	return s.AddRaw(Raw{Name: t.Name, Description: t.Description, Input: in.raw, Output: out.raw, Effect: t.Effect,
+		Do: func(ctx context.Context, c Call) Result {
+			raw, err := call(ctx, t.Do, &in, c.Arguments)
 			if err == nil && len(raw) > s.o.Output {
 				err = tooLarge(len(raw), s.o.Output)
 			}
-			result, code := s.told(ctx, raw, err)
-			s.log.InfoContext(ctx, "tool", "name", t.Name, "outcome", code, "bytes", len(raw), "ms",
-				time.Since(start).Milliseconds())
-			return result, nil
-		})
-	return nil
+			if err != nil {
+				return s.failed(ctx, err)
+			}
+			return Result{Text: string(raw), Structured: raw, Outcome: "ok"}
+		}})
 }
 
 // annotations describe the effects for clients. Defaults of the protocol are omitted: a tool that
@@ -85,15 +78,9 @@ func (e Effect) annotations() *sdk.ToolAnnotations {
 	return a
 }
 
-// call reads the arguments and asks. A panic is an error of the call, not the end of the
-// process.
+// call reads the arguments and asks.
 func call[In, Out any](ctx context.Context, do func(context.Context, In) (Out, error), in *shape,
-	arguments json.RawMessage) (raw json.RawMessage, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v\n%s", errPanic, r, debug.Stack())
-		}
-	}()
+	arguments json.RawMessage) (json.RawMessage, error) {
 	var given In
 	if err := in.read(arguments, &given); err != nil {
 		return nil, err
@@ -105,15 +92,10 @@ func call[In, Out any](ctx context.Context, do func(context.Context, In) (Out, e
 	return json.Marshal(out)
 }
 
-// told returns the result of a call for the caller, and its outcome for the log.
-func (s *Server) told(ctx context.Context, raw json.RawMessage, err error) (*sdk.CallToolResult, string) {
-	if err == nil {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(raw)}},
-			StructuredContent: raw}, "ok"
-	}
+// failed returns the result of a call that failed, and logs a fault of this service.
+func (s *Server) failed(ctx context.Context, err error) Result {
 	b := httpapi.Report(ctx, s.log, err)
-	return &sdk.CallToolResult{IsError: true, Meta: sdk.Meta{problemKey: b},
-		Content: []sdk.Content{&sdk.TextContent{Text: text(b)}}}, b.Code
+	return Result{Text: text(b), Meta: map[string]any{problemKey: b}, Failed: true, Outcome: b.Code}
 }
 
 // bounded adds the timeout, the caller's token, and the end of the HTTP request to a call's

@@ -250,28 +250,25 @@ func (s *site) agentScore(ctx context.Context, p *page) (string, error) {
 // ratedAgent is an agent with a page of its ratings.
 type ratedAgent struct {
 	agentHead
-	Feedback struct {
-		Nodes []struct {
-			Client        string
-			Index         int64
-			Decimal       string
-			Tag1, Tag2    string
-			Endpoint      string
-			IsRevoked     bool
-			ResponseCount int64
-			Given         point
-			Payment       *struct {
-				State, Reason, Amount, Symbol, USD, TxHash *string
-			}
-			File *struct {
-				Status   string
-				Reason   *string
-				Proof    struct{ Verdict string }
-				Feedback *struct{ Text string }
-			}
+	Feedback listOf[struct {
+		Client        string
+		Index         int64
+		Decimal       string
+		Tag1, Tag2    string
+		Endpoint      string
+		IsRevoked     bool
+		ResponseCount int64
+		Given         point
+		Payment       *struct {
+			State, Reason, Amount, Symbol, USD, TxHash *string
 		}
-		PageInfo cursor
-	}
+		File *struct {
+			Status   string
+			Reason   *string
+			Proof    struct{ Verdict string }
+			Feedback *struct{ Text string }
+		}
+	}]
 	Series struct {
 		Points []struct {
 			Start time.Time
@@ -325,15 +322,12 @@ type changedAgent struct {
 		Size       int64
 	}
 	MetadataCount int64
-	History       struct {
-		Nodes []struct {
-			Kind     string
-			Key      *struct{ Text, Hex *string }
-			Old, New *changeValue
-			At       point
-		}
-		PageInfo cursor
-	}
+	History       listOf[struct {
+		Kind     string
+		Key      *struct{ Text, Hex *string }
+		Old, New *changeValue
+		At       point
+	}]
 	Documents struct {
 		Nodes []struct {
 			URI            string
@@ -369,10 +363,7 @@ type validatedAgent struct {
 		SameFile      bool
 	}
 	Manifest    *struct{ Domain string }
-	Validations struct {
-		Nodes    []validation
-		PageInfo cursor
-	}
+	Validations listOf[validation]
 }
 
 // validation is a request with its newest answer.
@@ -431,8 +422,7 @@ func (s *site) agentWork(ctx context.Context, p *page) (string, error) {
 		}
 		body.Offers = m.Manifest
 	}
-	runs := s.agentRuns(ctx, p)
-	body.Runs = &runs
+	body.Runs = new(s.agentRuns(ctx, p))
 	p.Body = body
 	return "agent_work", nil
 }

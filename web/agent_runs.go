@@ -40,20 +40,14 @@ func (r agentRun) Took() int64 { return took(r.Started, r.Ended) }
 // not change the status of the page.
 func (s *site) agentRuns(ctx context.Context, p *page) guarded {
 	l, err := ask[struct {
-		AgentsByID []*struct {
-			Runs struct {
-				Nodes    []agentRun
-				PageInfo cursor
-			}
-		}
+		AgentsByID []*struct{ Runs listOf[agentRun] }
 	}](ctx, s, p, "agent_runs", query.Given(map[string]any{"id": p.ID, "first": agentRunRows,
 		"after": p.Query.Get("runs")}))
 	if err == nil && (len(l.AgentsByID) != 1 || l.AgentsByID[0] == nil) {
 		err = fmt.Errorf("agent %s: %w", p.ID, failure.ErrNowhere)
 	}
 	if failure.NotServed(err) {
-		f := failure.Of(err)
-		return guarded{Why: &f} // the same for every caller: guard would make the page private
+		return guarded{Why: new(failure.Of(err))} // the same for every caller: guard would make the page private
 	}
 	shown := struct {
 		Runs []agentRun

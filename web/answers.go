@@ -51,6 +51,13 @@ type cursor struct {
 	EndCursor   *string
 }
 
+// listOf is a page of a list. AsOf is empty where the document does not ask for it.
+type listOf[N any] struct {
+	Nodes    []N
+	PageInfo cursor
+	AsOf     []asOf
+}
+
 // agentRow is an agent in a list.
 type agentRow struct {
 	ID, ShortID, Owner  string

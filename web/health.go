@@ -126,9 +126,8 @@ func (s *site) intents(ctx context.Context, p *page) (string, error) {
 	}
 	l, err := ask[struct {
 		Intents struct {
-			Nodes    []offered
-			PageInfo cursor
-			Unsure   bool
+			listOf[offered]
+			Unsure bool
 		}
 	}](ctx, s, p, "intents", query.Given(variables))
 	p.Body = struct {
@@ -143,23 +142,9 @@ func (s *site) intents(ctx context.Context, p *page) (string, error) {
 // validators shows who validates, by chain.
 func (s *site) validators(ctx context.Context, p *page) (string, error) {
 	p.Title = "Validators"
-	l, err := ask[struct {
-		Validators struct {
-			Nodes []struct {
-				ChainID                     int64
-				Address                     string
-				Requests, Answered, Agents  int64
-				AnsweredShare               float64
-				MedianBlocks, MedianSeconds *int64
-				MeanResponse                *float64
-				Last                        *blockTime
-			}
-			PageInfo cursor
-			AsOf     []asOf
-		}
-	}](ctx, s, p, "validators", query.Given(map[string]any{"first": exploreRows, "after": p.Query.Get("after")}))
+	l, err := ask[struct{ Validators listOf[validatorChain] }](ctx, s, p, "validators", query.Given(map[string]any{"first": exploreRows, "after": p.Query.Get("after")}))
 	p.Body = struct {
-		List any
+		List []validatorChain
 		AsOf []asOf
 		Next string
 	}{l.Validators.Nodes, l.Validators.AsOf, nextPage(p, l.Validators.PageInfo)}

@@ -93,13 +93,7 @@ func (s *site) leaders(ctx context.Context, p *page) (string, error) {
 		}
 		variables["minReviewers"] = n
 	}
-	l, err := ask[struct {
-		Leaderboard struct {
-			Nodes    []leader
-			PageInfo cursor
-			AsOf     []asOf
-		}
-	}](ctx, s, p, "leaders", query.Given(variables))
+	l, err := ask[struct{ Leaderboard listOf[leader] }](ctx, s, p, "leaders", query.Given(variables))
 	p.Body = struct {
 		Leaders []leader
 		AsOf    []asOf
@@ -129,13 +123,7 @@ func (s *site) tags(ctx context.Context, p *page) (string, error) {
 	if p.Query.Has("tag") {
 		variables["tag"] = p.Query.Get("tag")
 	}
-	l, err := ask[struct {
-		Tags struct {
-			Nodes    []tagRow
-			PageInfo cursor
-			AsOf     []asOf
-		}
-	}](ctx, s, p, "tags", variables)
+	l, err := ask[struct{ Tags listOf[tagRow] }](ctx, s, p, "tags", variables)
 	p.Body = struct {
 		Tags  []tagRow
 		AsOf  []asOf

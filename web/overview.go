@@ -42,24 +42,26 @@ type chainScores struct {
 	}
 }
 
+// Hosts returns how many endpoints the chain has, however many processes ask them.
+func (c chain) Hosts() int { return len(c.hosts()) }
+
 // Working returns how many of the chain's endpoints answer. One that several processes ask works if it does for one.
-func (c chain) Working() int {
-	hosts := map[string]bool{}
-	for _, e := range c.Endpoints {
-		if e.State == "closed" {
-			hosts[e.Name] = true
+func (c chain) Working() (n int) {
+	for _, works := range c.hosts() {
+		if works {
+			n++
 		}
 	}
-	return len(hosts)
+	return n
 }
 
-// Hosts returns how many endpoints the chain has.
-func (c chain) Hosts() int {
+// hosts returns the chain's endpoints by name, and whether each answers.
+func (c chain) hosts() map[string]bool {
 	hosts := map[string]bool{}
 	for _, e := range c.Endpoints {
-		hosts[e.Name] = true
+		hosts[e.Name] = hosts[e.Name] || e.State == "closed"
 	}
-	return len(hosts)
+	return hosts
 }
 
 // Trouble says what is wrong with a chain and what to do next; "" when nothing is.
@@ -109,7 +111,7 @@ type latest struct{ Agents struct{ Nodes []agentRow } }
 // overview shows the chains, totals and newest changes.
 func (s *site) overview(ctx context.Context, p *page) (string, error) {
 	p.Title = "Overview"
-	since := s.o.Now().Add(-24 * time.Hour).UTC().Truncate(time.Minute)
+	since := time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Minute)
 	o, err := ask[overview](ctx, s, p, "overview", map[string]any{"since": since.Format(time.RFC3339)})
 	if err != nil {
 		return "", err

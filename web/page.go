@@ -133,7 +133,7 @@ func (p *page) At(tab string) bool {
 
 // funcs are the functions of templates.
 func (s *site) funcs() template.FuncMap {
-	all := format.Funcs(s.o.Now)
+	all := format.Funcs()
 	all["asset"], all["command"], all["prefix"] = s.assets.URL, shell.Line, func() string { return prefix }
 	return all
 }

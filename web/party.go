@@ -75,21 +75,18 @@ func (c reviewerChain) Sentence() string {
 type reviewer struct {
 	Address  string
 	Chains   []reviewerChain
-	Feedback struct {
-		Nodes []struct {
-			Index      int64
-			Decimal    string
-			Tag1, Tag2 string
-			IsRevoked  bool
-			Given      point
-			Agent      struct {
-				ID, ShortID string
-				Name        *string
-				standing
-			}
+	Feedback listOf[struct {
+		Index      int64
+		Decimal    string
+		Tag1, Tag2 string
+		IsRevoked  bool
+		Given      point
+		Agent      struct {
+			ID, ShortID string
+			Name        *string
+			standing
 		}
-		PageInfo cursor
-	}
+	}]
 	AsOf []asOf
 }
 
@@ -107,31 +104,31 @@ func (s *site) reviewer(ctx context.Context, p *page) (string, error) {
 
 // validator is what is known of an address that validates.
 type validator struct {
-	Address string
-	Chains  []struct {
-		ChainID                     int64
-		Requests, Answered          int64
-		AnsweredShare               float64
-		Agents                      int64
-		MedianBlocks, MedianSeconds *int64
-		MeanResponse                *float64
-		First, Last                 *blockTime
-		Tags                        []struct {
-			Tag   string
-			Count int64
+	Address     string
+	Chains      []validatorChain
+	Validations listOf[struct {
+		validation
+		Agent struct {
+			ID, ShortID string
+			Name        *string
 		}
-	}
-	Validations struct {
-		Nodes []struct {
-			validation
-			Agent struct {
-				ID, ShortID string
-				Name        *string
-			}
-		}
-		PageInfo cursor
-	}
+	}]
 	AsOf []asOf
+}
+
+// validatorChain is how an address answers requests on one chain. Address and tags are asked for where they are shown.
+type validatorChain struct {
+	ChainID                     int64
+	Address                     string
+	Requests, Answered, Agents  int64
+	AnsweredShare               float64
+	MedianBlocks, MedianSeconds *int64
+	MeanResponse                *float64
+	First, Last                 *blockTime
+	Tags                        []struct {
+		Tag   string
+		Count int64
+	}
 }
 
 // validator shows how an address answers requests for validations.

@@ -50,12 +50,7 @@ func (s *site) roots(ctx context.Context, p *page) (string, error) {
 		body.Chain, body.Name = body.Sets[0].ChainID, body.Sets[0].Name
 	}
 	if body.Chain != 0 {
-		r, err := ask[struct {
-			Roots struct {
-				Nodes    []rootRow
-				PageInfo cursor
-			}
-		}](ctx, s, p, "roots", query.Given(map[string]any{"chain": body.Chain, "set": body.Name, "first": 50,
+		r, err := ask[struct{ Roots listOf[rootRow] }](ctx, s, p, "roots", query.Given(map[string]any{"chain": body.Chain, "set": body.Name, "first": 50,
 			"after": p.Query.Get("after")}))
 		if err != nil {
 			return "", err

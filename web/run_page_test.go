@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/net/html"
 
@@ -18,7 +17,7 @@ import (
 // render returns the elements of a page that a template makes from a body.
 func render(t *testing.T, name string, body any) (elements []*html.Node) {
 	t.Helper()
-	s := &site{o: Options{Now: time.Now}}
+	s := new(site)
 	var err error
 	if s.assets, err = assets.Read(files, "static"); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,23 @@
 // excepted: a script sends actions to the routes of the orchestrator, with a token that the browser keeps until the tab
 // is closed. What comes from the chain and from documents is hostile text: it is escaped, bounded, and its control
 // characters are shown.
+//
+// # How a page is made
+//
+// The table of pages is site.mount. A page is a function of type show: it runs documents with ask, which decodes the
+// answer into a type that MUST have what the document asks for and nothing else, puts what it shows into page.Body, and
+// returns the name of a template. The URL has the whole state of a page, so that a link to it shows the same. An error
+// becomes a page that says in plain words what to do next (package failure); it never shows the inside.
+//
+// Templates take their functions from package format, which makes foreign text showable, and draws gauges and bars as
+// SVG with attributes alone. Files are served under names with a hash of their content (package assets), and kept for
+// ever.
+//
+// # Tokens
+//
+// Pages about tasks, runs, money and operations need a token, which a browser does not send with a link. Such a page
+// first answers without its content and asks for the token (guarded); a script then asks for the same page with it, and
+// replaces the part. These pages are in no cache.
 package web
 
 import (
@@ -14,7 +31,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -40,8 +56,6 @@ type Options struct {
 	Server *httpapi.Server
 	// GraphQL answers everything that pages show.
 	GraphQL query.Runner
-	// Now returns the time that "3 minutes ago" is relative to. Nil: time.Now.
-	Now func() time.Time
 }
 
 // site serves the pages.
@@ -54,9 +68,6 @@ type site struct {
 
 // Mount adds the pages and their files to a server. It asks nothing.
 func Mount(o Options) error {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	s := &site{o: o}
 	var err error
 	if s.assets, err = assets.Read(files, "static"); err != nil {

@@ -221,12 +221,7 @@ func workFilter(p *page) map[string]any {
 // tasks shows the tasks that were given, the newest first.
 func (s *site) tasks(ctx context.Context, p *page) (string, error) {
 	p.Title = "Tasks"
-	l, err := ask[struct {
-		Tasks struct {
-			Nodes    []taskRow
-			PageInfo cursor
-		}
-	}](ctx, s, p, "tasks", workFilter(p))
+	l, err := ask[struct{ Tasks listOf[taskRow] }](ctx, s, p, "tasks", workFilter(p))
 	p.Body = guard(p, struct {
 		Tasks []taskRow
 		Next  string
@@ -237,12 +232,7 @@ func (s *site) tasks(ctx context.Context, p *page) (string, error) {
 // runs shows the runs of all tasks, the newest first.
 func (s *site) runs(ctx context.Context, p *page) (string, error) {
 	p.Title = "Runs"
-	l, err := ask[struct {
-		Runs struct {
-			Nodes    []runLine
-			PageInfo cursor
-		}
-	}](ctx, s, p, "runs", workFilter(p))
+	l, err := ask[struct{ Runs listOf[runLine] }](ctx, s, p, "runs", workFilter(p))
 	p.Body = guard(p, struct {
 		Runs []runLine
 		Next string
@@ -314,8 +304,7 @@ func (s *site) spending(ctx context.Context, p *page) (out spending, err error) 
 	out.Purchases = paid.Purchases
 	t, err := ask[struct{ Treasury *treasuryShown }](ctx, s, p, "treasury", map[string]any{})
 	if failure.NotServed(err) {
-		f := failure.Of(err)
-		out.Missing, err = &f, nil
+		out.Missing, err = new(failure.Of(err)), nil
 	}
 	out.Treasury = t.Treasury
 	return out, err

@@ -25,9 +25,6 @@ type DecisionQuery struct {
 	ValueAtRisk string         `query:"valueAtRisk" pattern:"^[0-9]{1,78}$" doc:"in wei, decimal: adds what the steps by value demand; they also apply, from 0, where nothing else is given"`
 }
 
-// Query is the query itself, also where it is embedded.
-func (q *DecisionQuery) Query() *DecisionQuery { return q }
-
 // Demand has the parsed thresholds of a request for a decision.
 type Demand struct {
 	own   policy.Threshold
@@ -41,8 +38,7 @@ func (q *DecisionQuery) ReadDemand() (d Demand, err error) {
 		return d, err
 	}
 	if f.MinScore != nil {
-		least := wire.Points(*f.MinScore)
-		d.own.MinReputation = &least
+		d.own.MinReputation = new(wire.Points(*f.MinScore))
 	}
 	if f.Tier != nil {
 		d.own.MinTier = int64(*f.Tier)

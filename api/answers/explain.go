@@ -23,9 +23,6 @@ type ExplainQuery struct {
 	Limit   httpapi.Number `query:"limit" minimum:"1" maximum:"100" doc:"contributions and excluded rows to list, 1 to 100, 20 when absent"`
 }
 
-// Query is the query itself, also where it is embedded.
-func (q *ExplainQuery) Query() *ExplainQuery { return q }
-
 // ExplainPlan has the parsed parameters of an explanation. Plan makes it.
 type ExplainPlan struct {
 	At      repute.At

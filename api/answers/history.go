@@ -21,9 +21,6 @@ type HistoryQuery struct {
 	Order string `query:"order" enum:"asc,desc" doc:"desc (default): newest first; asc: oldest first"`
 }
 
-// Query is the query itself, also where it is embedded.
-func (q *HistoryQuery) Query() *HistoryQuery { return q }
-
 // Filter reads the parameters of a history.
 func (q *HistoryQuery) Filter() (f historydb.Filter, err error) {
 	f.After = q.Cursor
@@ -68,9 +65,6 @@ type SeriesQuery struct {
 	To      httpapi.Since `query:"to" doc:"RFC 3339 time or date (UTC) before which the last bucket begins; absent: that of the newest block"`
 	Tag     string        `query:"tag" minLength:"0" doc:"only ratings with exactly this tag1; the empty tag is one too; not with measure=score"`
 }
-
-// Query is the query itself, also where it is embedded.
-func (q *SeriesQuery) Query() *SeriesQuery { return q }
 
 // Filter reads the parameters of a series.
 func (q *SeriesQuery) Filter() (f historydb.SeriesFilter, err error) {

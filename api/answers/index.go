@@ -1,7 +1,16 @@
-// Package answers computes the answers that REST, GraphQL and the tools of MCP have in common. It parses the parameters
-// of a request, resolves agent ids, and returns scores by the chain's or the caller's roots, explanations, decisions,
-// signed scores and results of requested refreshes. The results have the types of package wire. Protocols are left to
+// Package answers computes the answers that REST, GraphQL and the tools of MCP have in common. Protocols are left to
 // the packages that call it.
+//
+// It has two parts. The types whose names end in Query are the parameters of operations, as text with the tags of their
+// documentation; their methods Filter, Plan and ReadDemand parse them, and an error names the parameter and what is
+// allowed. An Index answers: it resolves ids, and returns scores by the chain's or the caller's roots, explanations,
+// decisions, signed scores, histories, rankings and manifests, in the types of package wire.
+//
+// An answer is of one database snapshot. The context of Demand makes all reads wait for a block that the caller knows.
+//
+// What costs more than a request has a limit of its own for each caller, which is taken from the context: walks of the
+// trust graph (explanations, and scores by the caller's roots) and reads of files that a caller asks for. The errors of
+// the store pass unchanged, with a hint where nothing was found (UnknownAgent).
 package answers
 
 import (

@@ -69,15 +69,6 @@ type PageQuery struct {
 	Cursor string         `query:"cursor" doc:"next of the page before; only with the same filters"`
 }
 
-// AgentQuery are the parameters of an agent.
-type AgentQuery struct {
-	Request
-	AtQuery
-}
-
-// Query is the query itself, also where it is embedded.
-func (q *AgentQuery) Query() *AgentQuery { return q }
-
 // ReputationQuery are the parameters of a reputation.
 type ReputationQuery struct {
 	Request
@@ -91,9 +82,6 @@ type ReputationQuery struct {
 	Signed  httpapi.Flag `query:"signed" doc:"1: with the newest final score as a signed statement that can be verified offline; the answer is of the finalized view, and any other at is refused"`
 }
 
-// Query is the query itself, also where it is embedded.
-func (q *ReputationQuery) Query() *ReputationQuery { return q }
-
 // FeedbackQuery are the parameters of a list of ratings.
 type FeedbackQuery struct {
 	Request
@@ -105,9 +93,6 @@ type FeedbackQuery struct {
 	IncludeRevoked httpapi.Flag `query:"includeRevoked" doc:"also ratings that were withdrawn"`
 }
 
-// Query is the query itself, also where it is embedded.
-func (q *FeedbackQuery) Query() *FeedbackQuery { return q }
-
 // ValidationQuery are the parameters of a list of validations.
 type ValidationQuery struct {
 	Request
@@ -115,9 +100,6 @@ type ValidationQuery struct {
 	PageQuery
 	TrustedOnly httpapi.Flag `query:"trustedOnly" doc:"only allow-listed contracts"`
 }
-
-// Query is the query itself, also where it is embedded.
-func (q *ValidationQuery) Query() *ValidationQuery { return q }
 
 // AgentsFilter selects agents. All of it may be given together.
 type AgentsFilter struct {

@@ -34,9 +34,6 @@ type ManifestsQuery struct {
 	Network      string         `query:"network" doc:"only manifests with an intent that is paid on this network, e.g. base"`
 }
 
-// Query returns the query, also where it is embedded.
-func (q *ManifestsQuery) Query() *ManifestsQuery { return q }
-
 // Filter parses the parameters.
 func (q *ManifestsQuery) Filter() (f manifestdb.Filter, err error) {
 	f = manifestdb.Filter{Prefix: q.Domain, State: manifestdb.State(q.State), Network: q.Network, After: q.Cursor}
@@ -68,9 +65,6 @@ type IntentsQuery struct {
 	MinScore httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"only of domains that a rated agent of at least this score names as its own, and of such agents"`
 	PageQuery
 }
-
-// Query returns the query, also where it is embedded.
-func (q *IntentsQuery) Query() *IntentsQuery { return q }
 
 // maxQuestion is how many bytes of a text are searched for.
 const maxQuestion = 1000

@@ -17,10 +17,10 @@ const (
 	refreshPeriod = 6 * time.Second
 )
 
-// RequestRefresh schedules another read of an agent's document, within the limits of the caller
-// and of the document.
-func (x *Index) RequestRefresh(ctx context.Context, ref repute.AgentRef, caller string) (*wire.RefreshAnswer, error) {
-	if wait := x.refreshes.Allow(ctx, caller); wait > 0 && x.limited {
+// RequestRefresh schedules another read of an agent's document, within the limits of the caller of ctx and of the
+// document.
+func (x *Index) RequestRefresh(ctx context.Context, ref repute.AgentRef) (*wire.RefreshAnswer, error) {
+	if wait := x.refreshes.Allow(ctx, httpapi.CallerOf(ctx)); wait > 0 && x.limited {
 		return nil, tooSoon("too many refreshes", wait)
 	}
 	id, err := x.Resolve(ctx, ref)
@@ -37,10 +37,10 @@ func (x *Index) RequestRefresh(ctx context.Context, ref repute.AgentRef, caller 
 	return &wire.RefreshAnswer{Queued: true, NextAllowedAt: wire.EncodeTime(r.NextAllowed)}, nil
 }
 
-// PermitFetch counts a file that is read for a caller, and returns why it may not be read now; nil if it may. Reads and
-// refreshes have one limit.
-func (x *Index) PermitFetch(ctx context.Context, caller string) error {
-	if wait := x.refreshes.Allow(ctx, caller); wait > 0 && x.limited {
+// PermitFetch counts a file that is read for the caller of ctx, and returns why it may not be read now; nil if it may.
+// Reads and refreshes have one limit.
+func (x *Index) PermitFetch(ctx context.Context) error {
+	if wait := x.refreshes.Allow(ctx, httpapi.CallerOf(ctx)); wait > 0 && x.limited {
 		return tooSoon("too many files were read for this caller", wait)
 	}
 	return nil

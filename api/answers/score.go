@@ -43,20 +43,20 @@ func (x *Index) EncodeReputation(r query.Reputation, scored wire.Scored) wire.Re
 type OwnRoots struct {
 	// Roots are addresses divided by commas, or the name of a set of roots of the chain; "" for the chain's own roots.
 	Roots string
-	// Sources is SourcesDefault when the chain's sources count in addition to these roots, SourcesNone or "" otherwise.
+	// Sources is "default" when the chain's sources count in addition to these roots, and "none" or "" otherwise.
 	Sources string
 }
 
 // Values of the parameter sources.
 const (
-	SourcesNone    = "none"
-	SourcesDefault = "default"
+	sourcesNone    = "none"
+	sourcesDefault = "default"
 )
 
 // read returns the roots. name is the name of their set, or "given" for a list of addresses.
 func (o OwnRoots) read(ctx context.Context, r *explain.Reader,
 	chainID uint64) (by explain.Own, name string, err error) {
-	by.Sources = o.Sources == SourcesDefault
+	by.Sources = o.Sources == sourcesDefault
 	if strings.HasPrefix(o.Roots, "0x") || strings.HasPrefix(o.Roots, "0X") || strings.ContainsAny(o.Roots, ", ") {
 		by.Roots, err = explain.PersonalRoots(o.Roots)
 		return by, "given", err
@@ -68,7 +68,7 @@ func (o OwnRoots) read(ctx context.Context, r *explain.Reader,
 // Check refuses own roots with signed or with another view than latest, and sources without own roots.
 func (o OwnRoots) Check(sign bool, at repute.At) error {
 	switch {
-	case o.Sources != "" && o.Sources != SourcesNone && o.Sources != SourcesDefault:
+	case o.Sources != "" && o.Sources != sourcesNone && o.Sources != sourcesDefault:
 		return repute.Invalid("sources", "unknown value", "default or none")
 	case o.Sources != "" && o.Roots == "":
 		return repute.Invalid("sources", "is given without roots",
@@ -99,8 +99,7 @@ func parseScore(field, s string) (*repute.Points, error) {
 	if err != nil || !(n >= -100 && n <= 100) {
 		return nil, repute.Invalid(field, "not a score", "a number from -100 to 100")
 	}
-	p := repute.Points(math.Round(n * 1000))
-	return &p, nil
+	return new(repute.Points(math.Round(n * 1000))), nil
 }
 
 // parseScoreFilter reads the filters of a list that are about scores.

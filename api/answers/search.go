@@ -192,8 +192,7 @@ func ParseSort(sort, order string, search bool) (by string, desc bool, err error
 // SearchError replaces the names of fields in an error by those of the caller's parameters (text is that of the search
 // text), and adds a hint to the error of a search that takes too long.
 func SearchError(err error, text string) error {
-	var input *repute.InputError
-	if errors.As(err, &input) {
+	if input, isInput := errors.AsType[*repute.InputError](err); isInput {
 		names := map[string]string{"q": text, "trust": "supportedTrust"}
 		if name := names[input.Field]; name != "" {
 			return repute.Invalid(name, input.Reason, input.Hint)

@@ -148,8 +148,7 @@ func (s Issuer) Evaluate(q *Query, network *string, agents []Judged) Evaluation 
 	if worst.Status == string(repute.Unrated) {
 		return e
 	}
-	score := math.Round((worst.Score+100)*5000) / 1e6 // scores have three decimals
-	e.Score, e.NullReason = &score, ""
+	e.Score, e.NullReason = new(math.Round((worst.Score+100)*5000)/1e6), "" // scores have three decimals
 	at := s.URL + "/agents/" + string(worst.Agent) + "/reputation"
 	e.Basis = []Basis{{Class: "curated", Kind: "erc8004_feedback", Ref: at + "/explain"}}
 	if worst.ScoredAt != nil {

@@ -26,8 +26,8 @@ type Badge struct {
 	Stale bool
 }
 
-// MaxLabel is the most characters of a label.
-const MaxLabel = 40
+// maxLabel is the most characters of a label.
+const maxLabel = 40
 
 // Colors of messages. White text has a contrast of 4.5 or more on each of them.
 const (
@@ -61,8 +61,8 @@ func CheckLabel(s string) (string, error) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return "", repute.Invalid("label", "is no line of printable text", "letters, digits, signs and spaces")
 	}
-	if utf8.RuneCountInString(s) > MaxLabel {
-		return "", repute.Invalid("label", "is too long", fmt.Sprintf("at most %d characters", MaxLabel))
+	if utf8.RuneCountInString(s) > maxLabel {
+		return "", repute.Invalid("label", "is too long", fmt.Sprintf("at most %d characters", maxLabel))
 	}
 	return s, nil
 }

@@ -62,12 +62,12 @@ func TestMessages(t *testing.T) {
 
 func TestLabels(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"a\x00", "a\nb", "\xff", "\u202eright to left", strings.Repeat("x", MaxLabel+1)} {
+	for _, bad := range []string{"a\x00", "a\nb", "\xff", "\u202eright to left", strings.Repeat("x", maxLabel+1)} {
 		if _, err := CheckLabel(bad); !errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	for _, good := range []string{"", "trust", `"><script>alert(1)</script>`, "信頼", strings.Repeat("W", MaxLabel)} {
+	for _, good := range []string{"", "trust", `"><script>alert(1)</script>`, "信頼", strings.Repeat("W", maxLabel)} {
 		if got, err := CheckLabel(good); err != nil || got != good {
 			t.Errorf("%q: %q, %v", good, got, err)
 		}

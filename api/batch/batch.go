@@ -205,8 +205,7 @@ func Problem(ctx context.Context, err error) *httpapi.ErrorBody {
 	if err == nil {
 		return nil
 	}
-	var missing *repute.MissingError
-	if errors.As(err, &missing) && missing.Hint == "" {
+	if missing, isMissing := errors.AsType[*repute.MissingError](err); isMissing && missing.Hint == "" {
 		err = answers.UnknownAgent(err)
 	}
 	return httpapi.Report(ctx, slog.New(slog.DiscardHandler), err)

@@ -41,7 +41,4 @@ func NewReputation(w wire.ReputationAnswer) ReputationAnswer {
 }
 
 // hundredths rounds to two digits after the point.
-func hundredths(f float64) *float64 {
-	rounded := math.Round(f*100) / 100
-	return &rounded
-}
+func hundredths(f float64) *float64 { return new(math.Round(f*100) / 100) }

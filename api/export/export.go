@@ -44,12 +44,6 @@ const (
 	allFiles    = 64
 )
 
-// made is a manifest with the time at which it was made.
-type made struct {
-	*SetManifest
-	at time.Time
-}
-
 // piecePlace identifies the bytes of a part.
 type piecePlace struct {
 	subject
@@ -62,7 +56,7 @@ type exports struct {
 	server    *httpapi.Server
 	db        *store.DB
 	sets      map[string]dataset
-	manifests *cache.Cache[subject, made]
+	manifests *cache.Cache[subject, *SetManifest]
 	parts     *cache.Cache[piecePlace, []byte]
 	reading   chan struct{}
 	files     httpapi.StreamLimit
@@ -73,8 +67,9 @@ func Mount(server *httpapi.Server, db *store.DB) {
 	e := &exports{server: server, db: db, sets: sets(), reading: make(chan struct{}, readers),
 		files: httpapi.StreamLimit{Caller: callerFiles, All: allFiles}}
 	e.manifests = cache.New(cache.Bounds{What: "a manifest of an export", Limit: manifestLimit, Asked: 8,
-		Memory: 16 << 20},
-		func(m made) int64 { return 1024 + 512*int64(len(m.Parts)) }, func(s subject) string { return fmt.Sprint(s) })
+		Memory: 16 << 20, Age: manifestLife},
+		func(m *SetManifest) int64 { return 1024 + 512*int64(len(m.Parts)) },
+		func(s subject) string { return fmt.Sprint(s) })
 	e.parts = cache.New(cache.Bounds{What: "a part of an export", Limit: time.Minute, Asked: allFiles,
 		Memory: keptParts},
 		func(b []byte) int64 { return int64(len(b)) }, func(p piecePlace) string { return fmt.Sprint(p) })
@@ -168,16 +163,11 @@ func (e *exports) manifest(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if kept, ok := e.manifests.Peek(a.subject); ok && time.Since(kept.at) > manifestLife {
-		e.manifests.Drop(a.subject)
-	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), manifestWait)
 	defer cancel()
 	c.Response().Header().Set("Repute-Block", strconv.FormatUint(a.snapshot.Block, 10))
-	m, err := e.manifests.Get(ctx, a.subject, func(ctx context.Context) (made, error) {
-		m, err := manifestOf(ctx, a.set, a.from)
-		return made{m, time.Now()}, err
-	})
+	m, err := e.manifests.Get(ctx, a.subject,
+		func(ctx context.Context) (*SetManifest, error) { return manifestOf(ctx, a.set, a.from) })
 	if errors.Is(err, context.DeadlineExceeded) && c.Request().Context().Err() == nil {
 		return &repute.BusyError{What: fmt.Sprintf("the parts of this export at block %d are being made",
 			a.subject.block),
@@ -187,7 +177,7 @@ func (e *exports) manifest(c echo.Context) error {
 		return err
 	}
 	c.Response().Header().Set("Cache-Control", "no-store")
-	return c.JSON(http.StatusOK, m.SetManifest)
+	return c.JSON(http.StatusOK, m)
 }
 
 // file serves GET /export/{set}: a part where sha256 names one, otherwise the whole range.
@@ -220,8 +210,8 @@ func (e *exports) file(c echo.Context) error {
 
 // isAbout reports whether an error names a field.
 func isAbout(err error, field string) bool {
-	var input *repute.InputError
-	return errors.As(err, &input) && input.Field == field
+	input, isInput := errors.AsType[*repute.InputError](err)
+	return isInput && input.Field == field
 }
 
 // describe sets the headers that name the snapshot and the file.

@@ -66,8 +66,7 @@ func manifestOf(ctx context.Context, d dataset, from source) (*SetManifest, erro
 	of := subject{d.Name(), from.format, s.ChainID, s.Block, s.Run}
 	m := &SetManifest{Set: of.set, Format: of.format, ChainID: of.chain, Block: of.block, Parts: []SetPart{}}
 	if s.Hash != (common.Hash{}) {
-		hash := s.Hash.Hex()
-		m.BlockHash = &hash
+		m.BlockHash = new(s.Hash.Hex())
 	}
 	if !s.Time.IsZero() {
 		m.BlockTime = &s.Time

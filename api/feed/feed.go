@@ -33,6 +33,7 @@ type Feed struct {
 	readers int
 	stop    context.CancelFunc // ends the reader of the table
 	recent  recent
+	newest  string // cursor of the newest change that a follower may have got; kept after all have left
 }
 
 // recent are the newest changes, in order.
@@ -72,6 +73,9 @@ func (f *Feed) Follow(ctx context.Context, since string, filter store.ChangeFilt
 			list = selected(list, filter)
 		}
 		if next != since {
+			if !ok {
+				f.handOut(next)
+			}
 			if err := send(list, next); err != nil {
 				return err
 			}
@@ -84,14 +88,28 @@ func (f *Feed) Follow(ctx context.Context, since string, filter store.ChangeFilt
 	}
 }
 
-// Newest returns the cursor of the newest change that followers may have got, "" while nobody follows.
+// Newest returns the cursor of the newest change that followers may have got, also those that have left meanwhile; ""
+// before the first one. It never goes back: what was read at an earlier one may hide a change that somebody knows of.
 func (f *Feed) Newest() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if n := len(f.recent.list); n > 0 {
-		return f.recent.list[n-1].Cursor
+	return f.newest
+}
+
+// handOut notes that followers may get changes up to a cursor of the table.
+func (f *Feed) handOut(next string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.advance(next)
+}
+
+// advance is handOut for a caller that holds mu.
+func (f *Feed) advance(next string) {
+	at, err := cursorOf(next)
+	before, _ := cursorOf(f.newest) // written by the store
+	if err == nil && before.Before(at) {
+		f.newest = next
 	}
-	return f.recent.begins
 }
 
 // wait returns when changes were added, or soon when it is not known which ones are new.
@@ -134,6 +152,7 @@ func (f *Feed) followFinal(ctx context.Context, since string, filter store.Chang
 			return err
 		}
 		if got := v.(answer); got.next != since {
+			f.handOut(got.next)
 			if err := send(got.list, got.next); err != nil {
 				return err
 			}
@@ -254,6 +273,7 @@ func (f *Feed) add(ctx context.Context, list []store.Change, next string, begins
 		r.begins, r.known, r.list = next, true, nil
 	}
 	r.list = append(r.list, list...)
+	f.advance(next)
 	if over := len(r.list) - keep; over > 0 {
 		r.begins = r.list[over-1].Cursor
 		r.list = slices.Clone(r.list[over:]) // followers hold parts of the old one

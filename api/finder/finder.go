@@ -46,7 +46,6 @@ type Finder struct {
 	domains map[string][]string // ids of the intents of a domain
 	intents map[string]manifestdb.IntentKey
 	offers  map[string]*offer
-	seen    map[common.Hash]bool // documents whose offers are in the index
 }
 
 // offer is what documents of agents offer alike.
@@ -68,7 +67,7 @@ func New(db *store.DB, e intent.Embedder, o Options) (*Finder, error) {
 	}
 	return &Finder{db: db, embedder: e, background: background, index: index, opts: o, log: o.Log,
 		domains: map[string][]string{},
-		intents: map[string]manifestdb.IntentKey{}, offers: map[string]*offer{}, seen: map[common.Hash]bool{}}, nil
+		intents: map[string]manifestdb.IntentKey{}, offers: map[string]*offer{}}, nil
 }
 
 // Loaded reports whether searches compare meanings already.

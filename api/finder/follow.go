@@ -263,10 +263,6 @@ func (x *Finder) addOffers(ctx context.Context, documents []manifestdb.DocumentO
 		}
 	}
 	for _, d := range documents {
-		if x.seen[d.Sum] || len(d.Offers) == 0 { // one without offers may not be parsed yet
-			continue
-		}
-		x.seen[d.Sum] = true
 		for _, o := range d.Offers {
 			id := offerID(o)
 			if x.offers[id] == nil && len(x.offers) < mostOffers {

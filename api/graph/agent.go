@@ -68,13 +68,6 @@ func (a feedbackArgs) selects() bool {
 	return a.After != nil || a.Clients != nil || a.Tag1 != nil || a.Tag2 != nil || isTrue(a.IncludeRevoked)
 }
 
-// feedbackConnection is a page of ratings.
-type feedbackConnection struct {
-	Nodes    []*feedbackNode
-	PageInfo pageInfo
-	AsOf     *wire.AsOf
-}
-
 // feedbackNode is a rating with its way back to the agent.
 type feedbackNode struct {
 	wire.Feedback
@@ -90,7 +83,7 @@ func (f *feedbackNode) ID() wire.ID {
 func (f *feedbackNode) Agent() *agentNode { return f.agent }
 
 // Feedback lists an agent's ratings.
-func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackConnection, error) {
+func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*connection[*feedbackNode, *wire.AsOf], error) {
 	first, err := pageSize(args.First)
 	if err != nil {
 		return nil, err
@@ -100,7 +93,8 @@ func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackC
 		if err != nil {
 			return nil, err
 		}
-		return &feedbackConnection{Nodes: n.feedbackNodes(rows), PageInfo: pageInfo{HasNextPage: more}}, nil
+		return &connection[*feedbackNode, *wire.AsOf]{Nodes: n.feedbackNodes(rows),
+			PageInfo: pageInfo{HasNextPage: more}}, nil
 	}
 	clients, err := addressesOf("clients", args.Clients)
 	if err != nil {
@@ -116,21 +110,13 @@ func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackC
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	return &feedbackConnection{
-		Nodes: n.feedbackNodes(page.Items), PageInfo: pageInfo{page.Next != "", wire.OrNull(page.Next)},
-		AsOf: firstAsOf(page.AsOf),
-	}, nil
+	return &connection[*feedbackNode, *wire.AsOf]{n.feedbackNodes(page.Items), pageInfoOf(page.Next),
+		firstAsOf(page.AsOf)}, nil
 }
 
+// feedbackNodes returns ratings of the agent.
 func (n *agentNode) feedbackNodes(rows []repute.Feedback) []*feedbackNode {
 	return wire.Each(rows, func(f repute.Feedback) *feedbackNode { return &feedbackNode{wire.EncodeFeedback(f), n} })
-}
-
-// validationConnection is a page of validations.
-type validationConnection struct {
-	Nodes    []*validationNode
-	PageInfo pageInfo
-	AsOf     *wire.AsOf
 }
 
 // validationNode is a validation with its way back to the agent.
@@ -155,7 +141,8 @@ type validationArgs struct {
 }
 
 // Validations lists an agent's validations.
-func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*validationConnection, error) {
+func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*connection[*validationNode, *wire.AsOf],
+	error) {
 	first, err := pageSize(args.First)
 	if err != nil {
 		return nil, err
@@ -165,7 +152,8 @@ func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*vali
 		if err != nil {
 			return nil, err
 		}
-		return &validationConnection{Nodes: n.validationNodes(rows), PageInfo: pageInfo{HasNextPage: more}}, nil
+		return &connection[*validationNode, *wire.AsOf]{Nodes: n.validationNodes(rows),
+			PageInfo: pageInfo{HasNextPage: more}}, nil
 	}
 	if err := charge(ctx, readCost+first); err != nil {
 		return nil, err
@@ -176,12 +164,11 @@ func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*vali
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	return &validationConnection{
-		Nodes: n.validationNodes(page.Items), PageInfo: pageInfo{page.Next != "", wire.OrNull(page.Next)},
-		AsOf: firstAsOf(page.AsOf),
-	}, nil
+	return &connection[*validationNode, *wire.AsOf]{n.validationNodes(page.Items), pageInfoOf(page.Next),
+		firstAsOf(page.AsOf)}, nil
 }
 
+// validationNodes returns validations of the agent.
 func (n *agentNode) validationNodes(rows []repute.Validation) []*validationNode {
 	return wire.Each(rows,
 		func(v repute.Validation) *validationNode { return &validationNode{wire.EncodeValidation(v), n} })
@@ -250,9 +237,11 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 		r.Score = n.stored
 	}
 	scored, err := n.group.index.Scored(ctx, n.key, r.Score, by)
-	return n.reputationNode(r, scored, orNullAsOf(r.AsOf)), err
+	return n.reputationNode(r, scored, new(wire.EncodeAsOf(r.AsOf))), err
 }
 
+// reputationNode returns a reputation with a score, which may be another one than that of r: by the caller's roots, or
+// the one that the agent had when the query began. asOf is nil in a list, which has one view for all.
 func (n *agentNode) reputationNode(r query.Reputation, scored wire.Scored, asOf *wire.AsOf) *reputationNode {
 	return &reputationNode{
 		Standing: scored.Standing, Scored: &scored, agent: n, AsOf: asOf, Summary: wire.EncodeSummary(r.Summary),
@@ -313,6 +302,7 @@ func (n *agentNode) Explain(ctx context.Context, args explainArgs) (*wire.Explai
 	return &answer, err
 }
 
+// isTrue reports whether an optional argument is given and true.
 func isTrue(b *bool) bool { return b != nil && *b }
 
 // firstAsOf returns the first view, nil for an empty list.
@@ -320,9 +310,11 @@ func firstAsOf(all []repute.AsOf) *wire.AsOf {
 	if len(all) == 0 {
 		return nil
 	}
-	return orNullAsOf(all[0])
+	return new(wire.EncodeAsOf(all[0]))
 }
 
+// addressesOf reads an optional list of addresses within the bound of a parameter of REST; nil where it is absent, which
+// differs from an empty list.
 func addressesOf(field string, list *[]wire.Address) ([]common.Address, error) {
 	if list == nil {
 		return nil, nil

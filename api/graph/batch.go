@@ -91,7 +91,7 @@ func (q *queryResolver) Reputations(ctx context.Context, args reputationsArgs) (
 		if err != nil {
 			return nil, fmt.Errorf("score of agent %s: %w", id.Short(), err)
 		}
-		nodes[id] = (&agentNode{key: id, group: group}).reputationNode(r, scored, orNullAsOf(r.AsOf))
+		nodes[id] = (&agentNode{key: id, group: group}).reputationNode(r, scored, new(wire.EncodeAsOf(r.AsOf)))
 	}
 	out := &reputationsNode{AsOf: wire.Each(found.AsOf, wire.EncodeAsOf)}
 	for _, f := range found.Found {

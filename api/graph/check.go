@@ -6,7 +6,6 @@ import (
 
 	"repute"
 	"repute/api/wire"
-	"repute/internal/httpapi"
 	"repute/manifest/judge"
 )
 
@@ -81,7 +80,7 @@ func (q *queryResolver) fetch(ctx context.Context, uri string) ([]byte, error) {
 		return nil, &repute.MissingError{What: "reading of URLs", Why: "is not configured here",
 			Hint: "give the content of the file"}
 	}
-	if err := q.index.PermitFetch(ctx, httpapi.CallerOf(ctx)); err != nil {
+	if err := q.index.PermitFetch(ctx); err != nil {
 		return nil, err
 	}
 	return q.options.Files.Fetch(ctx, uri)

@@ -30,7 +30,7 @@ type cohort struct {
 	reputations memo[map[repute.AgentID]query.Reputation]
 	proofs      memo[map[repute.AgentID][]repute.DomainProof]
 	manifests   memo[map[repute.AgentID]manifestdb.Summary]
-	runs        memo[map[repute.AgentID]work.AgentRunPage]
+	runs        memo[map[repute.AgentID]work.Page[work.AgentRun]]
 	overTime
 }
 

@@ -32,6 +32,7 @@ type budget struct {
 // budgetKey is the context key of the budget.
 type budgetKey struct{}
 
+// withBudget returns a context in which fields charge what they read, and the budget, which tells when it is exceeded.
 func withBudget(ctx context.Context, limit int) (context.Context, *budget) {
 	b := &budget{limit: limit}
 	return context.WithValue(ctx, budgetKey{}, b), b
@@ -49,6 +50,8 @@ func charge(ctx context.Context, cost int) error {
 	return nil
 }
 
+// exceeded reports whether the query asked for more than it may. Its answer is then the error alone: fields that were
+// read before have null or partial values.
 func (b *budget) exceeded() bool { return b.spent.Load() > int64(b.limit) }
 
 // defaultFirst is the page size where first is absent or null.
@@ -64,4 +67,12 @@ func pageSize(first *int32) (int, error) {
 		return 0, repute.Invalid("first", "not a page size", "a number from 1 to "+strconv.Itoa(httpapi.MaxPage))
 	}
 	return int(*first), nil
+}
+
+// paidPage returns the size of a page, whose rows it charges with what the read costs besides.
+func paidPage(ctx context.Context, cost int, first *int32) (size int, err error) {
+	if size, err = pageSize(first); err != nil {
+		return 0, err
+	}
+	return size, charge(ctx, cost+size)
 }

@@ -6,36 +6,24 @@ import (
 	"repute"
 	"repute/api/answers"
 	"repute/api/wire"
-	"repute/internal/httpapi"
 	"repute/store/docdb"
 )
-
-// documentConnection is a page of an agent's documents.
-type documentConnection struct {
-	Nodes    []wire.DocumentVersion
-	PageInfo pageInfo
-	AsOf     *wire.AsOf
-}
 
 // Documents lists what the agent's URIs gave.
 func (n *agentNode) Documents(ctx context.Context, args struct {
 	First *int32
 	After *string
-}) (*documentConnection, error) {
-	first, err := pageSize(args.First)
+}) (*connection[wire.DocumentVersion, *wire.AsOf], error) {
+	first, err := paidPage(ctx, readCost, args.First)
 	if err != nil {
-		return nil, err
-	}
-	if err := charge(ctx, readCost+first); err != nil {
 		return nil, err
 	}
 	page, err := docdb.Versions(ctx, n.group.index.DB, n.key, orEmpty(args.After), first)
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	return &documentConnection{wire.EncodeVersions(n.key, page.Items),
-		pageInfo{page.Next != "", wire.OrNull(page.Next)},
-		firstAsOf(page.AsOf)}, nil
+	return &connection[wire.DocumentVersion, *wire.AsOf]{wire.EncodeVersions(n.key, page.Items),
+		pageInfoOf(page.Next), firstAsOf(page.AsOf)}, nil
 }
 
 // postKey marks the context of a query that was posted.
@@ -53,5 +41,5 @@ func (q *queryResolver) RefreshDocument(ctx context.Context, args struct{ ID wir
 	if err != nil {
 		return nil, err
 	}
-	return q.index.RequestRefresh(ctx, ref, httpapi.CallerOf(ctx))
+	return q.index.RequestRefresh(ctx, ref)
 }

@@ -1,6 +1,31 @@
-// Package graph serves GraphQL: the endpoint, the resolvers of the schema, and the budget that bounds
-// what one query may read. Resolvers ask package answers, as REST does, and return the shapes of
-// package wire.
+// Package graph serves GraphQL: the endpoint, the resolvers of the schema, and the budget that bounds what one query
+// may read. Resolvers ask package answers, as REST does, and return the shapes of package wire, whose fields answer the
+// fields of the schema by their names. Mount fails where schema and resolvers do not match.
+//
+// # Statements
+//
+// A query costs a number of statements that follows from its text and not from what is stored. Agents that were read
+// together share a cohort: the first of them that is asked for its ratings, say, reads those of all with one statement,
+// and the others take theirs from it. An agent that was asked for alone reads for itself, because then more is
+// possible: another view than the newest, cursors and filters.
+//
+// # Bounds
+//
+// Each query has a budget (Options.Cost). A field charges it for the most rows that it may return, and for the read
+// itself, before anything is read; a query that exceeds it has no data and the error TOO_COMPLEX. The text, the depth
+// and the selections of a query are bounded by the library, and four resolvers of one query run at once, so that a
+// query holds no more than four connections of the database.
+//
+// # Errors
+//
+// Errors come with status 200, as clients expect, and pass through the same table as those of REST: a code in the
+// extensions, a hint, and no word of the inside.
+//
+// # Subscriptions
+//
+// A WebSocket (graphql-transport-ws) carries subscriptions, which follow the shared feed of the process. Nothing is
+// buffered for a client: one that accepts no event for ten seconds is disconnected with a code that says so (package
+// socket), and continues after the cursor of its last event.
 package graph
 
 import (
@@ -72,7 +97,6 @@ type Options struct {
 type Endpoint struct {
 	server *httpapi.Server
 	index  *answers.Index
-	cost   int
 	o      Options
 	schema *graphql.Schema
 }
@@ -86,7 +110,7 @@ func Mount(server *httpapi.Server, x *answers.Index, o Options) (*Endpoint, erro
 	if err != nil {
 		return nil, fmt.Errorf("graphql schema: %w", err)
 	}
-	e := &Endpoint{server: server, index: x, cost: o.Cost, o: o, schema: schema}
+	e := &Endpoint{server: server, index: x, o: o, schema: schema}
 	e.mount()
 	return e, nil
 }
@@ -224,7 +248,7 @@ func (e *Endpoint) answer(c echo.Context, r GraphQLRequest) error {
 
 // exec runs one query within its budget. wait is the pause before a retry in seconds, "" where none helps.
 func (e *Endpoint) exec(ctx context.Context, r GraphQLRequest) (response *graphql.Response, wait string) {
-	ctx, spent := withBudget(withWork(ctx, e.o.Work), e.cost)
+	ctx, spent := withBudget(withWork(ctx, e.o.Work), e.o.Cost)
 	// Once for all fields, which would wait one after the other.
 	if err := e.index.Await(ctx); err != nil {
 		response = &graphql.Response{Errors: []*gqlerrors.QueryError{{Err: err, ResolverError: err}}}
@@ -249,6 +273,7 @@ func (e *Endpoint) Run(ctx context.Context, document string, variables map[strin
 	return json.Marshal(response)
 }
 
+// sdl serves GET /schema.graphql.
 func (e *Endpoint) sdl(c echo.Context) error {
 	return c.Blob(http.StatusOK, "text/plain; charset=utf-8", []byte(repute.Schema))
 }

@@ -13,13 +13,6 @@ import (
 	"repute/store/historydb"
 )
 
-// historyConnection is a page of the changes of an agent.
-type historyConnection struct {
-	Nodes    []stats.AgentChange
-	PageInfo pageInfo
-	AsOf     *wire.AsOf
-}
-
 // historyArgs are the arguments of Agent.history.
 type historyArgs struct {
 	Kinds *[]string
@@ -42,7 +35,7 @@ func (args historyArgs) filter() (f historydb.Filter, err error) {
 }
 
 // History lists how the agent changed.
-func (n *agentNode) History(ctx context.Context, args historyArgs) (*historyConnection, error) {
+func (n *agentNode) History(ctx context.Context, args historyArgs) (*connection[stats.AgentChange, *wire.AsOf], error) {
 	f, err := args.filter()
 	if err != nil {
 		return nil, err
@@ -52,9 +45,8 @@ func (n *agentNode) History(ctx context.Context, args historyArgs) (*historyConn
 		if err != nil {
 			return nil, err
 		}
-		return &historyConnection{Nodes: wire.Each(first.Items, stats.EncodeChange),
-				PageInfo: pageInfo{HasNextPage: first.More}},
-			nil
+		return &connection[stats.AgentChange, *wire.AsOf]{Nodes: wire.Each(first.Items, stats.EncodeChange),
+			PageInfo: pageInfo{HasNextPage: first.More}}, nil
 	}
 	if err := charge(ctx, readCost+f.Limit); err != nil {
 		return nil, err
@@ -64,7 +56,8 @@ func (n *agentNode) History(ctx context.Context, args historyArgs) (*historyConn
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	return &historyConnection{list.Items, pageInfo{list.Next != nil, list.Next}, &list.AsOf[0]}, nil
+	return &connection[stats.AgentChange, *wire.AsOf]{list.Items, pageInfo{list.Next != nil, list.Next},
+		&list.AsOf[0]}, nil
 }
 
 // seriesArgs are the arguments of Agent.series.
@@ -93,8 +86,7 @@ func (n *agentNode) Series(ctx context.Context, args seriesArgs) (*stats.SeriesA
 		if err != nil {
 			return nil, err
 		}
-		w := stats.EncodeSeries(s, f.Tag)
-		return &w, nil
+		return new(stats.EncodeSeries(s, f.Tag)), nil
 	}
 	if err := charge(ctx, readCost+f.Most()); err != nil {
 		return nil, err

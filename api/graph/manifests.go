@@ -10,12 +10,6 @@ import (
 	"repute/internal/httpapi"
 )
 
-// manifestConnection is a page of manifests.
-type manifestConnection struct {
-	Nodes    []wire.Manifest
-	PageInfo pageInfo
-}
-
 // manifestsArgs are the arguments of Query.manifests.
 type manifestsArgs struct {
 	Tier, VerifiedTier     *int32
@@ -26,7 +20,8 @@ type manifestsArgs struct {
 }
 
 // Manifests lists manifests of domains.
-func (q *queryResolver) Manifests(ctx context.Context, args manifestsArgs) (*manifestConnection, error) {
+func (q *queryResolver) Manifests(ctx context.Context, args manifestsArgs) (*connection[wire.Manifest, struct{}],
+	error) {
 	in := answers.ManifestsQuery{Tier: httpapi.Number(answers.TextOf(args.Tier)),
 		VerifiedTier: httpapi.Number(answers.TextOf(args.VerifiedTier)), Domain: orEmpty(args.Domain),
 		State: orEmpty(args.State), Priced: httpapi.Flag(answers.TextOf(args.Priced)), Network: orEmpty(args.Network)}
@@ -35,17 +30,14 @@ func (q *queryResolver) Manifests(ctx context.Context, args manifestsArgs) (*man
 		return nil, err
 	}
 	f.After = orEmpty(args.After)
-	if f.Limit, err = pageSize(args.First); err != nil {
-		return nil, err
-	}
-	if err := charge(ctx, readCost+f.Limit); err != nil {
+	if f.Limit, err = paidPage(ctx, readCost, args.First); err != nil {
 		return nil, err
 	}
 	list, err := q.index.Manifests(ctx, f)
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	return &manifestConnection{list.Items, pageInfo{list.Next != nil, list.Next}}, nil
+	return &connection[wire.Manifest, struct{}]{Nodes: list.Items, PageInfo: pageInfo{list.Next != nil, list.Next}}, nil
 }
 
 // Manifest is a domain's manifest, null where the domain is not known.
@@ -89,10 +81,7 @@ func (q *queryResolver) Intents(ctx context.Context, args intentsArgs) (*intentC
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	if f.Limit, err = pageSize(args.First); err != nil {
-		return nil, err
-	}
-	if err := charge(ctx, searchCost+f.Limit); err != nil {
+	if f.Limit, err = paidPage(ctx, searchCost, args.First); err != nil {
 		return nil, err
 	}
 	list, err := q.index.Intents(ctx, f)

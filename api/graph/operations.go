@@ -64,8 +64,7 @@ func encodeKey(k keydb.Key) apiKey {
 	out := apiKey{Name: k.Name, Scopes: k.Scopes, Rate: wire.Long(k.Rate), Created: *wire.EncodeTime(k.Created),
 		Expires: maybe(k.Expires), Revoked: maybe(k.Revoked)}
 	if k.LastUsed != nil {
-		day := k.LastUsed.Format(time.DateOnly)
-		out.LastUsed = &day
+		out.LastUsed = new(k.LastUsed.Format(time.DateOnly))
 	}
 	return out
 }

@@ -20,18 +20,32 @@ type queryResolver struct {
 	attacks *provenance.AttackReport
 }
 
+// connection is a page of a list, and the views of the chains that it is read in: that of the chain of one agent, one
+// for each chain that was asked, or none for what belongs to no chain.
+type connection[N any, A *wire.AsOf | []wire.AsOf | struct{}] struct {
+	Nodes    []N
+	PageInfo pageInfo
+	AsOf     A
+}
+
 // pageInfo is where a connection stopped.
 type pageInfo struct {
 	HasNextPage bool
 	EndCursor   *string
 }
 
-// Agent reads one agent, nil when it is unknown.
-func (q *queryResolver) Agent(ctx context.Context, args struct {
+// pageInfoOf returns where a page with such a cursor of the next one stopped; "" is the last page.
+func pageInfoOf(next string) pageInfo { return pageInfo{next != "", wire.OrNull(next)} }
+
+// agentArgs are the arguments of Query.agent.
+type agentArgs struct {
 	ID      wire.ID
 	ChainID *wire.Long
 	At      *string
-}) (*agentNode, error) {
+}
+
+// Agent reads one agent, nil when it is unknown.
+func (q *queryResolver) Agent(ctx context.Context, args agentArgs) (*agentNode, error) {
 	chain := ""
 	if args.ChainID != nil {
 		chain = strconv.FormatInt(int64(*args.ChainID), 10)
@@ -59,7 +73,7 @@ func (q *queryResolver) Agent(ctx context.Context, args struct {
 		return nil, err
 	}
 	node := newNodes(q.index, []repute.Agent{agent}, at, false)[0]
-	node.AsOf, node.view = orNullAsOf(asOf), asOf
+	node.AsOf, node.view = new(wire.EncodeAsOf(asOf)), asOf
 	return node, nil
 }
 
@@ -133,10 +147,11 @@ func (q *queryResolver) Status(ctx context.Context) (*wire.StatusAnswer, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := q.index.StatusOf(chains)
-	return &s, nil
+	return new(q.index.StatusOf(chains)), nil
 }
 
+// orEmpty returns an optional argument as text, "" where it is absent or null: the parsers of parameters take both as
+// the default.
 func orEmpty[T ~string](s *T) string {
 	if s == nil {
 		return ""
@@ -144,11 +159,7 @@ func orEmpty[T ~string](s *T) string {
 	return string(*s)
 }
 
-func orNullAsOf(a repute.AsOf) *wire.AsOf {
-	w := wire.EncodeAsOf(a)
-	return &w
-}
-
+// distinct returns ids once each, in the order of their first places.
 func distinct(ids []repute.AgentID) []repute.AgentID {
 	seen := map[repute.AgentID]bool{}
 	var out []repute.AgentID
@@ -163,8 +174,7 @@ func distinct(ids []repute.AgentID) []repute.AgentID {
 
 // renameCursor calls the parameter by its GraphQL name.
 func renameCursor(err error) error {
-	var input *repute.InputError
-	if errors.As(err, &input) && input.Field == "cursor" {
+	if input, isInput := errors.AsType[*repute.InputError](err); isInput && input.Field == "cursor" {
 		return repute.Invalid("after", input.Reason, input.Hint)
 	}
 	return err

@@ -23,24 +23,15 @@ func (q *queryResolver) RootSets(ctx context.Context) ([]provenance.RootSet, err
 	return wire.Each(list, provenance.EncodeRootSet), err
 }
 
-// rootConnection is a page of the roots of a set.
-type rootConnection struct {
-	Nodes    []provenance.Root
-	PageInfo pageInfo
-}
-
 // Roots lists the roots of a set by address.
 func (q *queryResolver) Roots(ctx context.Context, args struct {
 	ChainID wire.Long
 	Set     *string
 	First   *int32
 	After   *string
-}) (*rootConnection, error) {
-	size, err := pageSize(args.First)
+}) (*connection[provenance.Root, struct{}], error) {
+	size, err := paidPage(ctx, searchCost, args.First)
 	if err != nil {
-		return nil, err
-	}
-	if err := charge(ctx, searchCost+size); err != nil {
 		return nil, err
 	}
 	var after common.Address
@@ -54,12 +45,12 @@ func (q *queryResolver) Roots(ctx context.Context, args struct {
 	if err != nil {
 		return nil, err
 	}
-	out := &rootConnection{Nodes: []provenance.Root{}}
+	out := &connection[provenance.Root, struct{}]{Nodes: []provenance.Root{}}
 	for _, r := range list {
 		switch {
 		case r.Address.Cmp(after) <= 0 && after != (common.Address{}):
 		case len(out.Nodes) == size:
-			out.PageInfo = pageInfo{true, wire.OrNull(string(out.Nodes[size-1].Address))}
+			out.PageInfo = pageInfoOf(string(out.Nodes[size-1].Address))
 			return out, nil
 		default:
 			out.Nodes = append(out.Nodes, provenance.EncodeRoot(&r))

@@ -98,11 +98,10 @@ func (q *queryResolver) agents(ctx context.Context, args agentsArgs, search bool
 	}
 	nodes := newNodes(q.index, found.Items, answers.Latest(), true)
 	for i, n := range found.Similar {
-		similar := wire.Long(n)
-		nodes[i].Similar = &similar
+		nodes[i].Similar = new(wire.Long(n))
 	}
 	return &agentConnection{
-		Nodes: nodes, PageInfo: pageInfo{found.Next != "", wire.OrNull(found.Next)},
+		Nodes: nodes, PageInfo: pageInfoOf(found.Next),
 		Total: wire.EncodeTotal(found.Total), Match: wire.OrNull(string(found.Match)),
 		AsOf: wire.Each(found.AsOf, wire.EncodeAsOf), index: q.index,
 		filter: f, found: found,
@@ -117,17 +116,14 @@ func (c *agentConnection) Facets(ctx context.Context) (*stats.Facets, error) {
 	if err := charge(ctx, searchCost); err != nil {
 		return nil, err
 	}
-	facets := searchdb.Facets{AsOf: c.found.AsOf}
 	if c.filter.Text != "" && c.found.Match == "" && c.found.Total == (searchdb.Count{}) {
-		w := stats.EncodeFacets(facets) // nothing matches, in any way
-		return &w, nil
+		return new(stats.EncodeFacets(searchdb.Facets{AsOf: c.found.AsOf})), nil // nothing matches, in any way
 	}
 	facets, err := searchdb.SearchFacets(ctx, c.index.DB, c.filter, c.found.Match)
 	if err != nil {
 		return nil, answers.SearchError(err, "query")
 	}
-	w := stats.EncodeFacets(facets)
-	return &w, nil
+	return new(stats.EncodeFacets(facets)), nil
 }
 
 // filter reads the arguments as the list's route does, so that both refuse the same.

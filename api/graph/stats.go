@@ -43,55 +43,44 @@ func (q *queryResolver) Client(ctx context.Context, args struct {
 	return n, nil
 }
 
-// clientFeedbackConnection is a page of the ratings of a reviewer.
-type clientFeedbackConnection struct {
-	Nodes    []*feedbackNode
-	PageInfo pageInfo
-	AsOf     []wire.AsOf
-}
-
 // Feedback lists what the reviewer rated. The agents of a page are read at once.
 func (n *clientNode) Feedback(ctx context.Context, args struct {
 	First          *int32
 	After          *string
 	IncludeRevoked *bool
-}) (*clientFeedbackConnection, error) {
+}) (*connection[*feedbackNode, []wire.AsOf], error) {
 	f := query.ParticipantFilter{ChainIDs: n.among, After: orEmpty(args.After),
 		IncludeRevoked: isTrue(args.IncludeRevoked)}
-	nodes, page, asOf, err := participantPage(ctx, n.index, n.of, f, args.First, query.FeedbackOf,
+	return participantPage(ctx, n.index, n.of, f, args.First, query.FeedbackOf,
 		func(f repute.Feedback) repute.AgentID { return f.Agent },
 		func(f repute.Feedback, agent *agentNode) *feedbackNode {
 			return &feedbackNode{wire.EncodeFeedback(f), agent}
 		})
-	if err != nil {
-		return nil, err
-	}
-	return &clientFeedbackConnection{nodes, page, asOf}, nil
 }
 
 // participantPage reads a page of the ratings of a client or the validations of a validator, and the agents that they
 // name. It takes as many statements for one agent as for many.
 func participantPage[T, N any](ctx context.Context, x *answers.Index, of common.Address, f query.ParticipantFilter,
-	first *int32, read func(context.Context, *store.DB, common.Address, query.ParticipantFilter,
-		query.Beside) (store.Page[T],
-		error), agentOf func(T) repute.AgentID, node func(T, *agentNode) N) (nodes []N, info pageInfo, asOf []wire.AsOf,
-	err error) {
+	first *int32,
+	read func(context.Context, *store.DB, common.Address, query.ParticipantFilter, query.Beside) (store.Page[T], error),
+	agentOf func(T) repute.AgentID, node func(T, *agentNode) N) (*connection[N, []wire.AsOf], error) {
+	var err error
 	if f.Limit, err = pageSize(first); err != nil {
-		return nil, info, nil, err
+		return nil, err
 	}
 	if err := charge(ctx, 2*(readCost+f.Limit)); err != nil {
-		return nil, info, nil, err
+		return nil, err
 	}
 	page, err := read(ctx, x.DB, of, f, nil)
 	if err != nil {
-		return nil, info, nil, renameCursor(err)
+		return nil, renameCursor(err)
 	}
 	agents, err := nodesOf(ctx, x, wire.Each(page.Items, agentOf))
 	if err != nil {
-		return nil, info, nil, err
+		return nil, err
 	}
-	nodes = wire.Each(page.Items, func(t T) N { return node(t, agents[agentOf(t)]) })
-	return nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}, wire.Each(page.AsOf, wire.EncodeAsOf), nil
+	return &connection[N, []wire.AsOf]{wire.Each(page.Items, func(t T) N { return node(t, agents[agentOf(t)]) }),
+		pageInfoOf(page.Next), wire.Each(page.AsOf, wire.EncodeAsOf)}, nil
 }
 
 // nodesOf reads agents at once.
@@ -142,20 +131,13 @@ func (q *queryResolver) Validator(ctx context.Context, args struct {
 	return n, err
 }
 
-// validatorConnection is a page of validators.
-type validatorConnection struct {
-	Nodes    []stats.ValidatorChain
-	PageInfo pageInfo
-	AsOf     []wire.AsOf
-}
-
 // Validators lists validators.
 func (q *queryResolver) Validators(ctx context.Context, args struct {
 	ChainIDs    *[]wire.Long
 	TrustedOnly *bool
 	First       *int32
 	After       *string
-}) (*validatorConnection, error) {
+}) (*connection[stats.ValidatorChain, []wire.AsOf], error) {
 	in := answers.ValidatorsQuery{TrustedOnly: httpapi.Flag(answers.TextOf(args.TrustedOnly))}
 	in.Cursor = orEmpty(args.After)
 	f, err := in.Filter()
@@ -163,49 +145,29 @@ func (q *queryResolver) Validators(ctx context.Context, args struct {
 		return nil, err
 	}
 	f.ChainIDs = chainsOf(args.ChainIDs)
-	if f.Limit, err = pageSize(args.First); err != nil {
-		return nil, err
-	}
-	if err := charge(ctx, searchCost+f.Limit); err != nil {
+	if f.Limit, err = paidPage(ctx, searchCost, args.First); err != nil {
 		return nil, err
 	}
 	list, err := q.index.Validators(ctx, f)
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	return &validatorConnection{list.Items, pageInfo{list.Next != nil, list.Next}, list.AsOf}, nil
-}
-
-// validatorValidationConnection is a page of the validations of a validator.
-type validatorValidationConnection struct {
-	Nodes    []*validationNode
-	PageInfo pageInfo
-	AsOf     []wire.AsOf
+	return &connection[stats.ValidatorChain, []wire.AsOf]{list.Items, pageInfo{list.Next != nil, list.Next},
+		list.AsOf}, nil
 }
 
 // Validations lists what the validator was asked for. The agents of a page are read at once.
 func (n *validatorNode) Validations(ctx context.Context, args struct {
 	First *int32
 	After *string
-}) (*validatorValidationConnection, error) {
+}) (*connection[*validationNode, []wire.AsOf], error) {
 	f := n.filter
 	f.After = orEmpty(args.After)
-	nodes, page, asOf, err := participantPage(ctx, n.index, n.of, f, args.First, query.ValidationsOf,
+	return participantPage(ctx, n.index, n.of, f, args.First, query.ValidationsOf,
 		func(v repute.Validation) repute.AgentID { return v.Agent },
 		func(v repute.Validation, agent *agentNode) *validationNode {
 			return &validationNode{wire.EncodeValidation(v), agent}
 		})
-	if err != nil {
-		return nil, err
-	}
-	return &validatorValidationConnection{nodes, page, asOf}, nil
-}
-
-// tagConnection is a page of tags.
-type tagConnection struct {
-	Nodes    []stats.Tag
-	PageInfo pageInfo
-	AsOf     []wire.AsOf
 }
 
 // Tags lists the tags of ratings.
@@ -214,7 +176,7 @@ func (q *queryResolver) Tags(ctx context.Context, args struct {
 	ChainIDs *[]wire.Long
 	First    *int32
 	After    *string
-}) (*tagConnection, error) {
+}) (*connection[stats.Tag, []wire.AsOf], error) {
 	var in answers.TagsQuery
 	in.Cursor = orEmpty(args.After)
 	f, err := in.Filter()
@@ -222,24 +184,14 @@ func (q *queryResolver) Tags(ctx context.Context, args struct {
 		return nil, err
 	}
 	f.Tag1, f.ChainIDs = args.Tag1, chainsOf(args.ChainIDs)
-	if f.Limit, err = pageSize(args.First); err != nil {
-		return nil, err
-	}
-	if err := charge(ctx, searchCost+f.Limit); err != nil {
+	if f.Limit, err = paidPage(ctx, searchCost, args.First); err != nil {
 		return nil, err
 	}
 	list, err := q.index.Tags(ctx, f)
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	return &tagConnection{list.Items, pageInfo{list.Next != nil, list.Next}, list.AsOf}, nil
-}
-
-// leaderConnection is a page of a leaderboard.
-type leaderConnection struct {
-	Nodes    []leaderNode
-	PageInfo pageInfo
-	AsOf     []wire.AsOf
+	return &connection[stats.Tag, []wire.AsOf]{list.Items, pageInfo{list.Next != nil, list.Next}, list.AsOf}, nil
 }
 
 // leaderNode is a ranked agent.
@@ -257,7 +209,7 @@ func (q *queryResolver) Leaderboard(ctx context.Context, args struct {
 	ChainIDs     *[]wire.Long
 	First        *int32
 	After        *string
-}) (*leaderConnection, error) {
+}) (*connection[leaderNode, []wire.AsOf], error) {
 	in := answers.LeadersQuery{By: orEmpty(args.By), Period: orEmpty(args.Period),
 		MinReviewers: httpapi.Number(answers.TextOf(args.MinReviewers))}
 	in.Cursor = orEmpty(args.After)
@@ -266,17 +218,14 @@ func (q *queryResolver) Leaderboard(ctx context.Context, args struct {
 		return nil, err
 	}
 	f.ChainIDs = chainsOf(args.ChainIDs)
-	if f.Limit, err = pageSize(args.First); err != nil {
-		return nil, err
-	}
-	if err := charge(ctx, searchCost+f.Limit); err != nil {
+	if f.Limit, err = paidPage(ctx, searchCost, args.First); err != nil {
 		return nil, err
 	}
 	list, agents, err := q.index.Leaders(ctx, f)
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	out := &leaderConnection{PageInfo: pageInfo{list.Next != nil, list.Next}, AsOf: list.AsOf, Nodes: []leaderNode{}}
+	out := &connection[leaderNode, []wire.AsOf]{[]leaderNode{}, pageInfo{list.Next != nil, list.Next}, list.AsOf}
 	for i, n := range newNodes(q.index, agents, answers.Latest(), true) {
 		l := list.Items[i]
 		out.Nodes = append(out.Nodes, leaderNode{l.Rank, l.Value, l.Growth, n})

@@ -31,7 +31,7 @@ func (e *Endpoint) Subscribe(ctx context.Context, query, operation string, varia
 	if wait := e.server.Wait(ctx, httpapi.CallerOf(ctx)); wait > 0 {
 		return nil, fmt.Errorf("too many requests, try again in %s", wait.Round(time.Second))
 	}
-	ctx, spent := withBudget(withWork(ctx, e.o.Work), e.cost)
+	ctx, spent := withBudget(withWork(ctx, e.o.Work), e.o.Cost)
 	in, err := e.schema.Subscribe(ctx, query, operation, variables)
 	if err != nil {
 		return nil, err
@@ -145,11 +145,7 @@ type agentUpdate struct {
 // Agent reads the agent. An update may cost as much as a query.
 func (u *agentUpdate) Agent(ctx context.Context) (*agentNode, error) {
 	u.once.Do(func() { resetBudget(ctx) })
-	return u.query.Agent(ctx, struct {
-		ID      wire.ID
-		ChainID *wire.Long
-		At      *string
-	}{ID: u.id})
+	return u.query.Agent(ctx, agentArgs{ID: u.id})
 }
 
 // Agent streams an agent: at once, and after each of its changes.

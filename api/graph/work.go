@@ -13,12 +13,12 @@ import (
 // /v1 do.
 type Work interface {
 	// Tasks returns a page of tasks, the newest first.
-	Tasks(context.Context, work.TaskFilter) (work.TaskPage, error)
+	Tasks(context.Context, work.Filter) (work.Page[work.Task], error)
 	// Runs returns a page of runs, the newest first.
-	Runs(context.Context, work.RunFilter) (work.RunPage, error)
+	Runs(context.Context, work.Filter) (work.Page[work.RunLine], error)
 	// AgentRuns returns a page of the runs of each agent, the newest first, in the order of agents. The number of
 	// statements MUST NOT depend on how many agents and runs there are.
-	AgentRuns(ctx context.Context, agents []repute.AgentID, first int, after string) ([]work.AgentRunPage, error)
+	AgentRuns(ctx context.Context, agents []repute.AgentID, first int, after string) ([]work.Page[work.AgentRun], error)
 	// Run returns a run; repute.ErrNotFound if there is none.
 	Run(ctx context.Context, id string) (work.Run, error)
 }
@@ -40,68 +40,41 @@ func noOrchestrator() error {
 		Hint: "ask a server that runs repute serve, which answers under /v1 too"}
 }
 
-// taskConnection is a page of tasks.
-type taskConnection struct {
-	Nodes    []work.Task
-	PageInfo pageInfo
+// workArgs are the arguments of Query.tasks and Query.runs.
+type workArgs struct {
+	Status   *string
+	Agent    *string
+	Awaiting *bool
+	First    *int32
+	After    *string
+}
+
+// workPage reads a page of tasks or runs, and charges it before.
+func workPage[N any](ctx context.Context, q *queryResolver, args workArgs,
+	read func(Work, context.Context, work.Filter) (work.Page[N], error)) (*connection[N, struct{}], error) {
+	if q.options.Work == nil {
+		return nil, noOrchestrator()
+	}
+	first, err := paidPage(ctx, readCost, args.First)
+	if err != nil {
+		return nil, err
+	}
+	page, err := read(q.options.Work, ctx, work.Filter{Status: orEmpty(args.Status), Agent: orEmpty(args.Agent),
+		Awaiting: isTrue(args.Awaiting), First: first, After: orEmpty(args.After)})
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &connection[N, struct{}]{Nodes: page.Nodes, PageInfo: pageInfoOf(page.Next)}, nil
 }
 
 // Tasks lists tasks.
-func (q *queryResolver) Tasks(ctx context.Context, args struct {
-	Status   *string
-	Agent    *string
-	Awaiting *bool
-	First    *int32
-	After    *string
-}) (*taskConnection, error) {
-	first, err := q.workPage(ctx, args.First)
-	if err != nil {
-		return nil, err
-	}
-	page, err := q.options.Work.Tasks(ctx, work.TaskFilter{Status: orEmpty(args.Status), Agent: orEmpty(args.Agent),
-		Awaiting: isTrue(args.Awaiting), First: first, After: orEmpty(args.After)})
-	if err != nil {
-		return nil, renameCursor(err)
-	}
-	return &taskConnection{page.Nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}}, nil
-}
-
-// workPage returns the size of a page of tasks or runs, and charges it.
-func (q *queryResolver) workPage(ctx context.Context, first *int32) (int, error) {
-	if q.options.Work == nil {
-		return 0, noOrchestrator()
-	}
-	size, err := pageSize(first)
-	if err != nil {
-		return 0, err
-	}
-	return size, charge(ctx, readCost+size)
-}
-
-// runConnection is a page of runs.
-type runConnection struct {
-	Nodes    []work.RunLine
-	PageInfo pageInfo
+func (q *queryResolver) Tasks(ctx context.Context, args workArgs) (*connection[work.Task, struct{}], error) {
+	return workPage(ctx, q, args, Work.Tasks)
 }
 
 // Runs lists runs.
-func (q *queryResolver) Runs(ctx context.Context, args struct {
-	Status   *string
-	Agent    *string
-	Awaiting *bool
-	First    *int32
-	After    *string
-}) (*runConnection, error) {
-	first, err := q.workPage(ctx, args.First)
-	if err != nil {
-		return nil, err
-	}
-	page, err := q.options.Work.Runs(ctx, work.RunFilter{Status: orEmpty(args.Status), Agent: orEmpty(args.Agent),
-		Awaiting: isTrue(args.Awaiting), First: first, After: orEmpty(args.After)})
-	if err != nil {
-		return nil, renameCursor(err)
-	}
-	return &runConnection{page.Nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}}, nil
+func (q *queryResolver) Runs(ctx context.Context, args workArgs) (*connection[work.RunLine, struct{}], error) {
+	return workPage(ctx, q, args, Work.Runs)
 }
 
 // workKey is the context key of the Work that fields below the root use: nodes have no other way to the options.
@@ -110,12 +83,6 @@ type workKey struct{}
 // withWork lets fields below the root find what reads tasks and runs; nil where no orchestrator is served.
 func withWork(ctx context.Context, w Work) context.Context {
 	return context.WithValue(ctx, workKey{}, w)
-}
-
-// agentRunConnection is a page of the runs of an agent.
-type agentRunConnection struct {
-	Nodes    []work.AgentRun
-	PageInfo pageInfo
 }
 
 // agentRunsArgs are the arguments of Agent.runs.
@@ -130,7 +97,8 @@ const agentRunCost = 3
 
 // Runs lists the runs of the orchestrator that the agent does. They are read at once for all agents that were read
 // together.
-func (n *agentNode) Runs(ctx context.Context, args agentRunsArgs) (*agentRunConnection, error) {
+func (n *agentNode) Runs(ctx context.Context, args agentRunsArgs) (*connection[work.AgentRun, struct{}],
+	error) {
 	reader, served := ctx.Value(workKey{}).(Work)
 	if !served {
 		return nil, noOrchestrator()
@@ -143,7 +111,7 @@ func (n *agentNode) Runs(ctx context.Context, args agentRunsArgs) (*agentRunConn
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	return &agentRunConnection{page.Nodes, pageInfo{page.Next != "", wire.OrNull(page.Next)}}, nil
+	return &connection[work.AgentRun, struct{}]{Nodes: page.Nodes, PageInfo: pageInfoOf(page.Next)}, nil
 }
 
 // runsKey identifies a read of runs: its page size and cursor.
@@ -154,9 +122,8 @@ type runsKey struct {
 
 // runsOf returns a page of the runs of an agent.
 func (c *cohort) runsOf(ctx context.Context, reader Work, id repute.AgentID, first int,
-	after string) (work.AgentRunPage,
-	error) {
-	all, err := c.runs.get(runsKey{first, after}, func() (map[repute.AgentID]work.AgentRunPage, error) {
+	after string) (work.Page[work.AgentRun], error) {
+	all, err := c.runs.get(runsKey{first, after}, func() (map[repute.AgentID]work.Page[work.AgentRun], error) {
 		ids := distinct(c.ids)
 		if err := charge(ctx, readCost+agentRunCost*first*len(ids)); err != nil {
 			return nil, err
@@ -165,7 +132,7 @@ func (c *cohort) runsOf(ctx context.Context, reader Work, id repute.AgentID, fir
 		if err != nil {
 			return nil, err
 		}
-		of := make(map[repute.AgentID]work.AgentRunPage, len(ids))
+		of := make(map[repute.AgentID]work.Page[work.AgentRun], len(ids))
 		for i, id := range ids {
 			of[id] = pages[i]
 		}

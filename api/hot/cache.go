@@ -2,6 +2,7 @@ package hot
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -97,7 +98,7 @@ func (c *Cache) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 // state returns the state of the database that the answer to a request must be of. A caller who demands a block may
 // know of it from elsewhere, so its state MUST be asked for after the request came.
 func (c *Cache) state(r *http.Request) (string, error) {
-	if strings.Contains(r.URL.RawQuery, "minBlock=") {
+	if has(r.URL.RawQuery, "minBlock") {
 		return c.states.current(r.Context())
 	}
 	return c.states.recent(r.Context())
@@ -135,8 +136,19 @@ func (c *Cache) begin(key string) (made <-chan struct{}, end func()) {
 func (c *Cache) keeps(e echo.Context) bool {
 	r := e.Request()
 	return c.routes[e.Path()] && r.Method == http.MethodGet && c.db.Options().ReadURL == "" &&
-		!slices.ContainsFunc(c.except,
-			func(name string) bool { return strings.Contains(r.URL.RawQuery, name+"=") })
+		!slices.ContainsFunc(c.except, func(name string) bool { return has(r.URL.RawQuery, name) })
+}
+
+// has reports whether a query has a parameter. Only a name with a percent sign, which handlers decode, takes parsing.
+func has(rawQuery, name string) bool {
+	if strings.Contains(rawQuery, name+"=") {
+		return true
+	}
+	if !strings.Contains(rawQuery, "%") {
+		return false
+	}
+	values, _ := url.ParseQuery(rawQuery) // the handler refuses what cannot be read
+	return values.Has(name)
 }
 
 // get returns the answer to a request in a state, nil when there is none.

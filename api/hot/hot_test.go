@@ -86,7 +86,7 @@ func TestKeptUntilSomethingIsWritten(t *testing.T) {
 	if later := ask(e, "/kept/1"); later.Body.String() == first.Body.String() {
 		t.Error("an answer outlived a write")
 	}
-	for _, target := range []string{"/other", "/kept/1?plain=1", "/kept/1?never=1", "/kept/1?long=12"} {
+	for _, target := range []string{"/other", "/kept/1?plain=1", "/kept/1?never=1", "/kept/1?n%65ver=1", "/kept/1?long=12"} {
 		if a, b := ask(e, target), ask(e, target); a.Body.String() == b.Body.String() {
 			t.Errorf("%s was kept", target)
 		}
@@ -138,6 +138,7 @@ func TestWritesOfOtherProcesses(t *testing.T) {
 		"not known": {"/kept/1", time.Hour, func() {}, true},
 		"age":       {"/kept/2", 0, func() {}, false},
 		"minBlock":  {"/kept/3?minBlock=1", time.Hour, func() {}, false},
+		"encoded":   {"/kept/4?min%42lock=1", time.Hour, func() {}, false},
 		"change":    {"/kept/4", time.Hour, func() { awaitChanges(t, db, written) }, false},
 	} {
 		c.states.age = step.age

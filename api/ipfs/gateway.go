@@ -1,5 +1,9 @@
-// Package ipfs serves the stored documents to IPFS clients through a read-only trustless gateway: raw
-// blocks and CAR files only, and nothing is fetched for a caller.
+// Package ipfs serves the stored documents to IPFS clients through a read-only trustless gateway (specs.ipfs.tech): raw
+// blocks and CAR files only, so that callers verify the bytes and a browser never renders foreign pages from this host.
+//
+// The protocol is boxo's. This package gives it a block store over the database that has no network behind it, bounds
+// what one answer may read (blocks, bytes, and links, whose decoding takes several times their bytes), and answers
+// failures as problems like every other route.
 package ipfs
 
 import (
@@ -23,6 +27,7 @@ import (
 	"repute/store"
 )
 
+// gatewayPath is the path of all gateways of IPFS.
 const gatewayPath = "/ipfs/"
 
 // Limits of one answer: a directory's CAR can contain every stored document of the directory. A
@@ -102,6 +107,7 @@ func (g *ipfsGateway) check(r *http.Request) error {
 // that denied documents disappear from caches.
 const CacheImmutable = "public, max-age=86400, immutable"
 
+// notKept is said of content that may well exist elsewhere.
 const notKept = "not among the documents that are kept here"
 
 // maxCIDText bounds the text of a CID; no CID of a known hash is longer.

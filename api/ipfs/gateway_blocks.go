@@ -40,6 +40,7 @@ type keptBlocks struct {
 	from blockSource
 }
 
+// errReadOnly is the answer to what a block store can do besides reading; the library never asks for it here.
 var errReadOnly = errors.New("the gateway only reads")
 
 // served reports whether a CID may be read. Raw blocks are served unchanged. The gateway decodes
@@ -145,6 +146,8 @@ type allowance struct {
 	failed atomic.Pointer[error]
 }
 
+// allowanceKey is the context key of the allowance: blocks are read by goroutines of the library, which pass nothing
+// else on.
 type allowanceKey struct{}
 
 // newAllowance returns the limits of one answer.

@@ -115,7 +115,7 @@ func (o *operation) interval(field *ast.Field) (i subgraphdb.Interval) {
 }
 
 // filter returns the condition of a filter object: all of its members must be true.
-func (o *operation) filter(e *subgraphdb.Entity, v any, depth int) (out subgraphdb.Filter, f *failure) {
+func (o *operation) filter(e *subgraphdb.Entity, v any, depth int) (out subgraphdb.Filter, f *SubgraphError) {
 	object, isObject := v.(map[string]any)
 	switch {
 	case !isObject:
@@ -138,7 +138,7 @@ func (o *operation) filter(e *subgraphdb.Entity, v any, depth int) (out subgraph
 
 // condition returns the condition of one member of a filter.
 func (o *operation) condition(e *subgraphdb.Entity, name string, value any,
-	depth int) (out subgraphdb.Filter, f *failure) {
+	depth int) (out subgraphdb.Filter, f *SubgraphError) {
 	switch name {
 	case "and":
 		out.And, f = o.filters(e, value, depth)
@@ -165,7 +165,7 @@ func (o *operation) condition(e *subgraphdb.Entity, name string, value any,
 }
 
 // filters returns the conditions of a list of filters; nil for an empty list, which is no condition.
-func (o *operation) filters(e *subgraphdb.Entity, v any, depth int) (out []subgraphdb.Filter, f *failure) {
+func (o *operation) filters(e *subgraphdb.Entity, v any, depth int) (out []subgraphdb.Filter, f *SubgraphError) {
 	list, isList := v.([]any)
 	if !isList {
 		list = []any{v}
@@ -181,7 +181,7 @@ func (o *operation) filters(e *subgraphdb.Entity, v any, depth int) (out []subgr
 }
 
 // changed returns the condition that rows changed at a block or later.
-func changed(v any) (out subgraphdb.Filter, f *failure) {
+func changed(v any) (out subgraphdb.Filter, f *SubgraphError) {
 	object, _ := v.(map[string]any)
 	n, err := strconv.ParseInt(textOf(object["number_gte"]), 10, 64)
 	if err != nil {
@@ -191,7 +191,7 @@ func changed(v any) (out subgraphdb.Filter, f *failure) {
 }
 
 // comparison returns the comparison of a field with a value.
-func (o *operation) comparison(m filterField, value any) (out subgraphdb.Filter, f *failure) {
+func (o *operation) comparison(m filterField, value any) (out subgraphdb.Filter, f *SubgraphError) {
 	out = subgraphdb.Filter{Field: m.field, Op: m.op}
 	many := m.field.List || m.op == subgraphdb.In || m.op == subgraphdb.NotIn
 	list, isList := value.([]any)

@@ -41,7 +41,7 @@ type operation struct {
 	query     *ast.OperationDefinition
 	fragments ast.FragmentDefinitionList
 	variables map[string]any
-	failures  []*failure
+	failures  []*SubgraphError
 	// fields, reads, conditions and values count what is bounded.
 	fields, reads, conditions, values int
 }
@@ -66,7 +66,7 @@ func readRequest(body []byte) (r request, err error) {
 }
 
 // parse reads the operation of a request.
-func (s *schema) parse(r request) (*operation, *failure) {
+func (s *schema) parse(r request) (*operation, *SubgraphError) {
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxTokens)
 	if err != nil {
 		return nil, syntaxFailure(err)
@@ -86,21 +86,21 @@ func (s *schema) parse(r request) (*operation, *failure) {
 }
 
 // syntaxFailure returns what the parser says.
-func syntaxFailure(err error) *failure {
+func syntaxFailure(err error) *SubgraphError {
 	var syntax *gqlerror.Error
 	if !errors.As(err, &syntax) {
 		return failed("%s", err)
 	}
 	f := failed("%s", syntax.Message)
 	for _, l := range syntax.Locations {
-		f.Locations = append(f.Locations, location{l.Line, l.Column})
+		f.Locations = append(f.Locations, SubgraphLocation{l.Line, l.Column})
 	}
 	return f
 }
 
 // setVariables takes the values of the declared variables. The declared types are not compared with the places of use,
 // as graph-node does not: SDKs declare ids as String.
-func (o *operation) setVariables(given map[string]any) *failure {
+func (o *operation) setVariables(given map[string]any) *SubgraphError {
 	for _, def := range o.query.VariableDefinitions {
 		value, found := given[def.Variable]
 		switch {
@@ -155,7 +155,7 @@ func fromJSON(v any, depth int) (out any, ok bool) {
 
 // value returns a value of the query: nil, bool, string, number, enum, a list or a map. present is false for a variable
 // without a value.
-func (o *operation) value(v *ast.Value, depth int) (out any, present bool, f *failure) {
+func (o *operation) value(v *ast.Value, depth int) (out any, present bool, f *SubgraphError) {
 	if v == nil || depth == 0 {
 		return nil, false, tooExpensive()
 	}
@@ -180,7 +180,7 @@ func (o *operation) value(v *ast.Value, depth int) (out any, present bool, f *fa
 }
 
 // list returns the elements of a list of the query. A variable without a value is null.
-func (o *operation) list(v *ast.Value, depth int) (any, bool, *failure) {
+func (o *operation) list(v *ast.Value, depth int) (any, bool, *SubgraphError) {
 	out := make([]any, 0, len(v.Children))
 	for _, c := range v.Children {
 		e, _, f := o.value(c.Value, depth-1)
@@ -193,7 +193,7 @@ func (o *operation) list(v *ast.Value, depth int) (any, bool, *failure) {
 }
 
 // object returns an object of the query, without members whose variable has no value.
-func (o *operation) object(v *ast.Value, depth int) (any, bool, *failure) {
+func (o *operation) object(v *ast.Value, depth int) (any, bool, *SubgraphError) {
 	out := make(map[string]any, len(v.Children))
 	for _, c := range v.Children {
 		e, present, f := o.value(c.Value, depth-1)
@@ -208,7 +208,7 @@ func (o *operation) object(v *ast.Value, depth int) (any, bool, *failure) {
 }
 
 // argument returns the value of an argument of a field, nil when it is not given.
-func (o *operation) argument(field *ast.Field, name string) (v any, f *failure) {
+func (o *operation) argument(field *ast.Field, name string) (v any, f *SubgraphError) {
 	if a := field.Arguments.ForName(name); a != nil {
 		v, _, f = o.value(a.Value, maxNesting)
 	}

@@ -39,18 +39,6 @@ type SubgraphAnswer struct {
 	Errors []SubgraphError `json:"errors,omitempty"`
 }
 
-// SubgraphError is what is wrong with a query, in the words of graph-node.
-type SubgraphError struct {
-	Message   string             `json:"message"`
-	Locations []SubgraphLocation `json:"locations,omitempty"`
-}
-
-// SubgraphLocation is a place in the text of the query.
-type SubgraphLocation struct {
-	Line   int `json:"line"`
-	Column int `json:"column"`
-}
-
 // Mount adds the subgraph of each chain to the server.
 func Mount(server *httpapi.Server, db *store.DB) error {
 	s, err := newSchema()
@@ -158,7 +146,7 @@ func body(data *object, state indexing) []byte {
 }
 
 // failures returns the body of an answer to a query that failed.
-func failures(list ...*failure) []byte {
+func failures(list ...*SubgraphError) []byte {
 	out, _ := json.Marshal(map[string]any{"errors": list}) // texts are always JSON
 	return out
 }

@@ -209,7 +209,7 @@ func (x *execution) read(ctx context.Context, q subgraphdb.Query, set *selection
 }
 
 // tooMany refuses a query whose answer has too many entities.
-func tooMany() *failure {
+func tooMany() *SubgraphError {
 	return failed("query potentially returns `%d` entities or more and thereby exceeds the limit of `%d` entities. "+
 		"Possible solutions are reducing the depth of the query, querying fewer relationships or using `first` to return "+
 		"smaller collections", maxRows+1, maxRows)
@@ -327,8 +327,8 @@ func (x *execution) byParent(ctx context.Context, e *subgraphdb.Entity, s select
 
 // failureOf returns the failure that an error of the database is to the caller of a query; nil for an error that is not
 // the query's.
-func failureOf(err error) *failure {
-	var f *failure
+func failureOf(err error) *SubgraphError {
+	var f *SubgraphError
 	switch {
 	case errors.As(err, &f):
 		return f

@@ -10,45 +10,45 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// failure is an error of a query in the words of graph-node, which SDKs decide by.
-type failure struct {
-	Message   string     `json:"message"`
-	Locations []location `json:"locations,omitempty"`
+// SubgraphError is what is wrong with a query, in the words of graph-node, which SDKs decide by.
+type SubgraphError struct {
+	Message   string             `json:"message"`
+	Locations []SubgraphLocation `json:"locations,omitempty"`
 }
 
-// location is a place in the text of a query, from 1.
-type location struct {
+// SubgraphLocation is a place in the text of the query, from 1.
+type SubgraphLocation struct {
 	Line   int `json:"line"`
 	Column int `json:"column"`
 }
 
 // Error returns the message.
-func (f *failure) Error() string { return f.Message }
+func (f *SubgraphError) Error() string { return f.Message }
 
 // failed returns a failure without a place.
-func failed(format string, args ...any) *failure {
-	return &failure{Message: fmt.Sprintf(format, args...)}
+func failed(format string, args ...any) *SubgraphError {
+	return &SubgraphError{Message: fmt.Sprintf(format, args...)}
 }
 
 // failedAt returns a failure at a place of the query.
-func failedAt(at *ast.Position, format string, args ...any) *failure {
+func failedAt(at *ast.Position, format string, args ...any) *SubgraphError {
 	f := failed(format, args...)
 	if at != nil {
-		f.Locations = []location{{at.Line, at.Column}}
+		f.Locations = []SubgraphLocation{{at.Line, at.Column}}
 	}
 	return f
 }
 
 // tooExpensive refuses a query that is larger than any that SDKs send.
-func tooExpensive() *failure { return failed("query is too expensive") }
+func tooExpensive() *SubgraphError { return failed("query is too expensive") }
 
 // invalidArgument says that a value is of the wrong kind.
-func invalidArgument(at *ast.Position, name string, value any) *failure {
+func invalidArgument(at *ast.Position, name string, value any) *SubgraphError {
 	return failedAt(at, "Invalid value provided for argument `%s`: %s", name, describe(value))
 }
 
 // undecodable says that a value does not have the form of its type.
-func undecodable(kind, why string) *failure {
+func undecodable(kind, why string) *SubgraphError {
 	return failed("Failed to decode `%s` value: `%s`", kind, why)
 }
 

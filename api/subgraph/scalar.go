@@ -14,7 +14,7 @@ const maxDigits = 200
 
 // scalar returns a value for the comparison with a field: nil, bool, []byte for Bytes, else string. Values have the
 // forms that graph-node accepts: numbers as texts too, ids as numbers, enums with quotes.
-func scalar(f *subgraphdb.Field, v any) (any, *failure) {
+func scalar(f *subgraphdb.Field, v any) (any, *SubgraphError) {
 	kind := f.Type
 	if f.To != "" {
 		kind = subgraphdb.String
@@ -58,7 +58,7 @@ func isText(v any) bool {
 }
 
 // checked returns the text of a number that has a form.
-func checked(kind subgraphdb.Type, text string, form func(string) bool, why string) (any, *failure) {
+func checked(kind subgraphdb.Type, text string, form func(string) bool, why string) (any, *SubgraphError) {
 	if len(text) > maxDigits || !form(text) {
 		return nil, undecodable(string(kind), why)
 	}
@@ -86,7 +86,7 @@ func isDecimal(s string) bool {
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // bytesOf returns bytes from hex, with 0x or without, in any case.
-func bytesOf(text string) (any, *failure) {
+func bytesOf(text string) (any, *SubgraphError) {
 	digits := strings.TrimPrefix(text, "0x")
 	b, err := hex.DecodeString(digits)
 	if err == nil {

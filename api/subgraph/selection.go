@@ -105,7 +105,7 @@ func (o *operation) included(directives ast.DirectiveList) bool {
 }
 
 // fail notes a failure. All that a query has are in its answer.
-func (o *operation) fail(f *failure) {
+func (o *operation) fail(f *SubgraphError) {
 	if len(o.failures) < 20 {
 		o.failures = append(o.failures, f)
 	}

@@ -30,8 +30,8 @@ const (
 	maxAnswer = 4 << 10
 )
 
-// TestKind is the type of messages that Test sends.
-const TestKind = "webhook.test"
+// testKind is the type of messages that Test sends.
+const testKind = "webhook.test"
 
 // answer is how a receiver answered.
 type answer struct {
@@ -109,7 +109,7 @@ func reasonOf(err error) string {
 	return "the request failed"
 }
 
-// Test sends a message of kind TestKind to a webhook, also to a disabled one, once and outside of the order of changes.
+// Test sends a message of kind testKind to a webhook, also to a disabled one, once and outside of the order of changes.
 // repute.ErrNotFound: there is no such webhook.
 func (d *Deliverer) Test(ctx context.Context, id string) (push.WebhookTest, error) {
 	w, err := webhookdb.Read(ctx, d.db, id)
@@ -117,7 +117,7 @@ func (d *Deliverer) Test(ctx context.Context, id string) (push.WebhookTest, erro
 		return push.WebhookTest{}, err
 	}
 	now := d.o.Clock.Now().UTC()
-	body, err := json.Marshal(push.WebhookMessage{Type: TestKind, Timestamp: now,
+	body, err := json.Marshal(push.WebhookMessage{Type: testKind, Timestamp: now,
 		Data: map[string]string{"webhook": id}})
 	if err != nil {
 		return push.WebhookTest{}, fmt.Errorf("test message: %w", err)

@@ -433,7 +433,7 @@ func TestTest(t *testing.T) {
 	got, err := d.Test(t.Context(), h.ID)
 	ok(t, err)
 	if got.Status != 200 || got.Reason != "" || len(w.sink.all()) != 1 ||
-		!strings.Contains(string(w.sink.all()[0].body), webhook.TestKind) {
+		!strings.Contains(string(w.sink.all()[0].body), "webhook.test") {
 		t.Errorf("%+v, received %v", got, w.sink.all())
 	}
 	w.sink.server.Close()

@@ -68,8 +68,8 @@ func encodeSaid(a repute.Agent) Said {
 	if r == nil {
 		return w
 	}
-	name, description := httpapi.Clean(r.Name), httpapi.Clean(r.Description)
-	w.Name, w.Description, w.X402Support, w.Active = &name, &description, r.X402, r.Active
+	w.Name, w.Description = new(httpapi.Clean(r.Name)), new(httpapi.Clean(r.Description))
+	w.X402Support, w.Active = r.X402, r.Active
 	w.SupportedTrust = Each(r.SupportedTrust, httpapi.Clean)
 	w.Skills, w.Domains = Each(r.Skills(), httpapi.Clean), Each(r.Domains(), httpapi.Clean)
 	w.Services = Each(r.Services, func(s repute.Service) AgentService {

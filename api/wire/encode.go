@@ -155,8 +155,7 @@ func withEllipsis(s *string) *string {
 	if s == nil {
 		return nil
 	}
-	shown := *s + ellipsis
-	return &shown
+	return new(*s + ellipsis)
 }
 
 // encodeDocument writes what is known of an agent's document, with the problems that fit into an
@@ -185,6 +184,7 @@ func encodeRegistration(r repute.Registration) *Registration {
 	}
 }
 
+// encodeService writes an endpoint as its author wrote it, with every text made valid UTF-8.
 func encodeService(s repute.Service) Service {
 	return Service{
 		Name: httpapi.Clean(s.Name), Endpoint: httpapi.Clean(s.Endpoint), Version: httpapi.Clean(s.Version),
@@ -227,8 +227,7 @@ func EncodeFeedback(f repute.Feedback) Feedback {
 	w.File = encodeRatingFile(f, c)
 	w.Cut, w.Partial = c.cuts, len(c.cuts) > 0
 	if f.Revoked != nil {
-		p := EncodePoint(*f.Revoked)
-		w.Revoked = &p
+		w.Revoked = new(EncodePoint(*f.Revoked))
 	}
 	return w
 }
@@ -255,6 +254,7 @@ func encodePayment(p *repute.Payment) *Payment {
 	return w
 }
 
+// encodeResponse writes an answer to a rating, whose URI is cut by c; field and whole name it where it was cut.
 func encodeResponse(r repute.Response, c *cutter, field, whole string) Response {
 	w := Response{Responder: AddressOf(r.Responder), Hash: encodeHash(r.Hash), File: encodeFile(r.File),
 		At: EncodePoint(r.At)}
@@ -282,6 +282,7 @@ func EncodeValidation(v repute.Validation) Validation {
 	return w
 }
 
+// encodeAnswer writes a validator's answer, whose texts are cut by c.
 func encodeAnswer(agent repute.AgentID, a repute.ValidationAnswer, c *cutter) *ValidationAnswer {
 	w := &ValidationAnswer{Response: int32(a.Response), Hash: encodeHash(a.Hash), File: encodeFile(a.File),
 		At: EncodePoint(a.At)}
@@ -322,12 +323,10 @@ func EncodeAsOf(a repute.AsOf) AsOf {
 		w.Finality = "block"
 	}
 	if a.LagSeconds != nil {
-		lag := Long(*a.LagSeconds)
-		w.LagSeconds = &lag
+		w.LagSeconds = new(Long(*a.LagSeconds))
 	}
 	if a.LagBlocks != nil {
-		lag := Long(*a.LagBlocks)
-		w.LagBlocks = &lag
+		w.LagBlocks = new(Long(*a.LagBlocks))
 	}
 	return w
 }
@@ -351,6 +350,7 @@ func encodeCompleteness(c repute.Completeness) Completeness {
 	return w
 }
 
+// encodeRange writes a range with both ends.
 func encodeRange(r repute.BlockRange) BlockRange { return BlockRange{Long(r.From), Long(r.To)} }
 
 // encodeKinds writes the completeness of each kind of event with its open gaps.
@@ -406,8 +406,7 @@ func encodeScoring(s repute.Scoring) ChainScores {
 		Coverage: encodeCoverage(s.Coverage), Verified: s.Verified, VerifiedTo: OrNull(Long(s.VerifiedTo)),
 		Sources: encodeSources(s.Sources)}
 	if s.Run > 0 {
-		epoch, block := Long(s.Epoch), Long(s.Block)
-		out.Epoch, out.Block = &epoch, &block
+		out.Epoch, out.Block = new(Long(s.Epoch)), new(Long(s.Block))
 	}
 	return out
 }
@@ -445,8 +444,7 @@ func encodeLift(l *repute.LiftPrice) *LiftPrice {
 	out := &LiftPrice{Units: float64(l.Units) / 1000, Priced: append([]string{}, l.Priced...),
 		Unpriced: append([]string{}, l.Unpriced...)}
 	if !l.OutOfReach {
-		dollars := float64(l.Cents) / 100
-		out.Dollars = &dollars
+		out.Dollars = new(float64(l.Cents) / 100)
 	}
 	return out
 }

@@ -92,6 +92,7 @@ func encodeRatingFile(f repute.Feedback, c *cutter) *File {
 	return w
 }
 
+// encodeFile writes a file that is compared with nothing but its hash, null for none.
 func encodeFile(f *repute.File) *File {
 	if f == nil {
 		return nil

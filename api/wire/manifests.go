@@ -15,8 +15,8 @@ import (
 	"repute/store/manifestdb"
 )
 
-// CodePayout is the problem of a manifest that pays another address than the wallet of an agent that names its domain.
-const CodePayout = "WJ680"
+// codePayout is the problem of a manifest that pays another address than the wallet of an agent that names its domain.
+const codePayout = "WJ680"
 
 // AgentManifest is the agent.json manifest of an agent in short.
 type AgentManifest struct {
@@ -60,6 +60,7 @@ type ManifestList struct {
 // Steady returns the body without ages, for its ETag.
 func (b ManifestList) Steady() any { b.Items = Each(b.Items, steadyManifest); return b }
 
+// steadyManifest leaves out the age, which the clock changes.
 func steadyManifest(m Manifest) Manifest { m.AgeSeconds = nil; return m }
 
 // ManifestAnswer is a domain's manifest with all that it says, what is proven of it, and its agents.
@@ -231,8 +232,7 @@ func EncodeManifest(m manifestdb.Manifest, now time.Time) Manifest {
 		CheckedAt: EncodeTime(m.CheckedAt), NextCheck: EncodeTime(m.Next), Reason: textOrNull(m.Reason), Detail: textOrNull(m.Detail)}
 	if m.SHA256 != nil {
 		w.SHA256 = OrNull(Hash("0x" + hex.EncodeToString(m.SHA256)))
-		age := Long(max(now.Sub(m.FetchedAt), 0).Seconds())
-		w.AgeSeconds, w.Stale = &age, m.Reason != ""
+		w.AgeSeconds, w.Stale = new(Long(max(now.Sub(m.FetchedAt), 0).Seconds())), m.Reason != ""
 	} else {
 		w.FetchedAt = nil
 	}
@@ -300,7 +300,7 @@ func encodeProblem(p repute.Problem) Problem {
 func payoutProblems(links []manifestdb.Link, payout string) (out []Problem) {
 	for _, l := range links {
 		if l.OtherWallet != (common.Address{}) {
-			out = append(out, Problem{Code: CodePayout, Severity: string(repute.SeverityWarning), Path: "/payout_address",
+			out = append(out, Problem{Code: codePayout, Severity: string(repute.SeverityWarning), Path: "/payout_address",
 				Message: "pays " + httpapi.Clean(payout) + ", but agent " + l.Agent.String() +
 					", which names this domain, has the wallet " + l.OtherWallet.Hex()})
 		}
@@ -346,6 +346,7 @@ func encodeTerms(t agentjson.Terms) PaymentTerms {
 	return w
 }
 
+// encodeWay writes one way to pay, with null for what the manifest does not say.
 func encodeWay(w agentjson.Way) PaymentWay {
 	return PaymentWay{Protocol: w.Protocol, Network: textOrNull(w.Network), Asset: textOrNull(w.Asset), Contract: textOrNull(w.Contract),
 		Facilitator: textOrNull(w.Facilitator), Recipient: textOrNull(w.Recipient), Direct: OrNull(Decimal(w.Direct)),
@@ -353,6 +354,7 @@ func encodeWay(w agentjson.Way) PaymentWay {
 		FreeTier: Long(w.FreeTier), Missing: append([]string{}, w.Missing...)}
 }
 
+// encodeReward writes a bounty or an incentive, null for none.
 func encodeReward(r *agentjson.Reward) *IntentReward {
 	if r == nil {
 		return nil

@@ -202,8 +202,7 @@ func EncodeScored(s repute.Score) (w Scored, err error) {
 	if s.Final {
 		finality = "final"
 	}
-	epoch := Long(s.Epoch)
-	w.Scorer, w.Finality, w.Epoch, w.Roots = &s.Scorer, &finality, &epoch, OrNull(repute.DefaultRoots)
+	w.Scorer, w.Finality, w.Epoch, w.Roots = &s.Scorer, &finality, new(Long(s.Epoch)), OrNull(repute.DefaultRoots)
 	w.ScoredAt = encodeScoredAt(s.Block)
 	w.Hashes = &ScoreHashes{Params: Hash(s.Params.Hex()), Tags: Hash(s.Tags.Hex()), Roots: Hash(s.Roots.Hex()),
 		Links: encodeHash(s.Links), Sources: encodeHash(s.Sources), Credentials: encodeHash(s.Credentials),
@@ -229,6 +228,7 @@ func (s *Scored) limit(by *Guard) {
 	s.Reason = &why
 }
 
+// encodeScoredAt writes the block of a score; its hash and time are null where they are not stored.
 func encodeScoredAt(b repute.Block) *ScoredAt {
 	return &ScoredAt{Long(b.Number), encodeHash(b.Hash), EncodeTime(b.Time)}
 }
@@ -344,8 +344,7 @@ func EncodePersonal(p explain.Personal, set string) (w Scored, err error) {
 	}
 	w.limit(view.Guard)
 	w.Sentence = w.inWords(view)
-	epoch := Long(p.Run.Epoch)
-	w.Scorer, w.Finality, w.Epoch, w.Roots = OrNull(p.Run.Scorer), OrNull("provisional"), &epoch, &set
+	w.Scorer, w.Finality, w.Epoch, w.Roots = OrNull(p.Run.Scorer), OrNull("provisional"), new(Long(p.Run.Epoch)), &set
 	w.ScoredAt = encodeScoredAt(p.Block)
 	w.Hashes = &ScoreHashes{Params: Hash(p.Params.Hash.Hex()), Tags: Hash(p.Params.TagsHash.Hex()),
 		Roots: Hash(p.Roots.Hex()), Links: encodeHash(p.Run.Links), FileScales: encodeHash(p.Run.FileScales)}

@@ -126,8 +126,7 @@ func (c *documentCutter) feedback(f repute.FeedbackFile) *FeedbackFile {
 		w.TokenID = OrNull(BigInt(f.TokenID.Dec()))
 	}
 	if f.Decimals != nil {
-		decimals := int32(*f.Decimals)
-		w.Decimals = &decimals
+		w.Decimals = new(int32(*f.Decimals))
 	}
 	if s := f.Scale; s != nil {
 		w.Scale = &FeedbackScale{c.text(s.Min), c.text(s.Max)}

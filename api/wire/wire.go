@@ -1,12 +1,22 @@
-// Package wire has the JSON shapes of the answers of REST and, by their field names, of GraphQL, and
-// their conversion from the domain's types. It reads no database. Whatever comes from the chain or
-// from documents is treated as hostile text: invalid UTF-8 is mended, and long texts are cut.
+// Package wire has the JSON shapes of the answers of REST and, by their field names, of GraphQL, and their conversion
+// from the domain's types. It reads no database.
+//
+// The types are the contract: the tags doc, enum and example of a field are its documentation in OpenAPI and in the
+// tools, and its Go name is its resolver in GraphQL. The functions Encode… fill them in; nothing else does. Types that
+// only dashboards, streams or the orchestrator show are in packages below this one.
+//
+// What holds for all of them:
+//
+//   - Lists are never null, and what may be null is a pointer: Each and OrNull make them.
+//   - Numbers of the chain have any size and are decimal texts (BigInt, Decimal); Long is a number of 64 bits.
+//   - Texts of the chain and of documents are hostile. Invalid UTF-8 and NUL are mended, and then a field whose name
+//     ends in Hex carries the raw bytes. A long text is cut, ends with an ellipsis, and the field cut names the path
+//     that gives the whole, so that an answer stays small whatever somebody registered.
+//   - Errors of endpoints and sources are shown WithoutSecrets: providers put keys into URLs.
+//   - Steady returns a body without what changes by the clock alone, for its ETag.
 package wire
 
 import "encoding/json"
-
-// encode.go fills these types from the domain types; nothing else does. A name ending in Hex is there
-// only when the text beside it had to be mended to be valid JSON, and carries the raw bytes.
 
 // Agent is an agent's state.
 type Agent struct {

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,5 +58,19 @@ func TestBriefWhileItIsMade(t *testing.T) {
 	_, err = b.Get(t.Context(), func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
 	if !errors.Is(err, repute.ErrUnavailable) {
 		t.Errorf("too slow: %v", err)
+	}
+}
+
+// TestPanicIsAFailure: a panic while a value is made fails those who asked for it. It neither ends the process, since a
+// value is made in a goroutine of its own, nor keeps the next value from being made.
+func TestPanicIsAFailure(t *testing.T) {
+	t.Parallel()
+	b := NewBrief[int]("a number", time.Hour, time.Minute)
+	if _, err := b.Get(t.Context(), func(context.Context) (int, error) { panic("no number") }); err == nil ||
+		!strings.Contains(err.Error(), "no number") {
+		t.Errorf("a panic is told as %v", err)
+	}
+	if v, err := b.Get(t.Context(), func(context.Context) (int, error) { return 5, nil }); v != 5 || err != nil {
+		t.Errorf("afterwards: %d, %v", v, err)
 	}
 }

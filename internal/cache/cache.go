@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -89,8 +90,14 @@ func (h *Cache[K, V]) Get(ctx context.Context, key K, produce func(context.Conte
 	}
 }
 
-// make computes a value, unless it was cached since it was asked for.
+// make computes a value, unless it was cached since it was asked for. It runs in a goroutine of its own, where nobody
+// else would catch a panic of produce.
 func (h *Cache[K, V]) make(ctx context.Context, key K, produce func(context.Context) (V, error)) (v V, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: panic: %v\n%s", h.What, r, debug.Stack())
+		}
+	}()
 	if v, ok := h.Peek(key); ok {
 		return v, nil
 	}

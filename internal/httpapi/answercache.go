@@ -38,13 +38,13 @@ type answerCache struct {
 // without one. name tells apart servers whose answers differ. mark returns a text that changes when answers from before
 // must not be used any more; nil: never.
 func (s *Server) CacheAnswers(name string, mark func() string) {
-	if s.limiter.shared == nil {
+	if s.redis == nil {
 		return
 	}
 	if mark == nil {
 		mark = func() string { return "" }
 	}
-	s.answers = &answerCache{client: s.limiter.shared.client, breaker: newBreaker[[]byte](), log: s.Log, name: name,
+	s.answers = &answerCache{client: s.redis, breaker: newBreaker[[]byte](), log: s.Log, name: name,
 		mark: mark}
 }
 

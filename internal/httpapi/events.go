@@ -25,16 +25,19 @@ type StreamLimit struct {
 	callers map[string]int
 }
 
-// Enter counts a new stream. repute.ErrLimited: the caller or all callers have too many. Leave MUST be called when the
-// stream ends.
+// Enter counts a new stream. repute.ErrLimited: the caller or all callers have too many. Leave MUST be called when a
+// stream that entered ends.
 func (s *StreamLimit) Enter(caller string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.callers == nil {
 		s.callers = map[string]int{}
 	}
-	if s.callers[caller] >= s.Caller || s.now >= s.All {
-		return fmt.Errorf("too many streams of events at once, at most %d per caller: %w", s.Caller, repute.ErrLimited)
+	switch {
+	case s.callers[caller] >= s.Caller:
+		return fmt.Errorf("too many streams at once, at most %d per caller: %w", s.Caller, repute.ErrLimited)
+	case s.now >= s.All:
+		return fmt.Errorf("too many streams at once, at most %d of all callers: %w", s.All, repute.ErrLimited)
 	}
 	s.now++
 	s.callers[caller]++

@@ -13,16 +13,11 @@ func addExamples(o *huma.OpenAPI) {
 	if o.Components.Examples == nil {
 		o.Components.Examples = map[string]*huma.Example{}
 	}
-	for _, item := range o.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
-			if op == nil {
-				continue
-			}
-			for _, response := range op.Responses {
-				for kind, media := range response.Content {
-					if strings.HasSuffix(kind, "json") && media.Example == nil && media.Schema != nil {
-						addExample(o, media)
-					}
+	for op := range operations(o) {
+		for _, response := range op.Responses {
+			for kind, media := range response.Content {
+				if strings.HasSuffix(kind, "json") && media.Example == nil && media.Schema != nil {
+					addExample(o, media)
 				}
 			}
 		}

@@ -52,22 +52,7 @@ func (l *Limiter) Take(ctx context.Context, caller string, q Quota) Taken {
 	if l.shared != nil {
 		return l.shared.take(ctx, caller, q)
 	}
-	return l.local.take(ctx, caller, q)
-}
-
-// Shared reports whether processes count together.
-func (l *Limiter) Shared() bool { return l.shared != nil }
-
-// Redis returns whether callers are counted together now: "ok", "away", or "" without a configured
-// Redis. It asks Redis at most once a second.
-func (l *Limiter) Redis(ctx context.Context) string {
-	switch {
-	case l.shared == nil:
-		return ""
-	case l.shared.up(ctx):
-		return "ok"
-	}
-	return "away"
+	return l.local.take(caller, q)
 }
 
 // generation is the shortest time that an idle caller's bucket is kept. It MUST exceed burst/rate,
@@ -92,7 +77,7 @@ func newBuckets() *buckets {
 }
 
 // take takes a token from the caller's bucket, or returns the time until the next one.
-func (b *buckets) take(_ context.Context, caller string, q Quota) Taken {
+func (b *buckets) take(caller string, q Quota) Taken {
 	now := time.Now()
 	bucket := b.bucket(caller, now, q)
 	r := bucket.ReserveN(now, 1)

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -11,15 +10,15 @@ import (
 // still asking keeps its bucket when the generation changes.
 func TestBucketsAreBounded(t *testing.T) {
 	b, hourly := newBuckets(), Quota{Rate: 1.0 / 3600, Burst: 1}
-	if b.take(context.Background(), "known", hourly).Wait != 0 {
+	if b.take("known", hourly).Wait != 0 {
 		t.Fatal("the first request is refused")
 	}
 	b.since = time.Now().Add(-2 * b.lifetime)
-	if b.take(context.Background(), "known", hourly).Wait == 0 {
+	if b.take("known", hourly).Wait == 0 {
 		t.Error("a new generation filled a bucket again")
 	}
 	for i := range maxCallers + 10 {
-		b.take(context.Background(), fmt.Sprint(i), hourly)
+		b.take(fmt.Sprint(i), hourly)
 	}
 	if len(b.current) > maxCallers || len(b.previous) > maxCallers {
 		t.Errorf("%d and %d buckets", len(b.current), len(b.previous))
@@ -33,14 +32,14 @@ func TestBucketsAreBounded(t *testing.T) {
 func TestQuotaOfACaller(t *testing.T) {
 	b, small, large := newBuckets(), Quota{Rate: 1.0 / 60, Burst: 1}, Quota{Rate: 1.0 / 60, Burst: 3}
 	for i, want := range []Taken{{Left: 2}, {Left: 1}, {Left: 0}} {
-		if got := b.take(context.Background(), "key", large); got != want {
+		if got := b.take("key", large); got != want {
 			t.Errorf("request %d: %+v, want %+v", i, got, want)
 		}
 	}
-	if b.take(context.Background(), "key", large).Wait == 0 {
+	if b.take("key", large).Wait == 0 {
 		t.Error("the fourth request passes")
 	}
-	if b.take(context.Background(), "key", small).Wait != 0 || b.take(context.Background(), "key", small).Wait == 0 {
+	if b.take("key", small).Wait != 0 || b.take("key", small).Wait == 0 {
 		t.Error("the new quota does not count")
 	}
 }

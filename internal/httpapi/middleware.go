@@ -122,8 +122,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 		s.Log.WarnContext(ctx, "request failed after its answer began", "error", err)
 		return
 	}
-	var he *echo.HTTPError
-	if errors.As(err, &he) && he.Code < 500 {
+	if he, isRouters := errors.AsType[*echo.HTTPError](err); isRouters && he.Code < 500 {
 		err = routerProblem(he, c.Request().Method, c.Response().Header().Get(echo.HeaderAllow))
 	}
 	s.Fail(ctx, err).Write(c.Response())

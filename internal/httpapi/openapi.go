@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"net/url"
 	"reflect"
@@ -66,12 +67,8 @@ func describe(o *huma.OpenAPI) ([]byte, error) {
 	for name, s := range schemas {
 		Relax(s, o.Components.Schemas.TypeFromRef(schemaPrefix+name))
 	}
-	for _, item := range o.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
-			if op != nil {
-				bound(o, op)
-			}
-		}
+	for op := range operations(o) {
+		bound(o, op)
 	}
 	addExamples(o)
 	raw, err := json.MarshalIndent(o, "", "  ")
@@ -79,6 +76,19 @@ func describe(o *huma.OpenAPI) ([]byte, error) {
 		return nil, fmt.Errorf("openapi: %w", err)
 	}
 	return append(raw, '\n'), nil
+}
+
+// operations yields the operations of all paths.
+func operations(o *huma.OpenAPI) iter.Seq[*huma.Operation] {
+	return func(yield func(*huma.Operation) bool) {
+		for _, item := range o.Paths {
+			for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
+				if op != nil && !yield(op) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // bound describes the checks that the server makes for every operation: query parameters are not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,12 +23,8 @@ func (s *Server) KnowsOrigin(r *http.Request) bool {
 	if strings.EqualFold(u.Host, r.Host) {
 		return true
 	}
-	for _, known := range s.origins {
-		if strings.EqualFold(strings.TrimSuffix(known, "/"), origin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.origins,
+		func(known string) bool { return strings.EqualFold(strings.TrimSuffix(known, "/"), origin) })
 }
 
 // ForeignOrigin returns the answer to a request that KnowsOrigin does not know.

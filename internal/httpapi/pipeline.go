@@ -91,8 +91,7 @@ func (s *Server) readBody(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, s.Limits.Body))
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		if large, isLarge := errors.AsType[*http.MaxBytesError](err); isLarge {
 			p := NewError(http.StatusRequestEntityTooLarge, "too_large", "Request too large",
 				"the request body is larger than the server allows")
 			p.Hint = fmt.Sprintf("at most %d bytes", large.Limit)

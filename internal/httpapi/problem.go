@@ -122,8 +122,7 @@ func kinds() []kind {
 // ErrorOf converts any error; an *ErrorBody is returned unchanged. An error of no known kind
 // becomes a 500 without internal details; the caller MUST log it.
 func ErrorOf(err error) *ErrorBody {
-	var ready *ErrorBody
-	if errors.As(err, &ready) {
+	if ready, isReady := errors.AsType[*ErrorBody](err); isReady {
 		return ready
 	}
 	for _, k := range kinds() {
@@ -147,24 +146,20 @@ func (k kind) body(err error) *ErrorBody {
 	if k.status == http.StatusUnauthorized {
 		b.Hint = howToAuthorize
 	}
-	var no *refusal
-	if errors.As(err, &no) {
+	if no, isRefusal := errors.AsType[*refusal](err); isRefusal {
 		b.Hint = no.hint
 	}
-	var missing *repute.MissingError
-	if errors.As(err, &missing) {
+	if missing, isMissing := errors.AsType[*repute.MissingError](err); isMissing {
 		b.Detail, b.Hint = Clean(missing.Error()), Clean(missing.Hint)
 	}
-	var busy *repute.BusyError
-	if errors.As(err, &busy) {
+	if busy, isBusy := errors.AsType[*repute.BusyError](err); isBusy {
 		b.Detail, b.Retry = Clean(busy.What), busy.Retry
 		b.Hint = "wait as long as " + RetryAfter + " says, then ask again"
 		if busy.Hint != "" {
 			b.Hint += "; or " + Clean(busy.Hint)
 		}
 	}
-	var input *repute.InputError
-	if errors.As(err, &input) {
+	if input, isInput := errors.AsType[*repute.InputError](err); isInput {
 		b.Detail = Clean(input.Field + ": " + input.Reason)
 		b.Hint = Clean(input.Hint)
 		b.Errors = []FieldError{{Field: Clean(input.Field), Message: Clean(input.Reason), Hint: b.Hint}}

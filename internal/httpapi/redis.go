@@ -70,7 +70,7 @@ func (s *sharedBuckets) take(ctx context.Context, caller string, q Quota) Taken 
 		return Taken{Wait: time.Duration(n[0]) * time.Microsecond, Left: int(n[1])}, nil
 	})
 	if err != nil {
-		return s.local.take(ctx, caller, q)
+		return s.local.take(caller, q)
 	}
 	return taken
 }

@@ -87,6 +87,7 @@ type Server struct {
 	tokens  []Token
 	keys    *keyring
 	origins []string
+	redis   *redis.Client // nil: each process counts alone
 	limiter *Limiter
 	answers *answerCache // nil: answers are not kept
 	metrics *metrics
@@ -102,7 +103,7 @@ type Server struct {
 // configuration key of an unusable token or role.
 func NewServer(o ServerOptions) (*Server, error) {
 	s := &Server{Echo: echo.New(), Registry: o.Registry, Log: o.Logger, Limits: o.Limits.withDefaults(),
-		origins: o.Origins, keys: newKeyring(o.Keys),
+		origins: o.Origins, keys: newKeyring(o.Keys), redis: o.Redis,
 		needs: func(*http.Request, string) []Role { return nil }, private: func(string) bool { return false },
 		streams: map[string]bool{}, raw: map[string]bool{}}
 	if s.Log == nil {
@@ -187,23 +188,27 @@ func (s *Server) Problems() *huma.Response {
 			Schema: s.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[ErrorBody](), true, "")}}}
 }
 
-// CheckRedis asks a configured Redis and logs if it does not answer, so that the log shows it at
-// the start and not at the first request.
-func (s *Server) CheckRedis(ctx context.Context) { s.limiter.Redis(ctx) }
-
-// Redis returns whether callers are counted together now: "ok", "away", or "" without a configured
-// Redis.
-func (s *Server) Redis(ctx context.Context) string { return s.limiter.Redis(ctx) }
+// Redis returns whether callers are counted together now: "ok", "away", or "" without a configured Redis. It asks Redis
+// at most once a second, and logs when that begins or ends to answer.
+func (s *Server) Redis(ctx context.Context) string {
+	switch {
+	case s.redis == nil:
+		return ""
+	case s.limiter.shared.up(ctx):
+		return "ok"
+	}
+	return "away"
+}
 
 // watchRedis exports whether a configured Redis answers.
 func (s *Server) watchRedis() error {
-	if !s.limiter.Shared() {
+	if s.redis == nil {
 		return nil
 	}
 	up := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "repute_redis_up",
 		Help: "1 while Redis answers; while it does not, every process counts its callers alone."},
 		func() float64 {
-			if s.limiter.Redis(context.Background()) == "ok" {
+			if s.Redis(context.Background()) == "ok" {
 				return 1
 			}
 			return 0
@@ -216,11 +221,7 @@ func (s *Server) watchRedis() error {
 
 // Limiter counts the callers of something that costs more than a request, in the Redis of the server.
 func (s *Server) Limiter(name string, perSecond float64, burst int) *Limiter {
-	l := NewLimiter(name, perSecond, burst, nil, s.Log)
-	if s.limiter.shared != nil {
-		l = NewLimiter(name, perSecond, burst, s.limiter.shared.client, s.Log)
-	}
-	return l
+	return NewLimiter(name, perSecond, burst, s.redis, s.Log)
 }
 
 // NoRoute returns the answer for an unknown path.

@@ -66,8 +66,7 @@ func invalid(r huma.Registry, s *huma.Schema, at string, v any) *huma.ErrorDetai
 	path, found := huma.NewPathBuffer([]byte(at), len(at)), huma.ValidateResult{}
 	huma.Validate(r, s, path, huma.ModeWriteToServer, v, &found)
 	for _, err := range found.Errors {
-		var detail *huma.ErrorDetail
-		if errors.As(err, &detail) {
+		if detail, isDetail := errors.AsType[*huma.ErrorDetail](err); isDetail {
 			return detail
 		}
 	}

@@ -2,6 +2,14 @@
 // bad characters before a parser may recurse, finds repeated members, and translates between offsets, lines and JSON
 // pointers (RFC 6901). Parsers of foreign documents use it, because they keep what they do not know as written and
 // report every defect with its place.
+//
+// A parser of hostile text first calls Scan, which needs no valid JSON, and refuses what is too deep; then it checks
+// the text once with encoding/json; then it reads it with cursors, which rely on that check. Each step takes a time
+// that grows with the size of the text alone, whatever its depth and its names: an Index lets cursors pass over
+// objects, and Duplicates and FindAll make no pointer that nobody asked for.
+//
+// No function keeps or changes the text; values are parts of it. Nothing is safe for concurrent use but functions of
+// the text alone.
 package jsonwalk
 
 import (

@@ -1,5 +1,9 @@
-// Package strictjson decodes documents that people write in JSON, or in YAML. A member that is unknown, given twice or
-// of the wrong type is an error that names it.
+// Package strictjson decodes documents that people write in JSON, or in YAML: policies, capabilities, configurations of
+// models, items of a batch. A member that is unknown, given twice or of the wrong type is an error that names it by a
+// JSON pointer, because a misspelled member of a policy would otherwise be a rule that does not hold.
+//
+// YAML becomes JSON first (FromYAML), so that there is one decoder. Decode gives each error the kind repute.ErrInvalid,
+// and bounds the foreign text in it.
 package strictjson
 
 import (

@@ -1,5 +1,5 @@
-// Package tracing sends spans to a collector by OTLP over HTTP, as the standard
-// environment variables of OpenTelemetry say.
+// Package tracing sends spans to a collector by OTLP over HTTP, as the standard environment variables of OpenTelemetry
+// say. Without one of them nothing is traced and nothing is sent. A collector that is away costs spans and no request.
 package tracing
 
 import (

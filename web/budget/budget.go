@@ -1,4 +1,4 @@
-// Package budget shows the limits of a run, each with what was used of it.
+// Package budget shows the limits of a run, each with what was used of it, in the units that people read.
 package budget
 
 import (

@@ -1,5 +1,9 @@
 // Package failure says in plain words what went wrong on a page, and what to do next: of errors of GraphQL, and of
 // those of the server itself.
+//
+// Of decides by the code of a GraphQL error, which is stable, and takes the words of the API where they help a reader
+// of the page. An error of no known kind says no word of the inside: the page shows the id of the request, by which an
+// operator finds it in the log.
 package failure
 
 import (
@@ -75,8 +79,7 @@ func Of(err error) Text {
 
 // codeOf returns the code of an error of GraphQL; "" for other errors.
 func codeOf(err error) string {
-	var q *query.Error
-	if errors.As(err, &q) {
+	if q, isGraphQL := errors.AsType[*query.Error](err); isGraphQL {
 		return q.Extensions.Code
 	}
 	return ""

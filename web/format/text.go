@@ -25,15 +25,15 @@ const (
 	shortText = 80
 )
 
-// Funcs returns the functions of templates. Times are relative to now.
-func Funcs(now func() time.Time) template.FuncMap {
+// Funcs returns the functions of templates.
+func Funcs() template.FuncMap {
 	return template.FuncMap{
 		"anchor": Anchor, "bar": bar, "count": Count, "dict": dict, "gauge": gauge, "host": hostOf,
 		"identicon": identicon,
 		"icon":      icon, "join": strings.Join, "long": func(t string) string { return Clean(t, longText) },
 		"lower": strings.ToLower, "number": Number, "orElse": OrElse, "percent": percent, "pct": pct, "plural": Plural,
 		"score": score, "short": Short, "shorten": Shorten, "span": span,
-		"time":  func(t *time.Time) template.HTML { return when(now(), t) },
+		"time":  func(t *time.Time) template.HTML { return when(time.Now(), t) },
 		"title": capital, "tokenOf": tokenOf, "words": words, "sign": sign,
 		"list":  func(items ...any) []any { return items },
 		"chart": Chart, "dollars": Dollars, "millis": Millis, "wei": Wei,

@@ -1,5 +1,8 @@
 // Package graph builds a graph of at most MaxNodes agents, addresses and domains around one of them, and gives each a
-// place. A script draws it and a table lists it.
+// place. A script draws it and a table lists it, so that a reader without the script has the same.
+//
+// Nodes are added in the order of their importance, because a full graph leaves out what comes later, and says so
+// (Full). Places follow from the kinds and the order alone: the same neighborhood looks the same each time.
 package graph
 
 import (

@@ -1,4 +1,9 @@
 // Package query runs the named GraphQL documents that pages are made from, and keeps what "show query" shows of them.
+//
+// A document is a file of the folder queries, by whose name a page asks for it, and ends with the fragments that it
+// uses. Ask decodes the data strictly: a field that the type does not have is an error, so that a page asks for nothing
+// that it does not show. What a reader is shown is the very document and its variables, long texts cut, and can be run
+// again on the page of GraphQL.
 package query
 
 import (

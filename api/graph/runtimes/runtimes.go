@@ -1,5 +1,10 @@
 // Package runtimes reads what runtimes of agents did: those that work with this database from its log, and those
 // elsewhere from what they say at their own addresses, which is hostile text.
+//
+// Read and Receipts ask the database. Ask asks an address that the agent's document names, through the guard of
+// documents that its caller passes as Fetch: at most two origins, four seconds each answer. Something that answers
+// there is the agent's runtime only if its health names the agent's token and its receipts are of the agent; what it
+// says beyond that is a claim, which is bounded and shown as such.
 package runtimes
 
 import (

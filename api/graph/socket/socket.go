@@ -1,6 +1,10 @@
 // Package socket ends the WebSockets of subscriptions with a code that says why. The library that speaks
 // graphql-transport-ws closes connections by itself alone, so that a Conn lies below it: it follows the frames that the
 // library writes, and puts a close frame behind the last whole one.
+//
+// A connection is made for a request (New), put below the library (Accept), and found again by subscriptions in their
+// context (With, Of). End may be called at any time and from any goroutine, also while a frame is written: the close
+// frame then follows it, and what the library writes later is discarded. The caller learns of the end by Done.
 package socket
 
 import (

@@ -1,5 +1,6 @@
 // Package provenance has the API types of the inputs of a score: sets of roots, roots, the inputs that scores name by
-// their hashes, and the report of the attacks by which the parameters were chosen.
+// their hashes, and the report of the attacks by which the parameters were chosen. An answer that shows a score names
+// its inputs by hash; these types show what is behind a hash, so that a reader can follow a number to its end.
 package provenance
 
 import (
@@ -58,8 +59,7 @@ type ScoreInput struct {
 func EncodeScoreInput(hash common.Hash, body []byte) *ScoreInput {
 	out := &ScoreInput{SHA256: wire.Hash(hash.Hex()), Size: wire.Long(len(body))}
 	if len(body) <= shownInput && utf8.Valid(body) {
-		text := string(body)
-		out.Text = &text
+		out.Text = new(string(body))
 	}
 	return out
 }

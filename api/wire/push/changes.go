@@ -45,8 +45,7 @@ func EncodeChange(c *store.Change) Change {
 		out.Retracts = &c.Retracts
 	}
 	if c.TokenID != nil {
-		id := wire.ID(repute.AgentID{ChainID: c.ChainID, TokenID: *c.TokenID}.Short())
-		out.Agent = &id
+		out.Agent = new(wire.ID(repute.AgentID{ChainID: c.ChainID, TokenID: *c.TokenID}.Short()))
 	}
 	return out
 }

@@ -77,8 +77,7 @@ func EncodeChange(c historydb.Change) AgentChange {
 
 // encodeAddress writes an address of 20 bytes.
 func encodeAddress(v historydb.Value) (w *ChangeValue, isCut bool) {
-	a := common.BytesToAddress(v.Bytes).Hex()
-	return &ChangeValue{Text: &a, Size: wire.Long(v.Size)}, false
+	return &ChangeValue{Text: new(common.BytesToAddress(v.Bytes).Hex()), Size: wire.Long(v.Size)}, false
 }
 
 // maxHex is the longest text in bytes whose raw bytes come along when it had to be mended.
@@ -98,8 +97,7 @@ func encodeBytes(v historydb.Value) (w *ChangeValue, isCut bool) {
 	if text := wire.PlainText(v.Bytes); text != nil {
 		return shownText(*text, v)
 	}
-	hex := wire.Hex(hexutil.Encode(v.Bytes))
-	return &ChangeValue{Hex: &hex, Size: wire.Long(v.Size)}, v.Partial
+	return &ChangeValue{Hex: new(wire.Hex(hexutil.Encode(v.Bytes))), Size: wire.Long(v.Size)}, v.Partial
 }
 
 // shownText writes a text of bounded length, which ends with an ellipsis where it was cut.
@@ -145,8 +143,7 @@ func EncodeSeries(s historydb.Series, tag *string) SeriesAnswer {
 	w := SeriesAnswer{Agent: wire.ID(s.Agent.String()), Measure: string(s.Measure), Every: string(s.Every),
 		From: timeOf(s.From), To: timeOf(s.To), Undated: wire.Long(s.Undated), AsOf: wire.EncodeAsOf(s.AsOf)}
 	if tag != nil {
-		shown := wire.BriefText(*tag)
-		w.Tag = &shown
+		w.Tag = new(wire.BriefText(*tag))
 	}
 	isScore := s.Measure == historydb.MeasureScore
 	w.Points = wire.Each(s.Points, func(p historydb.Point) SeriesPoint { return encodePoint(p, isScore) })
@@ -158,12 +155,11 @@ func encodePoint(p historydb.Point, isScore bool) SeriesPoint {
 	w := SeriesPoint{Start: timeOf(p.Start), Carried: p.Carried}
 	switch {
 	case !isScore:
-		n := float64(p.Count)
-		w.Value = &n
+		w.Value = new(float64(p.Count))
 	case p.Score != nil:
-		value, low, high := wire.Points(p.Score.Score), wire.Points(p.Score.Low), wire.Points(p.Score.High)
-		status, epoch := string(p.Score.Status), wire.Long(p.Score.Epoch)
-		w.Value, w.Low, w.High, w.Status, w.Epoch = &value, &low, &high, &status, &epoch
+		w.Value, w.Low = new(wire.Points(p.Score.Score)), new(wire.Points(p.Score.Low))
+		w.High, w.Status = new(wire.Points(p.Score.High)), new(string(p.Score.Status))
+		w.Epoch = new(wire.Long(p.Score.Epoch))
 	}
 	return w
 }

@@ -158,8 +158,7 @@ func share(part, whole int64) *float64 {
 	if whole == 0 {
 		return nil
 	}
-	s := round6(float64(part) / float64(whole))
-	return &s
+	return new(round6(float64(part) / float64(whole)))
 }
 
 // round6 rounds to six digits after the point.
@@ -176,8 +175,7 @@ func EncodeValidator(v statsdb.Validator) ValidatorChain {
 		w.AnsweredShare = *s
 	}
 	if v.MeanResponse != nil {
-		mean := round6(*v.MeanResponse)
-		w.MeanResponse = &mean
+		w.MeanResponse = new(round6(*v.MeanResponse))
 	}
 	return w
 }
@@ -193,6 +191,5 @@ func long(n *int64) *wire.Long {
 	if n == nil {
 		return nil
 	}
-	w := wire.Long(*n)
-	return &w
+	return new(wire.Long(*n))
 }

@@ -78,8 +78,7 @@ func EncodeTag(t statsdb.Tag, tag1 *string, meaning *explain.TagMeaning) Tag {
 		w.TagHex = wire.OrNull(wire.Hex(hexutil.Encode(t.Bytes)))
 	}
 	if tag1 != nil {
-		shown := wire.BriefText(*tag1)
-		w.Tag1 = &shown
+		w.Tag1 = new(wire.BriefText(*tag1))
 	}
 	if s := share(t.Scored, t.Ratings); s != nil {
 		w.ScoredShare = *s
@@ -97,8 +96,7 @@ func encodeTag(t statsdb.Text) (shown string, cuts []wire.Cut) {
 		raw += "…"
 	}
 	if shown = wire.BriefText(raw); t.Partial || shown != httpapi.Clean(raw) {
-		whole := "/tags/" + common.Hash(t.Hash).Hex()
-		return shown, []wire.Cut{{Field: "tag", Whole: &whole}}
+		return shown, []wire.Cut{{Field: "tag", Whole: new("/tags/" + common.Hash(t.Hash).Hex())}}
 	}
 	return shown, []wire.Cut{}
 }
@@ -108,8 +106,7 @@ func encodeMeaning(m *explain.TagMeaning) *TagMeaning {
 	w := &TagMeaning{Unit: m.Unit, Better: string(m.Better), Channel: m.Channel, Use: string(m.Use), Reason: m.Reason,
 		Weight: wire.DecimalOf(m.Weight)}
 	if len(m.Range) == 2 {
-		low, high := wire.DecimalOf(m.Range[0]), wire.DecimalOf(m.Range[1])
-		w.Min, w.Max = &low, &high
+		w.Min, w.Max = new(wire.DecimalOf(m.Range[0])), new(wire.DecimalOf(m.Range[1]))
 	}
 	return w
 }
@@ -122,8 +119,7 @@ func EncodeLeader(l statsdb.Leader, by statsdb.Ranking) Leader {
 	case statsdb.ByScore:
 		w.Value = float64(l.Value) / 1000
 	case statsdb.ByGrowth:
-		fresh, given := wire.Long(l.NewReviewers), wire.Long(l.NewRatings)
-		w.NewReviewers, w.NewRatings = &fresh, &given
+		w.NewReviewers, w.NewRatings = new(wire.Long(l.NewReviewers)), new(wire.Long(l.NewRatings))
 	}
 	return w
 }

@@ -1,47 +1,30 @@
 // Package work has the shapes of tasks, runs and treasuries in GraphQL. The orchestrator fills them in, and package
-// graph shows them, so that neither knows the other.
+// graph shows them, so that neither knows the other: graph.Work and graph.Treasurer are the interfaces between them.
+//
+// Fields have the names of the fields of schema.graphql, which describes them; a comment here says only what that does
+// not. Amounts in wei are whole numbers of any size, and amounts in dollars are decimals. Texts are those of callers,
+// agents and models, and are hostile.
 package work
 
 import "repute/api/wire"
 
-// TaskFilter selects a page of tasks.
-type TaskFilter struct {
-	// Status is the status of tasks; empty for all.
+// Filter selects a page of tasks or of runs.
+type Filter struct {
+	// Status is their status; empty for all.
 	Status string
-	// Agent is the slug of the agent that plans; empty for all.
+	// Agent is the slug of the agent that plans the task or works on the run; empty for all.
 	Agent string
-	// Awaiting selects tasks about which a person must decide.
+	// Awaiting selects those about which a person must decide.
 	Awaiting bool
 	// First is the size of the page.
 	First int
-	// After is the cursor of the page before; empty for the newest tasks.
+	// After is the cursor of the page before; empty for the newest ones.
 	After string
 }
 
-// RunFilter selects a page of runs.
-type RunFilter struct {
-	// Status is the status of runs; empty for all.
-	Status string
-	// Agent is the slug of the agent that works; empty for all.
-	Agent string
-	// Awaiting selects runs that wait for a person.
-	Awaiting bool
-	// First is the size of the page.
-	First int
-	// After is the cursor of the page before; empty for the newest runs.
-	After string
-}
-
-// TaskPage is a page of tasks.
-type TaskPage struct {
-	Nodes []Task
-	// Next is the cursor of the next page; empty at the end.
-	Next string
-}
-
-// RunPage is a page of runs.
-type RunPage struct {
-	Nodes []RunLine
+// Page is a page of a list.
+type Page[N any] struct {
+	Nodes []N
 	// Next is the cursor of the next page; empty at the end.
 	Next string
 }
@@ -83,13 +66,6 @@ type AgentRun struct {
 	Trust *string
 	// Verified is the agent's score of its own work in the current attempt, from 0 to 1; nil before.
 	Verified *float64
-}
-
-// AgentRunPage is a page of the runs of one agent.
-type AgentRunPage struct {
-	Nodes []AgentRun
-	// Next is the cursor of the next page; empty at the end.
-	Next string
 }
 
 // Run is a run with what is stored about it.

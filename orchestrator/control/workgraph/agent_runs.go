@@ -14,7 +14,7 @@ import (
 // AgentRuns returns a page of the runs of each identity on the chain, the newest first, in the order of agents. It
 // takes three statements in two round trips, however many agents there are.
 func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first int,
-	after string) ([]work.AgentRunPage, error) {
+	after string) ([]work.Page[work.AgentRun], error) {
 	if err := r.permit(ctx); err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first in
 	if err != nil {
 		return nil, err
 	}
-	pages, all := make([]work.AgentRunPage, len(lists)), []repute.Run{}
+	pages, all := make([]work.Page[work.AgentRun], len(lists)), []repute.Run{}
 	for i := range lists {
 		lists[i], pages[i].Next = control.CutRuns(lists[i], first, listOf(agents[i]))
 		all = append(all, lists[i]...)

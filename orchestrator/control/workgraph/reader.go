@@ -64,7 +64,7 @@ func (r Reader) permit(ctx context.Context) error {
 }
 
 // Tasks returns a page of tasks, the newest first.
-func (r Reader) Tasks(ctx context.Context, f work.TaskFilter) (out work.TaskPage, err error) {
+func (r Reader) Tasks(ctx context.Context, f work.Filter) (out work.Page[work.Task], err error) {
 	if err := r.permit(ctx); err != nil {
 		return out, err
 	}
@@ -74,7 +74,7 @@ func (r Reader) Tasks(ctx context.Context, f work.TaskFilter) (out work.TaskPage
 		in.Awaiting = "approval"
 	}
 	list, err := control.Tasks(ctx, r.db, &in)
-	return work.TaskPage{Nodes: wire.Each(list.Tasks, taskInGraph), Next: list.Next}, err
+	return work.Page[work.Task]{Nodes: wire.Each(list.Tasks, taskInGraph), Next: list.Next}, err
 }
 
 // taskInGraph converts a task into its form in GraphQL.
@@ -86,7 +86,7 @@ func taskInGraph(t control.Task) work.Task {
 }
 
 // Runs returns a page of runs, the newest first.
-func (r Reader) Runs(ctx context.Context, f work.RunFilter) (out work.RunPage, err error) {
+func (r Reader) Runs(ctx context.Context, f work.Filter) (out work.Page[work.RunLine], err error) {
 	if err := r.permit(ctx); err != nil {
 		return out, err
 	}

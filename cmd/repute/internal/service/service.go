@@ -177,7 +177,7 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 	if err != nil {
 		return err
 	}
-	g.Go(func() error { server.CheckRedis(ctx); return nil })
+	g.Go(func() error { server.Redis(ctx); return nil }) // the log shows at the start that it does not answer
 	warming, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
 	if err := query.Warm(warming, s.db); err != nil {
