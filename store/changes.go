@@ -44,8 +44,8 @@ func (c ChangeCursor) Before(d ChangeCursor) bool {
 	return c.XID < d.XID || c.XID == d.XID && c.Seq < d.Seq
 }
 
-// ParseChangeCursor parses the text that String returns, and returns repute.ErrInvalid for any other one. The zero cursor
-// is the position before the first change and has no text.
+// ParseChangeCursor parses the text that String returns, and returns repute.ErrInvalid for any other one. The zero
+// cursor is the position before the first change and has no text.
 func ParseChangeCursor(s string) (c ChangeCursor, err error) {
 	xid, seq, ok := strings.Cut(s, "-")
 	if c.XID, err = strconv.ParseUint(xid, 10, 64); err == nil {

@@ -34,7 +34,7 @@ func TestPagesBeginAtTheirCursor(t *testing.T) {
 	if _, from, err = store.BeginPage(cursor, first, "list", 1); err != nil || from != (place{7}) {
 		t.Errorf("the page begins at %v, %v", from, err)
 	}
-	for name, parts := range map[string][]any{"other filter": {"list", 2}, "other list": {"tsil", 1}, "less": {"list"}} {
+	for name, parts := range map[string][]any{"filter": {"list", 2}, "list": {"tsil", 1}, "less": {"list"}} {
 		if _, _, err := store.BeginPage(cursor, first, parts...); !errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -45,7 +45,8 @@ func TestPagesBeginAtTheirCursor(t *testing.T) {
 func FuzzCursors(f *testing.F) {
 	question, _ := store.CursorFor("list")
 	good, _ := store.EncodeCursor(question, place{3})
-	for _, s := range []string{"", good, "e30", "bnVsbA", good[:len(good)-1], "=", "1-2", "01-2", "18446744073709551616-1"} {
+	for _, s := range []string{"", good, "e30", "bnVsbA", good[:len(good)-1], "=", "1-2", "01-2",
+		"18446744073709551616-1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

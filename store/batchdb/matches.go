@@ -57,8 +57,8 @@ func agentsOfAddresses(ctx context.Context, tx pgx.Tx, items []Item,
 	var a common.Address
 	var id repute.AgentID
 	var isWallet, isOwner, isClaimed bool
-	_, err := pgx.ForEachRow(rows, []any{(*column.Address)(&a), &id.ChainID, (*column.TokenNum)(&id.TokenID), &isWallet, &isOwner,
-		&isClaimed}, func() error {
+	into := []any{(*column.Address)(&a), &id.ChainID, (*column.TokenNum)(&id.TokenID), &isWallet, &isOwner, &isClaimed}
+	_, err := pgx.ForEachRow(rows, into, func() error {
 		id.Registry = registries[id.ChainID]
 		m := Match{Agent: id}
 		if isWallet { // the registry took it with the wallet's own signature

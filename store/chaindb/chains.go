@@ -348,8 +348,8 @@ func ResolveAgent(ctx context.Context, db *store.DB, ref repute.AgentRef, defaul
 	return id, err
 }
 
-// registries has the identity registries of chains that were looked up, as common.Address by the chain's uint64. A chain
-// keeps its registry for ever (AddChain).
+// registries has the identity registries of chains that were looked up, as common.Address by the chain's uint64. A
+// chain keeps its registry for ever (AddChain).
 type registries struct{ sync.Map }
 
 // IdentifyAgent is ResolveAgent for chains that were read already: all of them, or at least the one that the reference

@@ -124,8 +124,8 @@ func (c *ChainRow) setRegistries(ctx context.Context, tx pgx.Tx, to repute.Chain
 		update chains set name = $2, identity = $3, reputation = $4, validations = $5, imported = $6, gateways = $7,
 			gateways_from = $8,
 			treasuries_from = array(select greatest(f, $9::bigint) from unnest(treasuries_from) with ordinality u(f, i) order by i)
-		where chain_id = $1`, c.ID, to.Name, to.Identity[:], to.Reputation[:], column.AddressColumn(to.Validations), to.Imported,
-		gateways, from, to.StartBlock)
+		where chain_id = $1`, c.ID, to.Name, to.Identity[:], to.Reputation[:], column.AddressColumn(to.Validations),
+		to.Imported, gateways, from, to.StartBlock)
 	return store.Failed("set registries", err)
 }
 

@@ -1,15 +1,15 @@
 // Package column converts values between Go and columns: ids and integers of any size, addresses and hashes, times, and
 // texts from outside, which Postgres may refuse or which are too long for an answer.
 //
-// TokenNum, BigNum, Address, Hash and Time are types of this package for the same memory as the type of the domain, by which
-// pgx reads a column straight into a field: row.Scan((*column.Address)(&agent.Owner)). Numbers are exact. The zero
-// address and the zero hash are stored as no bytes (AddressBytes, HashBytes), the zero time as null (MaybeTime), and null
-// reads as zero; a column in which null has a meaning of its own is read into a pointer. Arrays of parameters are made by TokenArray,
-// AddressColumn and KeyColumns.
+// TokenNum, BigNum, Address, Hash and Time are types of this package for the same memory as the type of the domain, by
+// which pgx reads a column straight into a field: row.Scan((*column.Address)(&agent.Owner)). Numbers are exact. The
+// zero address and the zero hash are stored as no bytes (AddressBytes, HashBytes), the zero time as null (MaybeTime),
+// and null reads as zero; a column in which null has a meaning of its own is read into a pointer. Arrays of parameters
+// are made by TokenArray, AddressColumn and KeyColumns.
 //
 // Texts of the chain and of documents are chosen by strangers: they may be no UTF-8, hold NUL, or be megabytes long.
-// Those of the chain are stored as bytes, found by their hash (Keccak for tags, SHA256 for URIs), and shown by their head
-// (HeadOf in SQL, Head in Go). Others are cleaned by PlainText and CleanText before they are stored.
+// Those of the chain are stored as bytes, found by their hash (Keccak for tags, SHA256 for URIs), and shown by their
+// head (HeadOf in SQL, Head in Go). Others are cleaned by PlainText and CleanText before they are stored.
 package column
 
 import (

@@ -125,6 +125,7 @@ func NoteWorker(ctx context.Context, db *store.DB) error {
 func ReadFetching(ctx context.Context, db *store.DB) (f Fetching, err error) {
 	err = db.Readers().QueryRow(ctx, `
 		select (select min(due_at) from hosts where due_at <= now()), exists (
-			select from cursors where job = 'documents' and begun > now() - interval '`+workerGone+`')`).Scan((*column.Time)(&f.Since), &f.Workers)
+			select from cursors where job = 'documents' and begun > now() - interval '`+workerGone+`')`).
+		Scan((*column.Time)(&f.Since), &f.Workers)
 	return f, store.Failed("look at the queue of documents", err)
 }

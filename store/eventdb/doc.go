@@ -3,8 +3,8 @@
 //
 // # Layers
 //
-// Events are the logs as they were received, and the truth: everything else can be computed from them. Histories are rows
-// with the block in which they begin and the one in which they end, so that a view as of any block is a condition.
+// Events are the logs as they were received, and the truth: everything else can be computed from them. Histories are
+// rows with the block in which they begin and the one in which they end, so that a view as of any block is a condition.
 // Current rows (agents, sums, votes) hold the totals that lists are ordered and filtered by.
 //
 // # Apply
@@ -21,10 +21,10 @@
 //
 // # Rewind
 //
-// Rewind removes the blocks that a reorganization replaced and applies the batch that follows the common ancestor, in the
-// same transaction. Histories are cut by their block numbers; current rows of the touched agents are computed again from
-// the histories and never counted down, so that no earlier error survives. A rewound index equals one that never saw the
-// removed blocks.
+// Rewind removes the blocks that a reorganization replaced and applies the batch that follows the common ancestor, in
+// the same transaction. Histories are cut by their block numbers; current rows of the touched agents are computed again
+// from the histories and never counted down, so that no earlier error survives. A rewound index equals one that never
+// saw the removed blocks.
 //
 // # Events that miss another
 //

@@ -113,7 +113,8 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 		var i int
 		var l foldAgent
 		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, (*column.Address)(&l.owner), &l.claimed,
-			(*column.Address)(&l.wallet), (*column.Address)(&l.approved), &l.uri, &l.registered.Block, &l.registered.Log, &l.updated.Block, &l.updated.Log,
+			(*column.Address)(&l.wallet), (*column.Address)(&l.approved), &l.uri,
+			&l.registered.Block, &l.registered.Log, &l.updated.Block, &l.updated.Log,
 			&l.counts.Feedback, &l.counts.Revoked, &l.counts.Clients, &l.counts.Responses, &l.counts.Validations},
 			func() error {
 				a := agents[i-1]

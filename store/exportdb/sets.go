@@ -109,8 +109,8 @@ func scanEvent(s Snapshot, rows pgx.Rows) (e Event, key string, text int, err er
 	var kind repute.EventKind
 	var address, tx, hash, topics, data raw
 	err = rows.Scan(&e.Block, &e.LogIndex, &e.TxIndex, &kind, &address, &tx, &hash, &e.Time, &e.TokenID, &topics, &data)
-	e.ChainID, e.Name, e.Address, e.TxHash, e.BlockHash = s.ChainID, kind.String(), hexutil.Encode(address), hexutil.Encode(tx),
-		hexOf(hash)
+	e.ChainID, e.Name, e.Address = s.ChainID, kind.String(), hexutil.Encode(address)
+	e.TxHash, e.BlockHash = hexutil.Encode(tx), hexOf(hash)
 	const topic = 32
 	for i, to := range []**string{&e.Topic0, &e.Topic1, &e.Topic2, &e.Topic3} {
 		if len(topics) >= topic*(i+1) {

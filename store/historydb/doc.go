@@ -6,9 +6,9 @@
 // that a reorganization removes what it took back. Functions for one agent and for many agents share one statement,
 // which is sent once however many agents there are.
 //
-// A history is by block: of several changes of one value within a block, the last one counts. Ratings whose block has no known time are in no bucket; Undated counts them. A final score is stored
-// when it differs from the one before, so a bucket without one carries the last score on, unless scores in between may
-// have been pruned.
+// A history is by block: of several changes of one value within a block, the last one counts. Ratings whose block has
+// no known time are in no bucket; Undated counts them. A final score is stored when it differs from the one before, so
+// a bucket without one carries the last score on, unless scores in between may have been pruned.
 //
 // It only reads; the tables belong to other packages.
 package historydb

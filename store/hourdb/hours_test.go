@@ -56,8 +56,8 @@ func TestRowsAddUp(t *testing.T) {
 			}
 		}
 		if r.began != began || r.ended != ended || r.oldest != oldest {
-			t.Fatalf("%d began, %d ended, the oldest at %d; not %d, %d and %d", r.began, r.ended, r.oldest, began, ended,
-				oldest)
+			t.Fatalf("%d began, %d ended, the oldest at %d; not %d, %d and %d", r.began, r.ended, r.oldest, began,
+				ended, oldest)
 		}
 		if r.sum.n.Int64() != 3*began || r.net.n.Int64() != 3*(began-ended) {
 			t.Fatalf("sum %s and net %s of %d ratings and %d revocations", r.sum.text(), r.net.text(), began, ended)

@@ -10,9 +10,9 @@
 //
 // # Rebuild
 //
-// Reindex builds all histories and current rows of a chain in temporary tables, while the chain is read and indexed, and
-// then replaces the stored rows in one transaction. It changes nothing where the chain was rewound meanwhile. Merges and
-// Reindex exclude each other by an advisory lock.
+// Reindex builds all histories and current rows of a chain in temporary tables, while the chain is read and indexed,
+// and then replaces the stored rows in one transaction. It changes nothing where the chain was rewound meanwhile.
+// Merges and Reindex exclude each other by an advisory lock.
 //
 // # Files
 //

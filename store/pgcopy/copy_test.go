@@ -110,7 +110,8 @@ func TestPostgresReadsWhatIsEncoded(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		b := pgcopy.New("sample", "chain_id, integer, scaled, token, maybe, small, wide, block, flag, raw, words, hash, time, json")
+		b := pgcopy.New("sample",
+			"chain_id, integer, scaled, token, maybe, small, wide, block, flag, raw, words, hash, time, json")
 		var want [][]string
 		for range rapid.IntRange(0, 3).Draw(rt, "rows") {
 			d := drawRow(rt)

@@ -192,7 +192,8 @@ func AddressAgents(ctx context.Context, db *store.DB, chainID uint64, of []commo
 			(select 'wallet' as role, token_id from agents where chain_id = $1 and wallet = k.a and wallet <> '' order by
 				token_id limit $3)
 			union all
-			(select 'owner', token_id from agents where chain_id = $1 and owner = k.a order by token_id limit $3)) x`, int64(chainID), column.AddressColumn(of), most)
+			(select 'owner', token_id from agents where chain_id = $1 and owner = k.a order by token_id limit $3)) x`,
+		int64(chainID), column.AddressColumn(of), most)
 	out := map[common.Address][]string{}
 	var a common.Address
 	var role string

@@ -7,8 +7,8 @@
 // repute.DefaultRoots is the one that its own scores follow from, and others are for callers who score by their own.
 //
 // Changes are for operators and rare: one transaction at a time changes roots and links, and stores all of a list or
-// nothing. CheckRoot and CheckLink say what can be stored; a caller that reads a file calls them first, so that an error
-// names the entry. An expired root stays stored until it is removed, and counts no more.
+// nothing. CheckRoot and CheckLink say what can be stored; a caller that reads a file calls them first, so that an
+// error names the entry. An expired root stays stored until it is removed, and counts no more.
 //
 // Tables: trust_roots and trust_links.
 package rootdb

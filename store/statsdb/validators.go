@@ -178,8 +178,8 @@ func scanValidator(row pgx.CollectableRow) (v Validator, err error) {
 	var hashes []column.Hash
 	var counts []int64
 	err = row.Scan(&v.ChainID, (*column.Address)(&v.Address), &v.Requests, &v.Answered, &v.Agents, &v.MeanResponse,
-		&v.MedianBlocks, &v.MedianSeconds, &first.number, &last.number, &first.hash, &first.time, &last.hash, &last.time,
-		&tags, &hashes, &counts)
+		&v.MedianBlocks, &v.MedianSeconds, &first.number, &last.number, &first.hash, &first.time, &last.hash,
+		&last.time, &tags, &hashes, &counts)
 	v.First, v.Last = first.block(), last.block()
 	for i := range tags {
 		v.Tags = append(v.Tags, TagCount{textOf(tags[i], hashes[i]), counts[i]})

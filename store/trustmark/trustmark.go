@@ -2,9 +2,9 @@
 // call Add in the transaction of the change. The trust engine calls scoredb.ResolveMarks, which deletes the marks and
 // makes the agents stale, so that they are scored again: when a trigger of the table notifies it, and at intervals.
 //
-// Add only inserts rows, so that writers neither wait for each other nor for the engine. A mark names an agent, an owner
-// or a range of blocks; which agents that are is looked up when marks are resolved, not by writers, whose time is short.
-// A mark too many costs a computation and nothing else. A change without a mark would leave a wrong score.
+// Add only inserts rows, so that writers neither wait for each other nor for the engine. A mark names an agent, an
+// owner or a range of blocks; which agents that are is looked up when marks are resolved, not by writers, whose time is
+// short. A mark too many costs a computation and nothing else. A change without a mark would leave a wrong score.
 //
 // Tables: trust_marks.
 package trustmark

@@ -90,8 +90,9 @@ func SaveBlockProof(ctx context.Context, db *store.DB, chainID uint64, l store.L
 			for _, n := range near {
 				p = p.join(n)
 			}
-			_, err = tx.Exec(ctx, "delete from block_proofs where chain_id = $1 and from_block <= $3 and to_block >= $2",
-				chainID, around.From, around.To)
+			_, err = tx.Exec(ctx,
+				"delete from block_proofs where chain_id = $1 and from_block <= $3 and to_block >= $2", chainID,
+				around.From, around.To)
 			if err != nil {
 				return err
 			}
