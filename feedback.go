@@ -1,8 +1,10 @@
 package repute
 
 import (
+	"cmp"
 	"math/big"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -58,13 +60,10 @@ func (a Amount) Decimal() string {
 	}
 	s := new(big.Int).Abs(a.Value).String()
 	d := int(a.Decimals)
-	for len(s) <= d {
-		s = "0" + s
+	if len(s) <= d {
+		s = strings.Repeat("0", d+1-len(s)) + s
 	}
-	whole, frac := s[:len(s)-d], s[len(s)-d:]
-	for len(frac) > 0 && frac[len(frac)-1] == '0' {
-		frac = frac[:len(frac)-1]
-	}
+	whole, frac := s[:len(s)-d], strings.TrimRight(s[len(s)-d:], "0")
 	if frac != "" {
 		whole += "." + frac
 	}
@@ -170,11 +169,8 @@ func (t *TagSummary) SummarizeTallies(tallies []VoteTally) {
 	}
 	// Equal amounts may be written in different decimals: the order among them
 	// must not depend on that of the input.
-	sort.Slice(votes, func(i, j int) bool {
-		if c := votes[i].wad.Cmp(votes[j].wad); c != 0 {
-			return c < 0
-		}
-		return votes[i].Decimals < votes[j].Decimals
+	slices.SortFunc(votes, func(a, b vote) int {
+		return cmp.Or(a.wad.Cmp(b.wad), cmp.Compare(a.Decimals, b.Decimals))
 	})
 	nth := func(n int64) Amount {
 		i := 0
