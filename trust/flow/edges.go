@@ -10,22 +10,22 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// AddressKey is an address as whole numbers, with an index that belongs to it. Millions of them are sorted several
+// addressKey is an address as whole numbers, with an index that belongs to it. Millions of them are sorted several
 // times as fast as addresses behind indices.
-type AddressKey struct {
+type addressKey struct {
 	high, middle uint64
 	low          uint32
-	Index        uint32
+	index        uint32
 }
 
-// KeyOf returns the key of an address.
-func KeyOf(a common.Address, index uint32) AddressKey {
-	return AddressKey{binary.BigEndian.Uint64(a[:]), binary.BigEndian.Uint64(a[8:]), binary.BigEndian.Uint32(a[16:]),
+// keyOf returns the key of an address.
+func keyOf(a common.Address, index uint32) addressKey {
+	return addressKey{binary.BigEndian.Uint64(a[:]), binary.BigEndian.Uint64(a[8:]), binary.BigEndian.Uint32(a[16:]),
 		index}
 }
 
-// Compare orders keys as their addresses, and those of one address by index.
-func (k AddressKey) Compare(other AddressKey) int {
+// compare orders keys as their addresses, and those of one address by index.
+func (k addressKey) compare(other addressKey) int {
 	switch {
 	case k.high != other.high:
 		return cmp.Compare(k.high, other.high)
@@ -34,7 +34,7 @@ func (k AddressKey) Compare(other AddressKey) int {
 	case k.low != other.low:
 		return cmp.Compare(k.low, other.low)
 	}
-	return cmp.Compare(k.Index, other.Index)
+	return cmp.Compare(k.index, other.index)
 }
 
 // Parallel calls work for the parts of 0 to n, one part for each processor, and returns when all are done.

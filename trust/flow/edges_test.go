@@ -73,8 +73,8 @@ func TestKeysAreOrderedAsAddresses(t *testing.T) {
 		for _, to := range []*[20]byte{&a, &b} {
 			to[rapid.IntRange(0, 19).Draw(t, "place")] = byte(rapid.IntRange(0, 3).Draw(t, "value"))
 		}
-		x, y := KeyOf(a, 1), KeyOf(b, 1)
-		if got, want := x.Compare(y), slices.Compare(a[:], b[:]); got != want {
+		x, y := keyOf(a, 1), keyOf(b, 1)
+		if got, want := x.compare(y), slices.Compare(a[:], b[:]); got != want {
 			t.Fatalf("%x, %x: %d, want %d", a, b, got, want)
 		}
 	})
