@@ -73,8 +73,8 @@ func (a Amount) Decimal() string {
 	return whole
 }
 
-// Wad is the amount in units of 10^-18.
-func (a Amount) Wad() *big.Int {
+// wad is the amount in units of 10^-18.
+func (a Amount) wad() *big.Int {
 	return new(big.Int).Mul(a.Value, pow10(MaxDecimals-int(a.Decimals)))
 }
 
@@ -114,7 +114,7 @@ func Summarize(tallies []Tally) Summary {
 	for _, t := range tallies {
 		counts[t.Decimals] += t.Count
 		count += t.Count
-		sum.Add(sum, Amount{t.Sum, t.Decimals}.Wad())
+		sum.Add(sum, Amount{t.Sum, t.Decimals}.wad())
 	}
 	if count == 0 {
 		return Summary{Amount: Amount{Value: new(big.Int)}}
@@ -163,7 +163,7 @@ func (t *TagSummary) SummarizeTallies(tallies []VoteTally) {
 	sum := new(big.Int)
 	t.Reviewers = 0
 	for i, v := range tallies {
-		votes[i] = vote{v, v.Wad()}
+		votes[i] = vote{v, v.wad()}
 		sum.Add(sum, new(big.Int).Mul(votes[i].wad, big.NewInt(v.Count)))
 		t.Reviewers += v.Count
 	}
@@ -191,7 +191,7 @@ func median(low, high Amount, n int64) Amount {
 	if n%2 == 1 {
 		return low
 	}
-	sum := new(big.Int).Add(low.Wad(), high.Wad())
+	sum := new(big.Int).Add(low.wad(), high.wad())
 	return Amount{sum.Mul(sum, big.NewInt(5)), MaxDecimals + 1}.reduced()
 }
 
