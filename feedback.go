@@ -1,8 +1,10 @@
 package repute
 
 import (
+	"cmp"
 	"math/big"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -58,13 +60,10 @@ func (a Amount) Decimal() string {
 	}
 	s := new(big.Int).Abs(a.Value).String()
 	d := int(a.Decimals)
-	for len(s) <= d {
-		s = "0" + s
+	if len(s) <= d {
+		s = strings.Repeat("0", d+1-len(s)) + s
 	}
-	whole, frac := s[:len(s)-d], s[len(s)-d:]
-	for len(frac) > 0 && frac[len(frac)-1] == '0' {
-		frac = frac[:len(frac)-1]
-	}
+	whole, frac := s[:len(s)-d], strings.TrimRight(s[len(s)-d:], "0")
 	if frac != "" {
 		whole += "." + frac
 	}
@@ -74,8 +73,8 @@ func (a Amount) Decimal() string {
 	return whole
 }
 
-// Wad is the amount in units of 10^-18.
-func (a Amount) Wad() *big.Int {
+// wad is the amount in units of 10^-18.
+func (a Amount) wad() *big.Int {
 	return new(big.Int).Mul(a.Value, pow10(MaxDecimals-int(a.Decimals)))
 }
 
@@ -115,7 +114,7 @@ func Summarize(tallies []Tally) Summary {
 	for _, t := range tallies {
 		counts[t.Decimals] += t.Count
 		count += t.Count
-		sum.Add(sum, Amount{t.Sum, t.Decimals}.Wad())
+		sum.Add(sum, Amount{t.Sum, t.Decimals}.wad())
 	}
 	if count == 0 {
 		return Summary{Amount: Amount{Value: new(big.Int)}}
@@ -164,17 +163,14 @@ func (t *TagSummary) SummarizeTallies(tallies []VoteTally) {
 	sum := new(big.Int)
 	t.Reviewers = 0
 	for i, v := range tallies {
-		votes[i] = vote{v, v.Wad()}
+		votes[i] = vote{v, v.wad()}
 		sum.Add(sum, new(big.Int).Mul(votes[i].wad, big.NewInt(v.Count)))
 		t.Reviewers += v.Count
 	}
 	// Equal amounts may be written in different decimals: the order among them
 	// must not depend on that of the input.
-	sort.Slice(votes, func(i, j int) bool {
-		if c := votes[i].wad.Cmp(votes[j].wad); c != 0 {
-			return c < 0
-		}
-		return votes[i].Decimals < votes[j].Decimals
+	slices.SortFunc(votes, func(a, b vote) int {
+		return cmp.Or(a.wad.Cmp(b.wad), cmp.Compare(a.Decimals, b.Decimals))
 	})
 	nth := func(n int64) Amount {
 		i := 0
@@ -195,7 +191,7 @@ func median(low, high Amount, n int64) Amount {
 	if n%2 == 1 {
 		return low
 	}
-	sum := new(big.Int).Add(low.Wad(), high.Wad())
+	sum := new(big.Int).Add(low.wad(), high.wad())
 	return Amount{sum.Mul(sum, big.NewInt(5)), MaxDecimals + 1}.reduced()
 }
 

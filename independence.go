@@ -24,6 +24,7 @@ func (i Independence) OneAgentShare() float64 { return share(i.OneAgent, i.Rater
 // Burstiness is the part of the ratings that came within the busiest 24 hours, 0 to 1.
 func (i Independence) Burstiness() float64 { return share(i.Busiest, i.Ratings) }
 
+// share is 0 of nothing.
 func share(part, whole int) float64 {
 	if whole == 0 {
 		return 0

@@ -1,9 +1,12 @@
 package repute_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"repute"
 )
@@ -32,8 +35,43 @@ func TestCheckJSON(t *testing.T) {
 	}
 }
 
+// FuzzCheckJSON compares with what package encoding/json reads: it replaces half a surrogate pair by U+FFFD.
 func FuzzCheckJSON(f *testing.F) {
-	f.Add([]byte(`{"a":"\ud83d\ude00"}`))
-	f.Add([]byte(`"\ud800`))
-	f.Fuzz(func(_ *testing.T, raw []byte) { _ = repute.CheckJSON("input", raw) })
+	for _, seed := range []string{`{"a":"\ud83d\ude00"}`, `"\ud800`, `{"a":"\u0000","a":1}`, `["\udc00", 1e999]`, `"\ufffd"`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		err := repute.CheckJSON("input", raw)
+		if !utf8.Valid(raw) || !json.Valid(raw) {
+			if err == nil {
+				t.Fatalf("%.200q is taken for JSON", raw)
+			}
+			return
+		}
+		depth, deepest, isBad, isReplaced := 0, 0, false, false
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		for {
+			token, end := dec.Token()
+			if end != nil {
+				break
+			}
+			switch v := token.(type) {
+			case json.Delim:
+				if depth--; v == '{' || v == '[' {
+					depth += 2
+				}
+				deepest = max(deepest, depth)
+			case string:
+				isBad = isBad || strings.Contains(v, "\x00")
+				isReplaced = isReplaced || strings.Contains(v, "\ufffd")
+			}
+		}
+		if strings.Contains(string(raw), "\ufffd") || strings.Contains(strings.ToLower(string(raw)), `\ufffd`) {
+			isReplaced = err != nil // it may be in the text itself
+		}
+		if want := isBad || isReplaced || deepest > repute.MaxJSONDepth; want != (err != nil) {
+			t.Fatalf("%.200q: refused %v, want %v: %v", raw, err != nil, want, err)
+		}
+	})
 }

@@ -136,9 +136,7 @@ func (p *Policy) Gate(task Task, own Threshold, a Agent) Decision {
 	}
 	for _, t := range p.file.Trust.of(value, own) {
 		for _, r := range t.lacks(a, p.file.Trust.Unrated) {
-			if !d.has(r) {
-				d.add(r)
-			}
+			d.addNew(r)
 		}
 	}
 	return d
@@ -183,15 +181,6 @@ func (t Trust) of(value *big.Int, own Threshold) []Threshold {
 		}
 	}
 	return out
-}
-
-func (d *Decision) has(r Reason) bool {
-	for _, x := range d.Reasons {
-		if x == r {
-			return true
-		}
-	}
-	return false
 }
 
 // lacks lists what an agent does not reach.

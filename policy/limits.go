@@ -118,7 +118,7 @@ func (b Budget) exceeded(asked Budget, plan Plan) (out []Reason) {
 	have := asked.counts()
 	for i, limit := range b.counts() {
 		if limit.name == "maxTokens" { // 0 is no limit
-			out = append(out, tokensExceeded(have[i].value, limit.value)...)
+			out = append(out, bounded(limit.name, tokens(have[i].value), tokens(limit.value), isLarger)...)
 		} else if have[i].value > limit.value {
 			out = append(out, over(limit.name, strconv.FormatInt(have[i].value, 10),
 				strconv.FormatInt(limit.value, 10)))
@@ -127,51 +127,44 @@ func (b Budget) exceeded(asked Budget, plan Plan) (out []Reason) {
 	if most := min(asked.Steps, b.Steps); plan.Steps > most {
 		out = append(out, over("planSteps", strconv.FormatInt(plan.Steps, 10), strconv.FormatInt(most, 10)))
 	}
-	out = append(out, b.costExceeded(asked.CostUSD)...)
-	return append(out, b.gasExceeded(asked.GasWei)...)
+	out = append(out, bounded("maxCostUsd", asked.CostUSD, b.CostUSD, isDearer)...)
+	return append(out, bounded("maxGasWei", asked.GasWei, b.GasWei, isLarger)...)
 }
 
-// tokensExceeded: where tokens are limited a task must name its own bound.
-func tokensExceeded(asked, most int64) []Reason {
+// bounded lists what exceeds a bound that the policy has: the task MUST then name its own, which is no larger. Bounds are
+// texts, "" for none.
+func bounded(field, asked, most string, isMore func(asked, most string) bool) []Reason {
 	switch {
-	case most == 0 || asked > 0 && asked <= most:
-		return nil
-	case asked == 0:
-		return []Reason{over("maxTokens", "no bound", strconv.FormatInt(most, 10))}
-	}
-	return []Reason{over("maxTokens", strconv.FormatInt(asked, 10), strconv.FormatInt(most, 10))}
-}
-
-// costExceeded: where the cost of models is limited a task must name its own bound.
-func (b Budget) costExceeded(asked string) []Reason {
-	switch {
-	case b.CostUSD == "":
+	case most == "":
 		return nil
 	case asked == "":
-		return []Reason{over("maxCostUsd", "no bound", b.CostUSD)}
+		return []Reason{over(field, "no bound", most)}
+	case isMore(asked, most):
+		return []Reason{over(field, asked, most)}
 	}
+	return nil
+}
+
+// tokens writes a number of tokens as a bound, of which 0 is none.
+func tokens(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// isDearer reports whether an amount in dollars is above another, or one of them is no amount.
+func isDearer(asked, most string) bool {
 	have, err := repute.ParseDollars("maxCostUsd", asked)
-	limit, err2 := repute.ParseDollars("maxCostUsd", b.CostUSD)
-	if err != nil || err2 != nil || have > limit {
-		return []Reason{over("maxCostUsd", asked, b.CostUSD)}
-	}
-	return nil
+	limit, err2 := repute.ParseDollars("maxCostUsd", most)
+	return err != nil || err2 != nil || have > limit
 }
 
-// gasExceeded: where gas is limited a task must name its own bound.
-func (b Budget) gasExceeded(asked string) []Reason {
-	switch {
-	case b.GasWei == "":
-		return nil
-	case asked == "":
-		return []Reason{over("maxGasWei", "no bound", b.GasWei)}
-	}
+// isLarger reports whether a whole number is above another, or one of them is none.
+func isLarger(asked, most string) bool {
 	have, err := amountOf(asked)
-	limit, err2 := amountOf(b.GasWei)
-	if err != nil || err2 != nil || have.Cmp(limit) > 0 {
-		return []Reason{over("maxGasWei", asked, b.GasWei)}
-	}
-	return nil
+	limit, err2 := amountOf(most)
+	return err != nil || err2 != nil || have.Cmp(limit) > 0
 }
 
 // paymentExceeded: a task lowers what is paid for it, and never raises it.

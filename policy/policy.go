@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 
@@ -175,6 +176,7 @@ func (p *Policy) Decide(ctx context.Context, in *Input) Decision {
 	return d
 }
 
+// add appends a reason. A weaker effect never replaces a stronger one.
 func (d *Decision) add(r Reason) {
 	d.Reasons = append(d.Reasons, r)
 	if r.Effect.strength() > d.Effect.strength() {
@@ -185,9 +187,14 @@ func (d *Decision) add(r Reason) {
 // Merge adds the reasons of another decision that are new. The strongest effect counts.
 func (d *Decision) Merge(other Decision) {
 	for _, r := range other.Reasons {
-		if !d.has(r) {
-			d.add(r)
-		}
+		d.addNew(r)
+	}
+}
+
+// addNew is add of a reason unless the decision has it.
+func (d *Decision) addNew(r Reason) {
+	if !slices.Contains(d.Reasons, r) {
+		d.add(r)
 	}
 }
 

@@ -160,6 +160,7 @@ func subtract(a, b *big.Int) (*big.Int, error) {
 	return new(big.Int).Sub(a, b), nil
 }
 
+// divide rounds down, as integers of the EVM do.
 func divide(a, b *big.Int) (*big.Int, error) {
 	if b.Sign() == 0 {
 		return nil, errors.New("div: by zero")

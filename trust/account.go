@@ -56,9 +56,6 @@ func (a *Account) divide() {
 // setCrowd lets the scorer see the crowd.
 func (a *Account) setCrowd() { a.account.crowd, a.account.crowded = a.crowd.groups, a.crowd.size }
 
-// Len returns the number of rows, including rows that do not count.
-func (a *Account) Len() int { return a.account.rows() + a.account.excluded }
-
 // IsOpen reports whether rows were left out because of their time, so that Continues never holds.
 func (a *Account) IsOpen() bool { return a.open }
 

@@ -57,9 +57,6 @@ func (l *Ledger) Add(e Evidence) {
 		uint32(len(l.records[last]))})
 }
 
-// Len is the number of agents.
-func (l *Ledger) Len() int { return len(l.agents) }
-
 // account is the evidence about the i-th agent.
 func (l *Ledger) account(i int) account {
 	p := &l.agents[i]
@@ -71,20 +68,7 @@ func (l *Ledger) account(i int) account {
 // several goroutines and in no particular order; the result's lists are only valid until it returns. Score ends early
 // with ctx's error.
 func (l *Ledger) Score(ctx context.Context, use func(*Result)) error {
-	return l.each(ctx, func(i int, s *Scorer, r *Result) {
-		s.evaluate(l.account(i), l.block, nil)
-		s.lacking = s.lacking[:0]
-		s.result(r)
-		r.Agent = l.agents[i].agent
-		use(r)
-	})
-}
-
-// share is how many agents a goroutine takes at a time.
-const share = 256
-
-// each scores all agents on all processors. use is called concurrently, each agent once.
-func (l *Ledger) each(ctx context.Context, use func(int, *Scorer, *Result)) error {
+	const share = 256 // how many agents a goroutine takes at a time
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -97,7 +81,11 @@ func (l *Ledger) each(ctx context.Context, use func(int, *Scorer, *Result)) erro
 					return
 				}
 				for i := first; i < min(first+share, len(l.agents)); i++ {
-					use(i, s, &r)
+					s.evaluate(l.account(i), l.block, nil)
+					s.lacking = s.lacking[:0]
+					s.result(&r)
+					r.Agent = l.agents[i].agent
+					use(&r)
 				}
 			}
 		})

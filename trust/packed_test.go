@@ -122,9 +122,9 @@ func TestAccountOfPackedRowsGrows(t *testing.T) {
 		first.Rows, later.Rows = single.Rows[:cut], single.Rows[cut:]
 		packed.Packed = packed.Packed[:cut]
 		want, account := scorer.NewAccount(&first), scorer.NewAccount(&packed)
-		if account.Len() != want.Len() || account.IsOpen() != want.IsOpen() ||
+		if lenOf(account) != lenOf(want) || account.IsOpen() != want.IsOpen() ||
 			account.Continues(&later) != want.Continues(&later) {
-			t.Fatalf("%d rows, open %v, want %d, %v", account.Len(), account.IsOpen(), want.Len(), want.IsOpen())
+			t.Fatalf("%d rows, open %v, want %d, %v", lenOf(account), account.IsOpen(), lenOf(want), want.IsOpen())
 		}
 		if got, want := scorer.ScoreAccount(account, packed), scorer.Score(first); !reflect.DeepEqual(got, want) {
 			t.Fatalf("packed: %+v\nwant %+v", got, want)

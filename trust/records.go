@@ -89,7 +89,7 @@ const (
 // statement is a record before sorting.
 type statement struct {
 	rating.Record
-	row     int // of listener.rows
+	row     int // of accountBuilder.rows
 	channel uint8
 	raterBurst
 }
@@ -122,13 +122,7 @@ func (l *accountBuilder) build(e *Evidence) account {
 	out := account{owner: l.w.Graph().Node(e.Owner), excluded: len(l.excluded),
 		records: make([]rating.Record, len(l.statements))}
 	for i := range l.statements {
-		s := &l.statements[i]
-		if i == 0 {
-			s.Opens = opensBurst | opensOpinion | opensMember
-		} else {
-			s.Opens = l.statements[i-1].until(s)
-		}
-		out.records[i] = s.Record
+		out.records[i] = l.record(i)
 	}
 	return out
 }

@@ -13,12 +13,10 @@ func (b *benches) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent --json",
 		Short: "what the agent runtime adds to a handler, and that killed agents lose and double no payment",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			program, err := self()
-			if err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Program, err = self(); err != nil {
 				return err
 			}
-			o.Program = program.Path
 			if err := errors.Join(positive("requests", o.Requests), positive("at-once", o.AtOnce),
 				positive("paid", o.Paid)); err != nil {
 				return err
@@ -27,7 +25,6 @@ func (b *benches) agentCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.IntVar(&o.Requests, "requests", 2000, "of each measurement of times")
 	f.IntVar(&o.AtOnce, "at-once", 100, "clients")
 	f.IntVar(&o.Paid, "paid", 2000, "paid calls while agents are killed")

@@ -35,7 +35,6 @@ func (b *benches) apiCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.IntVar(&o.Agents, "agents", 400_000, "of the index")
 	f.IntVar(&o.Ratings, "ratings", 600_000, "of the index")
 	f.IntVar(&o.Heavy, "heavy", 284_072, "of these, of one agent")

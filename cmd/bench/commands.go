@@ -39,7 +39,6 @@ func (b *benches) indexCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.StringVar(&o.Dir, "dir", bench.HistoryDir(),
 		"where generated histories are kept, about 1.3 GB per million events")
 	f.IntVar(&o.Events, "events", 1_000_000, "of the history of every mode")
@@ -67,7 +66,6 @@ func (b *benches) followCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.IntVar(&o.Blocks, "blocks", 120, "made and watched, one a second")
 	f.IntVar(&o.PerSecond, "events", 100, "per second")
 	return cmd
@@ -89,7 +87,6 @@ func (b *benches) documentsCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.IntVar(&o.Documents, "documents", 20_000, "of each run")
 	f.IntVar(&o.Hosts, "hosts", 200, "that serve them over http, one in twenty of them dead")
 	return cmd

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"testing"
 
 	"repute/internal/bench"
@@ -61,7 +62,7 @@ func TestBenchDocumentsRefuses(t *testing.T) {
 	for _, args := range [][]string{{"--hosts", "19"}, {"--documents", "100"}, {"--documents", "0"},
 		{"--hosts", "-1"}} {
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), append([]string{"bench", "documents"}, args...), &stdout, &stderr)
+		code := run(t.Context(), append([]string{"documents", "--program", os.Args[0]}, args...), &stdout, &stderr)
 		if code != 2 || !bytes.Contains(stderr.Bytes(), []byte(args[0][2:])) || stdout.Len() > 0 {
 			t.Errorf("%v: exit code %d: %s", args, code, &stderr)
 		}

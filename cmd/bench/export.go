@@ -21,7 +21,6 @@ their texts, transactions and times.`,
 			return b.report(exportbench.Run(cmd.Context(), o))
 		},
 	}
-	cmd.Flags().Bool("json", true, "print the report as JSON, the only form there is")
 	cmd.Flags().IntVar(&o.Ratings, "ratings", 500_000, "that are exported")
 	return cmd
 }

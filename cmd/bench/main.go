@@ -1,7 +1,9 @@
-// Command bench measures repute on this machine: index, follow, documents, trust, runs,
-// manifests, agent, api, web and export.
-// It runs the binary of the product in processes of its own, on a private Postgres and
-// generated histories, and prints one JSON report on standard output.
+// Command bench measures repute on this machine: index, follow, documents, trust, runs, manifests, agent, api, web and
+// export. It runs the binary of the product in processes of its own, on a private Postgres and generated histories, and
+// prints one JSON report on standard output.
+//
+// Each subcommand reads its flags, refuses what leaves nothing to measure, and calls one package below internal/bench.
+// Hidden subcommands are processes that a benchmark starts: the node that serves a history, and workers.
 package main
 
 import (
@@ -13,12 +15,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"repute/internal/bench/harness"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/internal/bench/harness"
 )
 
 func main() {
@@ -58,6 +60,7 @@ type benches struct {
 	program        string // path of the product's binary
 }
 
+// root has one subcommand for each benchmark, and hidden ones for the processes that benchmarks start.
 func (b *benches) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bench",
@@ -82,6 +85,9 @@ there is no report because something failed; 2 wrong usage; 130 interrupted.`,
 		b.manifestsCommand(), b.apiCommand(), b.apiBareCommand(), b.webCommand(), b.exportCommand())
 	for _, cmd := range root.Commands() {
 		cmd.Args = noArguments
+		if !cmd.Hidden {
+			cmd.Flags().Bool("json", true, "print the report as JSON, the only form there is")
+		}
 	}
 	return root
 }
@@ -91,6 +97,7 @@ func misused(cmd *cobra.Command, err error) error {
 	return repute.Invalid(cmd.CommandPath(), err.Error(), "see "+cmd.CommandPath()+" --help")
 }
 
+// noArguments refuses arguments as wrong usage: cobra would take them for a failure of the benchmark.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if err := cobra.NoArgs(cmd, args); err != nil {
 		return misused(cmd, err)

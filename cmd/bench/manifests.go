@@ -26,7 +26,6 @@ vectors have seeded noise. The crawl asks many hosts of this machine, of which h
 		},
 	}
 	f := cmd.Flags()
-	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.IntVar(&o.Manifests, "manifests", 50_000, "that are read, judged and verified")
 	f.IntVar(&o.Intents, "intents", 100_000, "that are searched")
 	f.IntVar(&o.Texts, "texts", 300, "that are embedded, 300 at most")

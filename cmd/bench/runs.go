@@ -25,7 +25,6 @@ func (b *benches) runsCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.IntVar(&o.Runs, "runs", 2000, "of an agent that does nothing, at full load")
 	f.IntVar(&o.Single, "single", 100, "one after the other, whose times are the overhead")
 	f.IntVar(&o.Kills, "kills", 20, "of workers at random moments, kill -9")

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"repute/internal/bench/harness"
 
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/internal/bench/harness"
 	"repute/internal/bench/trustbench"
 )
 
@@ -68,7 +68,6 @@ a private Postgres.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.StringVar(&o.Data, "data", os.Getenv("REPUTE_TEST_DATA"),
 		"directory with trust/soc-sign-bitcoinalpha.csv and trust/alpha_gt.csv; without it detection is not measured")
 	f.StringVar(&curve, "curve", "10000,100000,1000000,10000000",

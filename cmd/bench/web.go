@@ -33,7 +33,6 @@ this process, because the product does not count them.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.IntVar(&o.Agents, "agents", 400_000, "of the full index")
 	f.IntVar(&o.Ratings, "ratings", 600_000, "of the full index")
 	f.IntVar(&o.Heavy, "heavy", 284_072, "of these, of one agent")

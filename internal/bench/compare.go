@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"repute/internal/bench/harness"
 
+	"repute/internal/bench/harness"
 	"repute/internal/synth"
 	"repute/store"
 	"repute/store/importdb"
@@ -39,6 +39,7 @@ func stream(write func(io.Writer) error) io.ReadCloser {
 	return r
 }
 
+// firstDifference compares line by line and keeps neither side, because dumps of large histories do not fit memory.
 func firstDifference(got, want io.Reader) (string, error) {
 	a, b := bufio.NewReaderSize(got, 1<<20), bufio.NewReaderSize(want, 1<<20)
 	for line := 1; ; line++ {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"repute/internal/bench/harness"
 	"time"
 
 	"repute"
 	"repute/indexer/documents"
+	"repute/internal/bench/harness"
 )
 
 // DocumentsOptions say what Documents measures.
@@ -80,6 +80,7 @@ func Documents(ctx context.Context, o DocumentsOptions) (r harness.Report, err e
 	})
 }
 
+// check refuses numbers by which a host would have no document, or none would be dead.
 func (o DocumentsOptions) check() error {
 	if o.Hosts < deadOneIn {
 		return repute.Invalid("hosts", fmt.Sprintf("of %d hosts none can be dead", o.Hosts),
@@ -99,6 +100,7 @@ type documentsBench struct {
 	m      DocumentsMeasurements
 }
 
+// measure makes the runs one after the other, each on a fresh database.
 func (b *documentsBench) measure(ctx context.Context) (err error) {
 	if b.m.Data, err = b.data(ctx); err != nil {
 		return fmt.Errorf("data: URIs: %w", err)

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"repute/internal/bench/harness"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"repute/indexer/documents"
+	"repute/internal/bench/harness"
 )
 
 // farmAddress is where all hosts are; they differ by port.
@@ -31,7 +31,6 @@ type farm struct {
 	servers    []*http.Server
 	held       []net.Listener // of hosts that accept and never answer
 	serving    sync.WaitGroup
-	done       chan struct{}
 	begun      atomic.Int64 // when the first request came, in ns
 	now, most  atomic.Int64 // requests that are being answered
 }
@@ -47,7 +46,7 @@ type Latencies struct {
 
 // startFarm opens all hosts. Requests are counted from then on.
 func startFarm(ctx context.Context, live, dead, each int) (*farm, error) {
-	f := &farm{live: live, each: each, done: make(chan struct{}), delays: delays(live, each)}
+	f := &farm{live: live, each: each, delays: delays(live, each)}
 	for i := range live + dead {
 		var lc net.ListenConfig
 		l, err := lc.Listen(ctx, "tcp", farmAddress+":0")
@@ -59,7 +58,8 @@ func startFarm(ctx context.Context, live, dead, each int) (*farm, error) {
 		case i < live:
 			f.serve(l, i)
 		case (i-live)%2 == 0:
-			f.hold(l)
+			f.held = append(f.held, l)
+			f.serving.Go(func() { harness.Mute(l) })
 		default:
 			_ = l.Close() // a dead host: connections are refused
 		}
@@ -83,6 +83,7 @@ func delays(hosts, each int) [][]time.Duration {
 	return out
 }
 
+// serve lets a host that answers begin.
 func (f *farm) serve(l net.Listener, host int) {
 	s := &http.Server{ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.answer(w, r, host) })}
@@ -112,26 +113,9 @@ func (f *farm) answer(w http.ResponseWriter, r *http.Request, host int) {
 	_, _ = w.Write(registration(host*f.each + n)) // the client may have gone
 }
 
-// hold accepts connections until the end and never answers.
-func (f *farm) hold(l net.Listener) {
-	f.held = append(f.held, l)
-	f.serving.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			f.serving.Go(func() {
-				<-f.done
-				_ = c.Close() // nothing was sent on it
-			})
-		}
-	})
-}
-
+// stop closes all hosts and waits for their goroutines. It may be called for a farm that was opened in part.
 func (f *farm) stop() error {
 	var errs []error
-	close(f.done)
 	for _, s := range f.servers {
 		errs = append(errs, s.Close())
 	}
@@ -170,6 +154,7 @@ func (f *farm) ideal() time.Duration {
 	return ideal(f.delays, documents.DefaultHosts, documents.HostParallel)
 }
 
+// ideal is the least time for delays by host, when so many hosts are asked at once, each by so many requests.
 func ideal(delays [][]time.Duration, atOnce, perHost int) time.Duration {
 	var all, slowest time.Duration
 	for _, host := range delays {
@@ -186,13 +171,14 @@ func sum(list []time.Duration) (total time.Duration) {
 	return total
 }
 
+// latencies summarizes the drawn delays, not what the product saw.
 func (f *farm) latencies() (l Latencies) {
 	var each []float64
 	for _, host := range f.delays {
 		for _, d := range host {
-			each = append(each, float64(d)/1e6)
+			each = append(each, harness.Millis(d))
 		}
-		l.Slow = max(l.Slow, float64(sum(host))/1e6/float64(len(host)))
+		l.Slow = max(l.Slow, harness.Millis(sum(host))/float64(len(host)))
 	}
 	all := delaysOf(each)
 	l.Median, l.P90, l.P99, l.Most = all.Median, all.P90, all.P99, all.Longest

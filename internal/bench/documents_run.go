@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"repute/internal/bench/harness"
 	"strconv"
-	"strings"
 	"time"
+
+	"repute/internal/bench/harness"
 )
 
 // reading is what one DocumentsRun needs.
@@ -29,7 +27,6 @@ func (x *reading) run(ctx context.Context) (r DocumentsRun, err error) {
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	if err := makeDue(ctx, d.URL, x.uris); err != nil {
 		return r, err
 	}
@@ -38,30 +35,19 @@ func (x *reading) run(ctx context.Context) (r DocumentsRun, err error) {
 			return r, fmt.Errorf("%s: %w", sql, err)
 		}
 	}
-	config, err := x.configure(d)
-	if err != nil {
-		return r, err
-	}
-	defer os.RemoveAll(filepath.Dir(config))
 	r.Documents, r.Dead, r.CPUs = x.live, len(x.uris)-x.live, x.cpus
-	return r, x.read(ctx, d, config, &r)
+	return r, x.read(ctx, d, &r)
 }
 
-// configure writes the product's configuration: nothing but the role is set, and that
+// read runs the product until all documents are stored that can be read. Nothing but the role is configured, and that
 // documents may come from this machine.
-func (x *reading) configure(d *harness.Database) (path string, err error) {
-	return harness.WriteConfig(fmt.Sprintf(
-		"database: %q\nroles: [documents]\nallow_hosts: [%q]\n", d.URL,
-		farmAddress))
-}
-
-// read runs the product until all documents are stored that can be read.
-func (x *reading) read(ctx context.Context, d *harness.Database, config string, r *DocumentsRun) (err error) {
+func (x *reading) read(ctx context.Context, d *harness.Database, r *DocumentsRun) (err error) {
 	program := x.o.Program
 	if x.cpus > 0 {
 		program.Env = append(program.Env[:len(program.Env):len(program.Env)], "GOMAXPROCS="+strconv.Itoa(x.cpus))
 	}
-	p, err := d.Serve(ctx, program, config)
+	p, err := d.Serve(ctx, program,
+		fmt.Sprintf("database: %q\nroles: [documents]\nallow_hosts: [%q]\n", d.URL, farmAddress))
 	if err != nil {
 		return err
 	}
@@ -93,10 +79,10 @@ func (x *reading) stored(d *harness.Database, p *harness.Process, r *DocumentsRu
 			return false, err
 		}
 		if r.EarlyMB == 0 && n >= x.live/5 {
-			r.EarlyMB = residentMB(p)
+			r.EarlyMB = p.ResidentMB()
 		}
 		if n >= x.live {
-			r.EndMB = residentMB(p)
+			r.EndMB = p.ResidentMB()
 		}
 		return n >= x.live, nil
 	}
@@ -108,11 +94,4 @@ func (x *reading) start(ctx context.Context, d *harness.Database) (time.Time, er
 		return x.farm.first()
 	}
 	return harness.Value[time.Time](ctx, d, "select min(fetched_at) from fetches where sha256 is not null")
-}
-
-// residentMB is the memory that the program holds now, 0 where the system has no such figure.
-func residentMB(r *harness.Process) float64 {
-	value := harness.Field(filepath.Join("/proc", strconv.Itoa(r.PID()), "status"), "VmRSS")
-	kb, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64)
-	return float64(kb) / 1024
 }

@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/big"
 	"os"
 	"path/filepath"
-	"repute/internal/bench/harness"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"repute/devnet"
+	"repute/internal/bench/harness"
 	"repute/internal/freeport"
 )
 
@@ -93,6 +91,7 @@ func Follow(ctx context.Context, o FollowOptions) (r harness.Report, err error) 
 	})
 }
 
+// targets judges what was measured.
 func (m *FollowMeasurements) targets() []harness.Target {
 	return []harness.Target{harness.AtMost("announced to visible, median", m.Visible.Median, medianMillis, "ms"),
 		harness.AtMost("announced to visible, p99", m.Visible.P99, p99Millis, "ms"),
@@ -131,7 +130,6 @@ func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m Foll
 	if err != nil {
 		return m, err
 	}
-	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	address, err := freeport.Of("127.0.0.1:0")
 	if err != nil {
 		return m, err
@@ -161,7 +159,7 @@ func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m Foll
 		return m, err
 	}
 	err = p.Stop()
-	m.CPU, m.PeakMB = p.CPU().Seconds(), float64(p.PeakKB)/1024
+	m.CPU, m.PeakMB = p.CPU().Seconds(), p.PeakMB
 	return m, err
 }
 
@@ -263,11 +261,6 @@ func (f *follow) configure(d *harness.Database, address, endpoint string) (path 
 
 // delaysOf summarizes milliseconds.
 func delaysOf(all []float64) Delays {
-	sorted := slices.Sorted(slices.Values(all))
-	if len(sorted) == 0 {
-		return Delays{}
-	}
-	at := func(share float64) float64 { return sorted[int(math.Ceil(share*float64(len(sorted))))-1] }
-	return Delays{Median: harness.Median(sorted), P90: at(0.90), P99: at(0.99), Longest: sorted[len(sorted)-1],
-		All: all}
+	return Delays{Median: harness.Median(all), P90: harness.Quantile(all, 0.90), P99: harness.Quantile(all, 0.99),
+		Longest: harness.Quantile(all, 1), All: all}
 }

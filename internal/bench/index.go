@@ -3,16 +3,15 @@ package bench
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"repute/internal/bench/harness"
 	"slices"
 	"strings"
 	"time"
 
 	"repute"
+	"repute/internal/bench/harness"
 	"repute/internal/synth"
 )
 
@@ -57,6 +56,7 @@ func ModeNames() []string {
 	return []string{clean, "range", "rate", lossy, "latency20", "latency100"}
 }
 
+// check refuses unknown modes before anything is generated or started.
 func (o IndexOptions) check() error {
 	for _, name := range o.Modes {
 		if modes[name] == "" {
@@ -146,6 +146,7 @@ type indexBench struct {
 	m      IndexMeasurements
 }
 
+// measure runs the modes first, so that the curve can use the run of an honest node.
 func (b *indexBench) measure(ctx context.Context) error {
 	for i, name := range b.o.Modes {
 		if err := b.mode(ctx, name, i == 0); err != nil {
@@ -170,6 +171,7 @@ func (b *indexBench) history(ctx context.Context, shape synth.Shape, events int)
 	return h, err
 }
 
+// indexing is a run that is compared with the history. Its time limit grows with the history.
 func (b *indexBench) indexing(h *synth.History, mode string) *indexing {
 	return &indexing{indexBench: b, history: h, mode: modes[mode], compare: true,
 		timeout: time.Minute + time.Duration(h.Events())*time.Millisecond}
@@ -242,6 +244,7 @@ func verdict(compared bool, r Run) string {
 	return ", dump differs: " + r.Difference
 }
 
+// summarize takes the median time and the highest memory: one of several runs may be disturbed.
 func (m *Measured) summarize() {
 	var seconds []float64
 	for _, r := range m.Runs {
@@ -283,7 +286,6 @@ func (b *indexBench) timed(ctx context.Context, fn func(*harness.Database) (time
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	took, err := fn(d)
 	if err != nil {
 		return 0, 0, err
@@ -359,6 +361,7 @@ func (b *indexBench) targets() (list []harness.Target) {
 	return append(list, b.curveTargets()...)
 }
 
+// curveTargets judges whether an event costs the same in histories of all sizes; none for a single size.
 func (b *indexBench) curveTargets() (list []harness.Target) {
 	if len(b.m.Curve) < 2 {
 		return nil

@@ -1,21 +1,17 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"repute/internal/bench/harness"
 	"strconv"
-	"strings"
 	"time"
 
+	"repute/internal/bench/harness"
 	"repute/internal/chainserver"
 	"repute/internal/synth"
 )
@@ -44,8 +40,8 @@ type NodeOptions struct {
 	Lossy   bool          // see synth.History.LoseLogs
 }
 
-// ServeHistory is the node's side of a benchmark, a process of its own: it serves a history on a free
-// port of this machine, prints the URL as its first line and ends with ctx.
+// ServeHistory is the node's side of a benchmark, a process of its own: it serves a history until ctx ends, as
+// harness.Announce does.
 func ServeHistory(ctx context.Context, out io.Writer, o NodeOptions) error {
 	h, err := synth.Open(ctx, o.Dir, specOf(synth.Shape(o.Shape), o.Events))
 	if err != nil {
@@ -64,17 +60,10 @@ func ServeHistory(ctx context.Context, out io.Writer, o NodeOptions) error {
 	mux.HandleFunc("/stats", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(s.Stats()) // the client may have gone
 	})
-	url, stop, err := Serve(mux)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(out, url); err != nil {
-		return errors.Join(err, stop())
-	}
-	<-ctx.Done()
-	return stop()
+	return harness.Announce(ctx, out, mux)
 }
 
+// misbehave injects the faults of a mode into a server of the history.
 func (o NodeOptions) misbehave(s *chainserver.Server, h *synth.History) error {
 	if o.Range > 0 {
 		s.Inject(chainserver.LimitRange(o.Range, chainserver.Error{Code: -32614,
@@ -92,24 +81,6 @@ func (o NodeOptions) misbehave(s *chainserver.Server, h *synth.History) error {
 	return nil
 }
 
-// Serve answers on a free port of this machine until stop is called.
-func Serve(h http.Handler) (url string, stop func() error, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, fmt.Errorf("serve: %w", err)
-	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	return "http://" + l.Addr().String(), func() error {
-		err := server.Close()
-		if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
-			err = errors.Join(err, e)
-		}
-		return err
-	}, nil
-}
-
 // node is a process that serves a history.
 type node struct {
 	*harness.Process
@@ -123,16 +94,8 @@ func startNode(p harness.Program, dir string, h *synth.History, mode string) (*n
 	if mode != clean {
 		args = append(args, "--"+mode)
 	}
-	r, err := p.Start(args...)
-	if err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(r.Out).ReadString('\n')
-	if err != nil {
-		_ = r.Stop()
-		return nil, fmt.Errorf("the node did not start: %s", r.Stderr)
-	}
-	return &node{r, strings.TrimSpace(line)}, nil
+	r, url, err := p.StartServing(args...)
+	return &node{r, url}, err
 }
 
 // stats asks what the node has answered so far.

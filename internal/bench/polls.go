@@ -8,6 +8,8 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"sync/atomic"
+
+	"repute/internal/bench/harness"
 )
 
 // countPolls serves a node's HTTP endpoint until stop is called, and counts the requests that ask for
@@ -18,7 +20,7 @@ func countPolls(node string, polls *atomic.Int64) (address string, stop func() e
 		return "", nil, fmt.Errorf("count polls: %w", err)
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
-	return Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return harness.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			http.Error(w, "the request was cut short", http.StatusBadRequest)

@@ -10,12 +10,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"repute/internal/bench/harness"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"repute/internal/bench/harness"
 )
 
 // rows is the final content of an index, as binary COPY sends it, with the place
@@ -99,6 +100,7 @@ var (
 	copyTrailer = []byte{0xff, 0xff}
 )
 
+// capture copies a table to a file and finds its rows there.
 func (t *tableRows) capture(ctx context.Context, d *harness.Database, path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -183,6 +185,8 @@ func (r *rows) storeRaw(ctx context.Context, d *harness.Database, transactions i
 	return r.store(ctx, d, transactions, r.tables[i:i+1], func(*tableRows) string { return raw })
 }
 
+// store copies the rows into tables of these names. The time is from the first transaction to the last commit, without
+// opening files.
 func (r *rows) store(ctx context.Context, d *harness.Database, transactions int, tables []tableRows,
 	name func(*tableRows) string) (time.Duration, error) {
 	files := make([]*os.File, len(tables))
@@ -213,6 +217,7 @@ func (r *rows) store(ctx context.Context, d *harness.Database, transactions int,
 	return time.Since(start), nil
 }
 
+// storeRun copies the rows between two places of a file. A COPY of no rows is left out.
 func storeRun(ctx context.Context, tx pgx.Tx, f *os.File, from, to int64, table, columns string) error {
 	if from == to {
 		return nil

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"repute/internal/bench/harness"
 	"time"
 
 	"repute"
+	"repute/internal/bench/harness"
 	"repute/internal/chainserver"
 	"repute/internal/synth"
 )
@@ -55,7 +53,6 @@ func (x *indexing) run(ctx context.Context) (r Run, captured *rows, err error) {
 	if err != nil {
 		return r, nil, err
 	}
-	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	n, err := startNode(x.o.Node, x.o.Dir, x.history, x.mode)
 	if err != nil {
 		return r, nil, err
@@ -78,14 +75,9 @@ func (x *indexing) run(ctx context.Context) (r Run, captured *rows, err error) {
 
 // index runs the product until everything is stored and nothing is missing.
 func (x *indexing) index(ctx context.Context, d *harness.Database, n *node, r *Run) (err error) {
-	config, err := x.configure(d, n)
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(filepath.Dir(config))
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
-	p, err := d.Serve(ctx, x.o.Program, config)
+	p, err := d.Serve(ctx, x.o.Program, x.config(d, n))
 	if err != nil {
 		return err
 	}
@@ -114,11 +106,14 @@ func (x *indexing) index(ctx context.Context, d *harness.Database, n *node, r *R
 	return p.End(&r.Usage)
 }
 
+// took sets the time, and what follows from it.
 func (r *Run) took(t time.Duration, events int) {
 	r.Seconds = t.Seconds()
 	r.EventsPerS, r.MicrosPerEvent = float64(events)/t.Seconds(), float64(t.Microseconds())/float64(events)
 }
 
+// answered sets what the node was asked. Headers are counted apart because their number follows from the history: one
+// for each block with logs, however few requests an indexer makes.
 func (r *Run) answered(s chainserver.Stats, events int) {
 	r.Requests, r.Limited, r.Calls, r.AnswersMB = s.Requests, s.Limited, s.Calls, float64(s.Bytes)/1e6
 	headers := s.Calls["eth_getBlockByNumber"]
@@ -158,11 +153,11 @@ func (x *indexing) settled(ctx context.Context, d *harness.Database, p *harness.
 	return time.Since(start).Seconds(), err
 }
 
-// configure writes the product's configuration: nothing but the chain, the
+// config is the product's configuration: nothing but the chain, the
 // role and what verifyRate says is set.
-func (x *indexing) configure(d *harness.Database, n *node) (path string, err error) {
-	return harness.WriteConfig(fmt.Sprintf("database: %q\nroles: [indexer]\n", d.URL) +
-		chainConfig(synth.Chain(), n.url) + fmt.Sprintf("    verify_rate: %d\n", x.verifyRate))
+func (x *indexing) config(d *harness.Database, n *node) string {
+	return fmt.Sprintf("database: %q\nroles: [indexer]\n", d.URL) + chainConfig(synth.Chain(), n.url) +
+		fmt.Sprintf("    verify_rate: %d\n", x.verifyRate)
 }
 
 // chainConfig is the configuration of one chain. Lines with more of its keys may follow.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"repute/internal/bench/harness"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"repute/internal/bench/harness"
 	"repute/orchestrator"
 	"repute/orchestrator/policyfile"
 	"repute/orchestrator/standard"
@@ -92,8 +92,8 @@ type running struct {
 	m RunsMeasurements
 }
 
-// NoopAgent is the slug of the agent that does nothing.
-const NoopAgent = "noop"
+// noopAgent is the slug of the agent that does nothing.
+const noopAgent = "noop"
 
 // submit asks for n tasks of the agent that does nothing.
 func submit(ctx context.Context, db *store.DB, n int) error {
@@ -105,7 +105,7 @@ func submit(ctx context.Context, db *store.DB, n int) error {
 	g.SetLimit(8)
 	for range n {
 		g.Go(func() error {
-			_, _, err := client.Submit(ctx, standard.Request{Goal: "nothing", Coordinator: NoopAgent})
+			_, _, err := client.Submit(ctx, standard.Request{Goal: "nothing", Coordinator: noopAgent})
 			return err
 		})
 	}
@@ -119,7 +119,6 @@ func (x *running) unloaded(ctx context.Context) (err error) {
 		return err
 	}
 	defer db.Close()
-	defer func() { _ = d.Drop(context.WithoutCancel(ctx)) }()
 	w, err := x.worker(ctx, d)
 	if err != nil {
 		return err
@@ -139,6 +138,7 @@ func (x *running) unloaded(ctx context.Context) (err error) {
 	return x.load(ctx, d, db, w)
 }
 
+// single reads the times of runs from their records, from taking a run to its end.
 func (x *running) single(ctx context.Context, d *harness.Database) error {
 	took, err := harness.Value[[]float64](ctx, d,
 		`select array_agg(t order by t) from (select extract(epoch from ended_at - started_at)::float8 as t from runs) as took`)
@@ -151,6 +151,8 @@ func (x *running) single(ctx context.Context, d *harness.Database) error {
 	return nil
 }
 
+// load submits all runs and measures until the last one has ended. Runs that ended before the clock began are not
+// counted.
 func (x *running) load(ctx context.Context, d *harness.Database, db *store.DB, w *harness.Process) error {
 	if err := submit(ctx, db, x.o.Runs); err != nil {
 		return err
@@ -185,6 +187,7 @@ func (x *running) load(ctx context.Context, d *harness.Database, db *store.DB, w
 // serverWork is what the server has done so far.
 type serverWork struct{ commits, statements, cpu float64 }
 
+// work reads the counters of the database, of which only differences mean something.
 func (x *running) work(ctx context.Context, d *harness.Database) (w serverWork, err error) {
 	if w.commits, err = harness.Value[float64](ctx, d,
 		`select xact_commit::float8 from pg_stat_database where datname = current_database()`); err != nil {
@@ -206,7 +209,6 @@ func (x *running) killed(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	defer func() { _ = d.Drop(context.WithoutCancel(ctx)) }()
 	workers := make([]*harness.Process, x.o.Workers)
 	defer func() {
 		for _, w := range workers {
@@ -227,8 +229,7 @@ func (x *running) killed(ctx context.Context) error {
 	for range x.o.Kills {
 		time.Sleep(time.Duration(100+rand.IntN(900)) * time.Millisecond)
 		i := rand.IntN(len(workers))
-		_ = workers[i].Kill()
-		<-workers[i].Done()
+		workers[i].Kill()
 		if workers[i], err = x.worker(ctx, d); err != nil {
 			return err
 		}
@@ -319,9 +320,9 @@ type noop struct{}
 
 // Info implements orchestrator.Module.
 func (noop) Info() standard.Info {
-	return standard.Info{Slug: NoopAgent, DisplayName: "Does nothing", Version: "1.0.0",
+	return standard.Info{Slug: noopAgent, DisplayName: "Does nothing", Version: "1.0.0",
 		IdentityMode: standard.IdentityMode,
-		Manifest: standard.Manifest{Schema: standard.ManifestSchema, Name: "Does nothing", Slug: NoopAgent,
+		Manifest: standard.Manifest{Schema: standard.ManifestSchema, Name: "Does nothing", Slug: noopAgent,
 			Version: "1.0.0"}}
 }
 
@@ -330,7 +331,7 @@ func (noop) CanHandle(context.Context, standard.Task) (bool, error) { return tru
 
 // Plan implements orchestrator.Module.
 func (noop) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (standard.Plan, error) {
-	return standard.Plan{Steps: []standard.Step{{ID: "nothing", Description: t.Goal, Agent: NoopAgent}}}, nil
+	return standard.Plan{Steps: []standard.Step{{ID: "nothing", Description: t.Goal, Agent: noopAgent}}}, nil
 }
 
 // Execute implements orchestrator.Module.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"repute/internal/bench/harness"
 	"strconv"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"repute/devnet"
+	"repute/internal/bench/harness"
 )
 
 // watch notes when the node announced a block and when the API first showed it:
@@ -95,6 +95,7 @@ func (w *watch) start(ctx context.Context) (stop func() error, err error) {
 	}, nil
 }
 
+// listen notes when the node announced each block.
 func (w *watch) listen(ctx context.Context, heads <-chan *types.Header) {
 	for {
 		select {
@@ -111,6 +112,7 @@ func (w *watch) listen(ctx context.Context, heads <-chan *types.Header) {
 // pollPause is how long the API is left alone between two questions.
 const pollPause = 5 * time.Millisecond
 
+// poll asks the API again and again. How long a question and its pause took is the error of all times here.
 func (w *watch) poll(ctx context.Context) error {
 	for began := time.Now(); ; began = time.Now() {
 		v, err := w.ask(ctx)
@@ -232,9 +234,9 @@ func (w *watch) measurements() (m FollowMeasurements) {
 	}
 	m.Visible, m.Scored, m.Polls = delaysOf(visible), delaysOf(scored), w.polls
 	if w.polls > 0 {
-		m.PollMS = float64(w.polled.Microseconds()) / 1000 / float64(w.polls)
+		m.PollMS = harness.Millis(w.polled) / float64(w.polls)
 	}
 	return m
 }
 
-func millis(from, to time.Time) float64 { return max(0, float64(to.Sub(from).Microseconds())/1000) }
+func millis(from, to time.Time) float64 { return max(0, harness.Millis(to.Sub(from))) }

@@ -1,6 +1,17 @@
 // Package accountable says which identities answer for an agent, and for which of its ratings: who registered it, had
 // it, signed to be its wallet, or was paid for its work; since when, and until when nobody else used the agent. It
 // decides nothing about scores: package trust scores an agent by these ratings and derives penalties.
+//
+// The rules keep two attacks apart. An owner MUST NOT be able to leave bad ratings behind by moving the agent to
+// another address: so an identity answers for ratings some days beyond its tenure, until another identity begins to use
+// the agent. And nobody may be charged with a bad agent by being given it: so receiving an agent alone makes nobody
+// accountable. An identity begins by registering the agent, by a transaction for it (ReadActions), by signing to be its
+// wallet, or by payments of several raters with weight. A registrar that hands an agent over at once registered it for
+// a customer and does not answer for it.
+//
+// History has what is known of an agent's owners. Identities returns who is accountable, each with its tenures, and
+// Identity.Rows the ratings that one of them answers for. Addresses are compared by the identities of a flow.Graph, so
+// a transfer between addresses of one party changes nothing. The package is pure.
 package accountable
 
 import (

@@ -33,8 +33,8 @@ type Basis struct {
 	built       *built
 }
 
-// BasisOf rebuilds a run's graph and weights from its stored inputs. The error is a *PrunedError when an input is no
-// longer stored, or when the weights differ from those of the run.
+// BasisOf rebuilds a run's graph and weights from its stored inputs. The error is a *replay.PrunedError when an input
+// is no longer stored, or when the weights differ from those of the run.
 func BasisOf(ctx context.Context, db *store.DB, from *rows.Store, run scoredb.Run) (*Basis, error) {
 	bodies, err := readInputs(ctx, db, run)
 	if err != nil {
@@ -51,7 +51,8 @@ func BasisOf(ctx context.Context, db *store.DB, from *rows.Store, run scoredb.Ru
 	return w.Credited(credits)
 }
 
-// readInputs reads the stored inputs whose hashes a run names. The error is a *PrunedError when one is not stored.
+// readInputs reads the stored inputs whose hashes a run names. The error is a *replay.PrunedError when one is not
+// stored.
 func readInputs(ctx context.Context, db *store.DB, run scoredb.Run) (in inputs, err error) {
 	type input struct {
 		what string
@@ -183,11 +184,6 @@ func (w *Walked) Credited(credits *graph.Credits) (*Basis, error) {
 	covers, known := w.reader.Coverage(weights)
 	return &Basis{run, w.params, weights, w.reader.Scales(), covers, known, w.refused, w.validations,
 		&built{}}, nil
-}
-
-// knownAgents returns how many known agents an identity has as of the run: see graph.Reader.Coverage.
-func (w *Basis) knownAgents(identity common.Address) int {
-	return w.known.Of(identity)
 }
 
 // Size returns about how many bytes of memory a basis takes.

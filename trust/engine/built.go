@@ -82,7 +82,7 @@ func (k *keeper) build(ctx context.Context, b *Basis) error {
 	if err != nil {
 		return err
 	}
-	s := scoreRun{Engine: k.Engine, basis: b, rows: k.rows, scorer: trust.NewScorer(b.Weights, b.Params)}
+	s := newScoreRun(k, b)
 	for _, id := range agents {
 		if l := s.accountInMemory(id); l != nil && !b.built.add(id, l) {
 			return nil // no more fit

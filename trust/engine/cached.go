@@ -13,20 +13,18 @@ import (
 // evaluations caches parts of scores that are the same for most agents of a run. It MUST NOT be used by two goroutines
 // at once.
 type evaluations struct {
-	// manifest is that of evidence with nothing but a list of validation contracts, and named its hash.
-	manifest           []byte
-	named, validations common.Hash
-	bare               map[bareKey]bareManifest
-	facts              map[factKey]common.Hash
+	bare  map[bareKey]bareManifest
+	facts map[factKey]common.Hash
 }
 
-// bareKey has what a manifest follows from when no file tells of the agent's identity, and bareManifest the manifest.
+// bareKey has what a manifest follows from when it names no file, related agent or payment, and bareManifest the
+// manifest. isChecked says that the agent's identity was looked at.
 type (
 	bareKey struct {
-		validations              common.Hash
-		wallet                   common.Address
-		resolves, declares, gone bool
-		domains, proven          int
+		validations                         common.Hash
+		wallet                              common.Address
+		isChecked, resolves, declares, gone bool
+		domains, proven                     int
 	}
 	bareManifest struct {
 		manifest []byte
@@ -37,28 +35,25 @@ type (
 // manifestOf returns the encoded manifest of evidence and its hash.
 func (c *evaluations) manifestOf(e *trust.Evidence) (manifest []byte, named common.Hash) {
 	m := replay.ManifestOf(e)
-	if i := m.Identity; i != nil && i.File == nil && len(i.Proofs) == 0 && len(m.Related) == 0 && m.Paid == nil {
-		key := bareKey{e.Validations, i.Wallet, i.Resolves, i.Declares, i.Gone, i.Domains, i.Proven}
-		one, known := c.bare[key]
-		if !known {
-			if c.bare == nil || len(c.bare) >= maxFacts {
-				c.bare = map[bareKey]bareManifest{}
-			}
-			one.manifest = m.Encode()
-			one.named = replay.HashInput(one.manifest)
-			c.bare[key] = one
-		}
-		return one.manifest, one.named
-	}
-	if len(m.Related) > 0 || m.Paid != nil || m.Identity != nil {
+	i := m.Identity
+	if len(m.Related) > 0 || m.Paid != nil || i != nil && (i.File != nil || len(i.Proofs) > 0) {
 		manifest = m.Encode()
 		return manifest, replay.HashInput(manifest)
 	}
-	if c.manifest == nil || c.validations != e.Validations {
-		c.manifest, c.validations = m.Encode(), e.Validations
-		c.named = replay.HashInput(c.manifest)
+	key := bareKey{validations: e.Validations}
+	if i != nil {
+		key = bareKey{e.Validations, i.Wallet, true, i.Resolves, i.Declares, i.Gone, i.Domains, i.Proven}
 	}
-	return c.manifest, c.named
+	one, known := c.bare[key]
+	if !known {
+		if c.bare == nil || len(c.bare) >= maxFacts {
+			c.bare = map[bareKey]bareManifest{}
+		}
+		one.manifest = m.Encode()
+		one.named = replay.HashInput(one.manifest)
+		c.bare[key] = one
+	}
+	return one.manifest, one.named
 }
 
 // factKey has the fields of a result that factsOf hashes, without a guard. passed has a bit for each gate.
@@ -68,7 +63,7 @@ type factKey struct {
 	passed                             uint64
 }
 
-// maxFacts bounds the memory of factsOf.
+// maxFacts bounds the entries of each map of evaluations.
 const maxFacts = 100_000
 
 // factsOf returns the hash factsOf of a result.

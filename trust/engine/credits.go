@@ -49,7 +49,7 @@ func (k *keeper) sourcesOn(p *source.Policy, last []source.State) []*source.Sour
 		return nil
 	}
 	return slices.DeleteFunc(p.On(k.chain),
-		func(s *source.Source) bool { return !k.asks(s) && stateOf(last, s.ID) == nil })
+		func(s *source.Source) bool { return !k.asks(s) && source.StateOf(last, s.ID) == nil })
 }
 
 // asks reports whether a source is read on the chain, or on a home that this process can ask.

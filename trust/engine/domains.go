@@ -16,11 +16,8 @@ import (
 // that prove agents of no other owner. For final scores the agent's URI at the run's block counts, otherwise its
 // present one.
 func (s *scoreRun) addDomains(ctx context.Context, e *trust.Evidence, final bool) error {
-	var at *uint64
-	if final {
-		at = &s.basis.Run.Block.Number
-	}
-	found, err := trustdb.ProvenDomains(ctx, s.db, s.basis.Run.ChainID, []repute.TokenID{e.Agent.TokenID}, at)
+	found, err := trustdb.ProvenDomains(ctx, s.db, s.basis.Run.ChainID, []repute.TokenID{e.Agent.TokenID},
+		s.urisAt(final))
 	if err != nil {
 		return err
 	}

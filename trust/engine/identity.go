@@ -30,13 +30,17 @@ func (s *scoreRun) identities(ctx context.Context, subjects []*subject,
 	if len(tokens) == 0 {
 		return out, nil
 	}
-	var at *uint64
-	if final {
-		at = &s.basis.Run.Block.Number
-	}
-	err := trustdb.ReadIdentities(ctx, s.db, s.basis.Run.ChainID, tokens, at,
+	err := trustdb.ReadIdentities(ctx, s.db, s.basis.Run.ChainID, tokens, s.urisAt(final),
 		func(token repute.TokenID, t trustdb.Identity) {
 			out[token] = identity.Of(of[token].Agent, of[token].Wallet, t)
 		})
 	return out, err
+}
+
+// urisAt returns the block whose URIs of agents count: that of the run for final scores, nil for the newest.
+func (s *scoreRun) urisAt(final bool) *uint64 {
+	if final {
+		return &s.basis.Run.Block.Number
+	}
+	return nil
 }

@@ -152,7 +152,7 @@ func (k *keeper) settleSources(ctx context.Context, run *scoredb.Run, w *Walked,
 // failsAnew reports whether a source is incomplete and was not so in the epoch before. An epoch waits only for such
 // sources, not for those that are incomplete a second time.
 func failsAnew(r source.Reading, before []source.State) bool {
-	was := stateOf(before, r.Source)
+	was := source.StateOf(before, r.Source)
 	return r.Status == source.StatusIncomplete && (was == nil || was.Status != source.StatusIncomplete)
 }
 
@@ -162,7 +162,7 @@ func (k *keeper) settleReadings(policy *source.Policy, held []source.Credential,
 	for i := range readings {
 		r := &readings[i]
 		state, settled := r.State, policy.Settle(held, r)
-		if was := stateOf(before, r.Source); state.Status == source.StatusOK {
+		if was := source.StateOf(before, r.Source); state.Status == source.StatusOK {
 			state.Complete = state.Time
 		} else if was != nil {
 			state.Complete = was.Complete
@@ -228,7 +228,7 @@ func (k *keeper) readSources(ctx context.Context, run *scoredb.Run, sources []*s
 		if s.Home(k.chain) == nil { // its credentials are of the home
 			out[i].Chain, out[i].Block, out[i].Hash = s.Homes[0].Chain, 0, common.Hash{}
 		}
-		if was := stateOf(past.States, s.ID); was != nil {
+		if was := source.StateOf(past.States, s.ID); was != nil {
 			out[i].Implementations = was.Implementations
 		}
 	}
@@ -241,15 +241,6 @@ func (k *keeper) readWithin(ctx context.Context, at repute.Block, sources []*sou
 	ctx, cancel := context.WithTimeout(ctx, k.limit)
 	defer cancel()
 	return k.ask.Read(ctx, k.chain, at, sources, raters, past)
-}
-
-// stateOf returns the state of one source, nil when there is none.
-func stateOf(states []source.State, id string) *source.State {
-	at := slices.IndexFunc(states, func(s source.State) bool { return s.Source == id })
-	if at < 0 {
-		return nil
-	}
-	return &states[at]
 }
 
 // lastReadings returns the credentials that the last run used, and read, the states of its readings, with the pinned
@@ -299,7 +290,7 @@ func (k *keeper) addPins(ctx context.Context, states []source.State) ([]source.S
 
 // logState logs the state of a source when its status differs from that of the epoch before.
 func (k *keeper) logState(now *source.State, before []source.State) {
-	was := stateOf(before, now.Source)
+	was := source.StateOf(before, now.Source)
 	if was != nil && was.Status == now.Status || was == nil && now.Status == source.StatusOK {
 		return
 	}

@@ -68,7 +68,7 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 func (k *keeper) scorer(b *Basis, why reason) *scoreRun {
 	s := k.scorers[why]
 	if s == nil || s.basis != b {
-		s = &scoreRun{Engine: k.Engine, basis: b, rows: k.rows, scorer: trust.NewScorer(b.Weights, b.Params)}
+		s = newScoreRun(k, b)
 		if why == byEvent {
 			s.large = newLarge()
 		}
@@ -92,7 +92,7 @@ func head(agents []scoredb.StaleAgent) []scoredb.StaleAgent {
 type scoreRun struct {
 	*Engine
 	basis  *Basis
-	rows   *rows.Store // nil for the workers of a pass, which read nothing
+	rows   *rows.Store
 	scorer *trust.Scorer
 	large  *cache.Cache[repute.TokenID, *large] // nil for the loop of a run, which reads all ratings
 	// penalized are the identities with penalties when a pass began, nil outside of passes. A penalty that is stored
@@ -105,6 +105,11 @@ type scoreRun struct {
 	// spare is a result whose memory the next score takes, and scratch one for later, nil for none: see epoch.judge.
 	spare, scratch *trust.Result
 	grown          int // how often ratings were added to a cached account, for tests
+}
+
+// newScoreRun returns a scoreRun without a cache of large agents.
+func newScoreRun(k *keeper, b *Basis) *scoreRun {
+	return &scoreRun{Engine: k.Engine, basis: b, rows: k.rows, scorer: trust.NewScorer(b.Weights, b.Params)}
 }
 
 // score computes and stores the scores of claimed agents, provisional and final ones.
@@ -132,7 +137,7 @@ func (s *scoreRun) score(ctx context.Context, stale []scoredb.StaleAgent) error 
 
 // who returns the functions by which scoredb finds the identities of the run.
 func (s *scoreRun) who() scoredb.Identities {
-	return scoredb.Identities{Members: s.basis.Weights.Graph().Members, Known: s.basis.knownAgents,
+	return scoredb.Identities{Members: s.basis.Weights.Graph().Members, Known: s.basis.known.Of,
 		Params: s.basis.Run.Params}
 }
 
@@ -369,7 +374,7 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 	for _, e := range list {
 		penalties := trust.Penalties{}
 		penalties.Add(found[e.Agent.TokenID]...)
-		e.Related = penalties.Related(&e.Evidence, s.basis.Params, s.basis.knownAgents)
+		e.Related = penalties.Related(&e.Evidence, s.basis.Params, s.basis.known.Of)
 	}
 	return nil
 }

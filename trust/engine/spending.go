@@ -55,7 +55,8 @@ func (w *Walked) spent(by paidBy) source.Reading {
 }
 
 // Spent reads a source by payments again, as of a stored run and by its weights. A payment that was verified or
-// returned since makes another reading. The error is a *PrunedError where the graph of the run cannot be made again.
+// returned since makes another reading. The error is a *replay.PrunedError where the graph of the run cannot be made
+// again.
 func Spent(ctx context.Context, db *store.DB, run scoredb.Run, s *source.Source) (source.Reading, error) {
 	in, err := readInputs(ctx, db, run)
 	if err != nil {

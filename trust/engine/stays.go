@@ -28,8 +28,8 @@ type passWorker struct {
 // newPassWorkers returns a worker for each processor.
 func newPassWorkers(k *keeper, b *Basis) (out []*passWorker) {
 	for range runtime.GOMAXPROCS(0) {
-		run := &scoreRun{Engine: k.Engine, basis: b, scorer: trust.NewScorer(b.Weights, b.Params)}
-		out = append(out, &passWorker{scoreRun: run, plain: k.rows.Plain(b.Run.Block, b.Params, b.Weights, b.Scales),
+		out = append(out, &passWorker{scoreRun: newScoreRun(k, b),
+			plain:    k.rows.Plain(b.Run.Block, b.Params, b.Weights, b.Scales),
 			identity: *identity.Of(repute.AgentID{}, common.Address{}, trustdb.Identity{})})
 	}
 	return out

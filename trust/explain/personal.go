@@ -22,8 +22,8 @@ import (
 	"repute/trust/rows"
 )
 
-// MaxPersonalRoots is how many roots a caller may name.
-const MaxPersonalRoots = 100
+// maxPersonalRoots is how many roots a caller may name.
+const maxPersonalRoots = 100
 
 // Own has the roots of a caller, which replace the chain's own.
 type Own struct {
@@ -70,9 +70,9 @@ func (r *Reader) NamedRoots(ctx context.Context, chainID uint64, set string) ([]
 // names a bad address, or one that is listed twice, whatever its capitals.
 func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 	parts := strings.Split(list, ",")
-	if len(parts) > MaxPersonalRoots {
+	if len(parts) > maxPersonalRoots {
 		return nil, repute.Invalid("roots", fmt.Sprintf("%d addresses", len(parts)),
-			fmt.Sprintf("no more than %d, or a named set", MaxPersonalRoots))
+			fmt.Sprintf("no more than %d, or a named set", maxPersonalRoots))
 	}
 	seen := map[common.Address]bool{}
 	roots := make([]repute.TrustRoot, 0, len(parts))
@@ -135,11 +135,14 @@ type personalCase struct {
 	given int
 }
 
+// personal is the answer about a case that came out so.
 func (c *personalCase) personal(result trust.Result) Personal {
 	return Personal{Run: c.world.Run, Params: c.world.Params, Roots: c.roots, Given: c.given, Known: c.walk.known,
 		Sourced: c.walk.weights.Credited() > 0, Block: c.evidence.Block, Result: result}
 }
 
+// personalCase reads the evidence of an agent as of the block of its stored score, or of the newest run where nothing
+// happened since, and weighs it by the roots of a caller.
 func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, by Own,
 	admit func() error) (c personalCase, err error) {
 	if c.world, err = r.graphOf(ctx, id.ChainID, admit); err != nil {

@@ -96,7 +96,7 @@ func (out *Rater) count(world *engine.Basis, ratings []trustdb.ClientRating) {
 	g := world.Weights.Graph()
 	at := world.Run.Block.Time.Unix()
 	for _, r := range ratings {
-		row := rows.RowOf(r)
+		row := rows.RowOf(r.Row)
 		at = max(at, row.Time) // newer than the run: scores at the newest block read it
 		_, reason := world.Params.Read(&row, at, world.Scales)
 		if reason == "" && g.Identity(row.Rater) == g.Identity(r.Owner) {

@@ -137,7 +137,7 @@ const strongest = 3
 // Explain explains an agent's stored score: the newest one for latest,
 // else the final one of the last epoch up to the block. without names raters whose
 // ratings to leave out in a counterfactual. repute.ErrNotFound as in query.Agent, a
-// *PrunedError where the inputs of the score are gone, repute.ErrUnavailable where too
+// *replay.PrunedError where the inputs of the score are gone, repute.ErrUnavailable where too
 // many ask for graphs of earlier epochs or one takes too long.
 func (r *Reader) Explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account,
 	err error) {
@@ -357,7 +357,7 @@ func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*rating.Params, 
 }
 
 // world returns the parameters and weights of a run, from the cache when they are in it. A
-// *trust.PrunedError when the run is no longer stored.
+// *replay.PrunedError when the run is no longer stored.
 func (r *Reader) world(ctx context.Context, chainID, run uint64) (*engine.Basis, error) {
 	key := worldKey{chain: chainID, run: run}
 	if w, ok := r.worlds.Peek(key); ok {

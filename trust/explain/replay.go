@@ -23,7 +23,7 @@ import (
 // Replay recomputes an agent's final score of the last epoch up to a block from what
 // is stored, and gives it when every byte is as it was stored: the result, each number
 // beside it, and the manifest of evidence. repute.ErrNotFound where there is no final
-// score, a *PrunedError where something it follows from is gone, a *DiffersError where
+// score, a *replay.PrunedError where something it follows from is gone, a *DiffersError where
 // the stored numbers are not those of the stored result.
 func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (repute.Score, error) {
 	at := repute.At{Block: block}
@@ -69,7 +69,7 @@ func (r *Reader) made(ctx context.Context, c *judged) error {
 }
 
 // sameGateways compares a run's list of feedback gateways with the chain's present list, by which the payers of ratings
-// are stored. A list that differs is a *PrunedError: the payers by the run's list are not stored any more.
+// are stored. A list that differs is a *replay.PrunedError: the payers by the run's list are not stored any more.
 func (r *Reader) sameGateways(ctx context.Context, run *scoredb.Run) error {
 	now, err := scoredb.AllowedGateways(ctx, r.db, run.ChainID)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *judged) same() error {
 }
 
 // sameIdentity repeats the checks by the registration file that they used: a
-// *PrunedError where its parse is gone or says otherwise. What no file tells, that a host
+// *replay.PrunedError where its parse is gone or says otherwise. What no file tells, that a host
 // was silent, is evidence by itself.
 func (c *judged) sameIdentity(ctx context.Context, db *store.DB) error {
 	i := c.evidence.Identity

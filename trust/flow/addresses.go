@@ -84,17 +84,17 @@ func (x *Addresses) Order() []uint32 {
 	if len(x.order) == len(x.list) {
 		return x.order
 	}
-	keys := make([]AddressKey, 0, len(x.list)-len(x.order))
+	keys := make([]addressKey, 0, len(x.list)-len(x.order))
 	for n := len(x.order); n < len(x.list); n++ {
-		keys = append(keys, KeyOf(x.list[n], uint32(n)))
+		keys = append(keys, keyOf(x.list[n], uint32(n)))
 	}
-	slices.SortFunc(keys, AddressKey.Compare)
+	slices.SortFunc(keys, addressKey.compare)
 	old, merged := x.order, make([]uint32, 0, len(x.list))
 	for _, k := range keys {
-		for len(old) > 0 && KeyOf(x.list[old[0]], old[0]).Compare(k) < 0 {
+		for len(old) > 0 && keyOf(x.list[old[0]], old[0]).compare(k) < 0 {
 			merged, old = append(merged, old[0]), old[1:]
 		}
-		merged = append(merged, k.Index)
+		merged = append(merged, k.index)
 	}
 	x.order = append(merged, old...)
 	return x.order

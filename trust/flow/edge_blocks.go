@@ -1,8 +1,6 @@
 package flow
 
 import (
-	"runtime"
-	"sync"
 	"sync/atomic"
 )
 
@@ -26,10 +24,6 @@ const (
 	giverShift = 32
 	stepShift  = giverShift + giverBits
 )
-
-// walkEdges has the edges of a graph as the walk reads them, which take as much memory as the edges. Graphs of Personal
-// share it with theirs.
-type walkEdges struct{ atomic.Pointer[edgeBlocks] }
 
 // FreeWalk frees memory that only Walk and Personal need. They take longer afterwards.
 func (g *Graph) FreeWalk() { g.blocks.Store(nil) }
@@ -106,19 +100,11 @@ func (f *edgeBlocks) givers(nodes int) []uint64 {
 // run fills next with what each node receives and gives the sum; nodes that the flow was
 // not made with receive nothing. Whole numbers add up the same in any order, so the parts
 // may run at once.
-func (f *edgeBlocks) run(given, next []uint64) (sum uint64) {
+func (f *edgeBlocks) run(given, next []uint64) uint64 {
 	clear(next[f.bounds[flowParts]:])
-	workers := min(runtime.GOMAXPROCS(0), flowParts)
-	sums := make([]uint64, workers)
-	var group sync.WaitGroup
-	for w := range workers {
-		group.Go(func() { sums[w] = f.receive(given, next, flowParts*w/workers, flowParts*(w+1)/workers) })
-	}
-	group.Wait()
-	for _, s := range sums {
-		sum += s
-	}
-	return sum
+	var total atomic.Uint64
+	Parallel(flowParts, func(low, high int) { total.Add(f.receive(given, next, low, high)) })
+	return total.Load()
 }
 
 // receive adds up what the nodes of parts from low to below high are given.

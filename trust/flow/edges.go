@@ -10,22 +10,22 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// AddressKey is an address as whole numbers, with an index that belongs to it. Millions of them are sorted several
+// addressKey is an address as whole numbers, with an index that belongs to it. Millions of them are sorted several
 // times as fast as addresses behind indices.
-type AddressKey struct {
+type addressKey struct {
 	high, middle uint64
 	low          uint32
-	Index        uint32
+	index        uint32
 }
 
-// KeyOf returns the key of an address.
-func KeyOf(a common.Address, index uint32) AddressKey {
-	return AddressKey{binary.BigEndian.Uint64(a[:]), binary.BigEndian.Uint64(a[8:]), binary.BigEndian.Uint32(a[16:]),
+// keyOf returns the key of an address.
+func keyOf(a common.Address, index uint32) addressKey {
+	return addressKey{binary.BigEndian.Uint64(a[:]), binary.BigEndian.Uint64(a[8:]), binary.BigEndian.Uint32(a[16:]),
 		index}
 }
 
-// Compare orders keys as their addresses, and those of one address by index.
-func (k AddressKey) Compare(other AddressKey) int {
+// compare orders keys as their addresses, and those of one address by index.
+func (k addressKey) compare(other addressKey) int {
 	switch {
 	case k.high != other.high:
 		return cmp.Compare(k.high, other.high)
@@ -34,7 +34,7 @@ func (k AddressKey) Compare(other AddressKey) int {
 	case k.low != other.low:
 		return cmp.Compare(k.low, other.low)
 	}
-	return cmp.Compare(k.Index, other.Index)
+	return cmp.Compare(k.index, other.index)
 }
 
 // Parallel calls work for the parts of 0 to n, one part for each processor, and returns when all are done.
@@ -53,8 +53,7 @@ func Parallel(n int, work func(low, high int)) {
 type EdgeList struct {
 	edges []inEdge
 	runs  []edgeRun
-	pool  []inEdge // the memory that several lists have parts of, nil for a list with memory of its own
-	base  int      // where edges begin in pool
+	pool  []inEdge // the memory that this list and the others made with it have parts of, in their order
 }
 
 // inEdge is an edge to the receiver of its run. In a Graph its weight is replaced by the part of the giver's trust that
@@ -64,11 +63,8 @@ type inEdge struct{ from, weight uint32 }
 // edgeRun has the edges of one receiver: n of them from first on.
 type edgeRun struct{ to, first, n uint32 }
 
-// NewEdgeList returns an empty list with room for so many edges.
-func NewEdgeList(room int) EdgeList { return EdgeList{edges: make([]inEdge, 0, room)} }
-
-// NewEdgeLists returns empty lists with room for so many edges each. A graph that is built of all of them, in their
-// order, takes over their memory.
+// NewEdgeLists returns empty lists with room for so many edges each, which MUST NOT get more. They have one memory,
+// which a graph that is built of them takes over.
 func NewEdgeLists(rooms []int) []EdgeList {
 	sum := 0
 	for _, room := range rooms {
@@ -76,7 +72,7 @@ func NewEdgeLists(rooms []int) []EdgeList {
 	}
 	pool, out, at := make([]inEdge, sum), make([]EdgeList, len(rooms)), 0
 	for i, room := range rooms {
-		out[i] = EdgeList{edges: pool[at : at : at+room], pool: pool, base: at}
+		out[i] = EdgeList{edges: pool[at : at : at+room], pool: pool}
 		at += room
 	}
 	return out
@@ -115,7 +111,7 @@ func sortEdges(lists []EdgeList, single []Edge, nodes []Node, count int) []EdgeL
 			l.runs[i].to = uint32(nodes[l.runs[i].to])
 		}
 	})
-	if len(single) > 0 || !byReceiver(lists) || !inOnePool(lists) {
+	if len(single) > 0 || !byReceiver(lists) {
 		for i := range single {
 			single[i].From, single[i].To = uint32(nodes[single[i].From]), uint32(nodes[single[i].To])
 		}
@@ -135,22 +131,6 @@ func byReceiver(lists []EdgeList) bool {
 				return false
 			}
 			last = int(run.to)
-		}
-	}
-	return true
-}
-
-// inOnePool reports whether lists are parts of the same memory, in their order.
-func inOnePool(lists []EdgeList) bool {
-	for i := range lists {
-		l := &lists[i]
-		if len(l.edges) == 0 {
-			continue
-		}
-		if len(l.pool) == 0 || len(lists[0].pool) == 0 || &l.pool[0] != &lists[0].pool[0] ||
-			&l.edges[0] != &l.pool[l.base] ||
-			i > 0 && l.base < lists[i-1].base {
-			return false
 		}
 	}
 	return true

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute/trust/fixed"
 )
 
@@ -84,8 +86,8 @@ func TestPersonalIsTheWalkOfTheWholeGraph(t *testing.T) {
 		}
 		got := graph.Personal(roots, p)
 		for i := range nodes + unknown {
-			if _, w := got.Rater(addressOf(i)); w != weightOf(want.Rater(addressOf(i))) {
-				t.Fatalf("node %d weighs %s, want %s", i, w.Decimal(9), weightOf(want.Rater(addressOf(i))).Decimal(9))
+			if a, b := weightOf(got, i), weightOf(want, i); a != b {
+				t.Fatalf("node %d weighs %s, want %s", i, a.Decimal(9), b.Decimal(9))
 			}
 		}
 	}
@@ -118,8 +120,11 @@ func TestGraphOfKnownAddresses(t *testing.T) {
 	}
 }
 
-// weightOf drops the node of Weights.Rater.
-func weightOf(_ Node, weight fixed.Fixed) fixed.Fixed { return weight }
+// weightOf returns the weight of an address of addressOf.
+func weightOf(w *Weights, i int) fixed.Fixed {
+	_, weight := w.Rater(addressOf(i))
+	return weight
+}
 
 // A builder that has built begins anew.
 func TestBuilderBuildsAgain(t *testing.T) {
@@ -161,5 +166,32 @@ func TestCyclesMakeNoTrust(t *testing.T) {
 	}
 	if sum == 0 || sum > whole {
 		t.Errorf("trust adds up to %d of %d", sum, uint64(whole))
+	}
+}
+
+// TestOwnRootsAreAddedWithoutCopies: the lists of a graph are copied once for all roots of a caller that it does not
+// know, and its own stay as they are.
+func TestOwnRootsAreAddedWithoutCopies(t *testing.T) {
+	const nodes, roots = 2000, 100
+	b := NewGraphBuilder()
+	for i := range nodes {
+		b.Add(addressOf(i))
+	}
+	g := b.Build()
+	unknown := make([]common.Address, roots)
+	for i := range unknown {
+		unknown[i] = addressOf(nodes + i)
+	}
+	var more *Graph
+	if n := testing.AllocsPerRun(3, func() { more = g.with(unknown) }); n > roots {
+		t.Errorf("%v allocations for %d roots", n, roots)
+	}
+	if g.Len() != nodes || len(g.start) != nodes+1 || len(g.given) != nodes || g.Node(unknown[0]) != NoNode {
+		t.Errorf("the graph has changed: %d nodes", g.Len())
+	}
+	for i, a := range unknown {
+		if n := more.Node(a); int(n) != nodes+i || more.Name(n) != a || len(more.in(n)) != 0 {
+			t.Fatalf("root %d is node %d, of %s", i, n, more.Name(n))
+		}
 	}
 }

@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -27,10 +28,12 @@ type Graph struct {
 	// The other addresses of those nodes that have any, in no particular order.
 	aliases map[Node][]common.Address
 	// In-edges of node v are edges[start[v]:start[v+1]], ordered by giver.
-	start  []uint32
-	edges  []inEdge
-	given  []uint64   // by node: the sum of the weights of its praise, units of 2^-16
-	blocks *walkEdges // the same edges, as the walk reads them
+	start []uint32
+	edges []inEdge
+	given []uint64 // by node: the sum of the weights of its praise, units of 2^-16
+	// blocks are the same edges as the walk reads them, which take as much memory; nil before the first walk and after
+	// FreeWalk. Graphs of Personal share them.
+	blocks *atomic.Pointer[edgeBlocks]
 }
 
 // Len returns the number of identities.
@@ -93,7 +96,7 @@ type GraphBuilder struct {
 	up    []uint32 // union-find: the parent, itself at the top
 	uses  []use    // by number
 	edges []Edge
-	lists []EdgeList // more edges, none of which is copied: there may be ten million
+	lists []EdgeList // more edges
 }
 
 // use is what an address is to a graph; 0 for one that is no part of it.
@@ -176,9 +179,10 @@ func (b *GraphBuilder) Vouch(from, to uint32, weight fixed.Fixed) {
 	}
 }
 
-// VouchAll is Vouch for a list of edges, which the builder keeps and changes. Lists that are in order of the names of
-// the receivers, one list after the other, are built without a copy.
-func (b *GraphBuilder) VouchAll(list EdgeList) { b.lists = append(b.lists, list) }
+// VouchAll is Vouch for the edges of all lists that NewEdgeLists returned. It is called once, and the builder keeps and
+// changes the lists. Those that are in order of the names of the receivers, one list after the other, are built without
+// a copy: there may be ten million edges.
+func (b *GraphBuilder) VouchAll(lists []EdgeList) { b.lists = lists }
 
 // Build returns the graph and empties the builder. Numbers that Add returned before MUST not be used
 // afterwards.
@@ -200,7 +204,7 @@ func (b *GraphBuilder) Build() *Graph {
 	single, lists := b.edges, b.lists
 	b.up, b.uses, b.edges, b.lists = nil, nil, nil, nil
 	g.connect(sortEdges(lists, single, nodes, len(tops)))
-	g.blocks = &walkEdges{}
+	g.blocks = new(atomic.Pointer[edgeBlocks])
 	return g
 }
 
@@ -299,14 +303,16 @@ func capShares(roots []rootShare, most fixed.Fixed) {
 func (g *Graph) with(addresses []common.Address) *Graph {
 	out := *g
 	out.extra = map[common.Address]Node{}
+	// The first addition copies the lists, which g shares with other graphs: they have a number for each node.
+	out.extras, out.start, out.given = slices.Clip(g.extras), slices.Clip(g.start), slices.Clip(g.given)
 	for _, a := range addresses {
 		if out.Node(a) != NoNode {
 			continue
 		}
 		out.extra[a] = Node(out.Len())
-		out.extras = append(slices.Clip(out.extras), a)
-		out.start = append(out.start[:len(out.start):len(out.start)], out.start[len(out.start)-1])
-		out.given = append(out.given[:len(out.given):len(out.given)], 0)
+		out.extras = append(out.extras, a)
+		out.start = append(out.start, out.start[len(out.start)-1])
+		out.given = append(out.given, 0)
 	}
 	return &out
 }

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
@@ -20,16 +19,17 @@ func (w *Weights) Sum() (out common.Hash) {
 		return append(b, name[:]...)
 	})
 	others := g.others()
-	sumOf(h, len(others),
-		func(i int) []byte { return binary.BigEndian.AppendUint32(others[i][:], uint32(g.Node(others[i]))) })
+	sumParts(h, len(others), func(b []byte, i int) []byte {
+		return binary.BigEndian.AppendUint32(append(b, others[i][:]...), uint32(g.Node(others[i])))
+	})
 	sum32(h, g.start)
 	sumParts(h, len(g.edges), func(b []byte, i int) []byte { return binary.BigEndian.AppendUint32(b, g.edges[i].from) })
 	sumParts(h, len(g.edges),
 		func(b []byte, i int) []byte { return binary.BigEndian.AppendUint32(b, g.edges[i].weight) })
 	sum64(h, w.mass)
 	sum64(h, w.received)
-	sumOf(h, len(w.roots), func(i int) []byte {
-		b := binary.BigEndian.AppendUint32(nil, uint32(w.roots[i].node))
+	sumParts(h, len(w.roots), func(b []byte, i int) []byte {
+		b = binary.BigEndian.AppendUint32(b, uint32(w.roots[i].node))
 		return binary.BigEndian.AppendUint64(b, uint64(w.roots[i].share))
 	})
 	h.Sum(out[:0])
@@ -41,16 +41,11 @@ func (g *Graph) others() (out []common.Address) {
 	for _, aliases := range g.aliases {
 		out = append(out, aliases...)
 	}
-	slices.SortFunc(out, func(a, b common.Address) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(out, common.Address.Cmp)
 	return out
 }
 
-// sumOf adds a list: its length, then its parts.
-func sumOf(h hash.Hash, n int, part func(int) []byte) {
-	sumParts(h, n, func(b []byte, i int) []byte { return append(b, part(i)...) })
-}
-
-// sumParts is sumOf with a function that appends a part. It hashes many parts at once.
+// sumParts adds a list to a hash: its length, then its parts, which add appends. It hashes many parts at once.
 func sumParts(h hash.Hash, n int, add func(b []byte, i int) []byte) {
 	const many = 1 << 15
 	b := make([]byte, 0, many+64)

@@ -4,7 +4,6 @@ import (
 	"math/bits"
 	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -168,17 +167,11 @@ func (w *Weights) restart(mass []uint64, rest uint64) {
 
 // step fills next with what each identity receives when each gives what gives says, and returns the sum.
 func (w *Weights) step(blocks *edgeBlocks, given, next []uint64, gives func(node int) uint64) uint64 {
-	var group sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for i := range workers {
-		low, high := len(w.mass)*i/workers, len(w.mass)*(i+1)/workers
-		group.Go(func() {
-			for n := low; n < high; n++ {
-				given[n] = gives(n)
-			}
-		})
-	}
-	group.Wait()
+	Parallel(len(w.mass), func(low, high int) {
+		for n := low; n < high; n++ {
+			given[n] = gives(n)
+		}
+	})
 	return blocks.run(given, next)
 }
 
@@ -264,11 +257,7 @@ func (w *Weights) rankNodes() {
 	}
 	parts := w.graph.parts(runtime.GOMAXPROCS(0))
 	for rank, more := uint16(1), len(w.roots) > 0; more && rank < unranked; rank++ {
-		var group sync.WaitGroup
-		for i := range len(parts) - 1 {
-			group.Go(func() { w.seekVouchers(rank-1, parts[i], parts[i+1]) })
-		}
-		group.Wait()
+		Parallel(len(parts)-1, func(low, high int) { w.seekVouchers(rank-1, parts[low], parts[high]) })
 		more = w.rankFound(rank)
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"repute/trust/rating"
 )
 
-// unreadTags counts the records whose tags are not read, by tag and reason. The zero value is ready for use.
-type unreadTags struct {
-	counts map[unreadTag]int64
-}
+// unreadTags counts the records whose tags are not read, by tag and reason. There are no more tags than ratings. A
+// bound of its own would make the counts depend on the order of the ratings.
+type unreadTags map[unreadTag]int64
 
 // unreadTag identifies a tag that is not read for one reason.
 type unreadTag struct {
@@ -21,38 +20,20 @@ type unreadTag struct {
 	reason rating.Reason
 }
 
-// compare orders tags.
-func (t unreadTag) compare(other unreadTag) int {
-	return cmp.Or(cmp.Compare(t.tag, other.tag), cmp.Compare(t.reason, other.reason))
-}
-
-// maxUnreadTags bounds how many different tags are counted, because anybody can write any number of them.
-const maxUnreadTags = 100_000
-
 // listedUnreadTags is how many tags Coverage lists.
 const listedUnreadTags = 10
 
 // add counts a record that does not count for a reason. Only reasons that come from its tag are counted.
-func (u *unreadTags) add(tag string, reason rating.Reason) { u.addMany(tag, reason, 1) }
-
-// addMany is add for so many records.
-func (u *unreadTags) addMany(tag string, reason rating.Reason, records int64) {
-	if reason != rating.ReasonUnknownTag && reason != rating.ReasonChannel {
-		return
-	}
-	if u.counts == nil {
-		u.counts = map[unreadTag]int64{}
-	}
-	key := unreadTag{tag, reason}
-	if n, known := u.counts[key]; known || len(u.counts) < maxUnreadTags {
-		u.counts[key] = n + records
+func (u unreadTags) add(tag string, reason rating.Reason) {
+	if reason == rating.ReasonUnknownTag || reason == rating.ReasonChannel {
+		u[unreadTag{tag, reason}]++
 	}
 }
 
 // most returns the most frequent tags, the most frequent first.
-func (u *unreadTags) most() []repute.UnreadTag {
-	out := make([]repute.UnreadTag, 0, len(u.counts))
-	for key, n := range u.counts {
+func (u unreadTags) most() []repute.UnreadTag {
+	out := make([]repute.UnreadTag, 0, len(u))
+	for key, n := range u {
 		out = append(out, repute.UnreadTag{Tag: shownTag(key.tag), Reason: string(key.reason), Records: n})
 	}
 	slices.SortFunc(out, func(a, b repute.UnreadTag) int {

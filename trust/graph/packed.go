@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"maps"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -71,7 +70,7 @@ func (r *Reader) PackedOwners(owners int, of func(i int, use func(*PackedAgent))
 		group.Go(func() {
 			slots := pairSlots{of: make([]pairSlot, len(r.packing.Raters))}
 			for i := range next {
-				parts[i] = r.newPart(&slots, sizes[i], edges[i])
+				parts[i] = r.newPart(&slots, sizes[i], &edges[i])
 				parts[i].read(owners*i/len(parts), owners*(i+1)/len(parts), of)
 			}
 		})
@@ -81,6 +80,7 @@ func (r *Reader) PackedOwners(owners int, of func(i int, use func(*PackedAgent))
 		r.takePart(part)
 		parts[i] = nil
 	}
+	r.b.VouchAll(edges)
 }
 
 // packedPart is what a goroutine reads for some owners. The numbers of edges' givers are those of raters.
@@ -89,12 +89,12 @@ type packedPart struct {
 	slots   *pairSlots
 	means   []rating.Mean // of the owner that is being read
 	raters  []uint32      // of means
-	edges   flow.EdgeList
+	edges   *flow.EdgeList
 	tally   tallyPart
 	owners  []uint32 // of agents with records, in their order
 	former  map[repute.TokenID]uint32
 	counted []uint64 // by rater, a bit each: a rating of it counts
-	unread  map[unreadTag]int64
+	unread  unreadTags
 }
 
 // pairSlots finds the mean of a rater among those of one owner. Unlike a map it is emptied in no time.
@@ -125,9 +125,9 @@ func sizesOf(parts, owners int, of func(i int, use func(*PackedAgent))) []partSi
 }
 
 // newPart returns a part of a size that has read nothing.
-func (r *Reader) newPart(slots *pairSlots, size partSize, edges flow.EdgeList) *packedPart {
+func (r *Reader) newPart(slots *pairSlots, size partSize, edges *flow.EdgeList) *packedPart {
 	return &packedPart{r: r, slots: slots, edges: edges, counted: make([]uint64, len(r.packing.Raters)/64+1),
-		unread: map[unreadTag]int64{}, former: map[repute.TokenID]uint32{},
+		unread: unreadTags{}, former: map[repute.TokenID]uint32{},
 		tally: tallyPart{records: make([]tallied, 0, size.rows)},
 		means: make([]rating.Mean, 0, size.most), raters: make([]uint32, 0, size.most)}
 }
@@ -200,7 +200,7 @@ func (r *Reader) begins(row *rating.PackedRow, reason rating.Reason) bool {
 func (t *packedPart) leave(row *rating.PackedRow, reason rating.Reason) {
 	var single rating.Row
 	t.r.packing.Expand(row, &single)
-	t.unread[unreadTag{single.Tag1, reason}]++
+	t.unread.add(single.Tag1, reason)
 }
 
 // record adds one rating of an agent. late says that it concerns an earlier owner.
@@ -249,10 +249,8 @@ func (r *Reader) takePart(t *packedPart) {
 			r.b.Rates(uint32(word*64 + bits.TrailingZeros64(set)))
 		}
 	}
-	r.b.VouchAll(t.edges)
-	for _, key := range slices.SortedFunc(maps.Keys(t.unread),
-		unreadTag.compare) { // there may be too many for unreadTags
-		r.unread.addMany(key.tag, key.reason, t.unread[key])
+	for key, n := range t.unread {
+		r.unread[key] += n
 	}
 	t.tally.first = uint32(len(r.tally.owners))
 	for token, n := range t.former {

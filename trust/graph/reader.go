@@ -66,7 +66,8 @@ func NewReader(at repute.Block, roots []flow.Root, links []Link, p *rating.Param
 // raters.
 func NewReaderOf(known *flow.Addresses, at repute.Block, roots []flow.Root, links []Link, p *rating.Params) *Reader {
 	r := &Reader{b: flow.NewGraphBuilderOf(known), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
-		pairs: map[[2]uint32]int{}, habits: rating.Habits{}, former: map[repute.TokenID][]rating.Tenure{}}
+		pairs: map[[2]uint32]int{}, habits: rating.Habits{}, former: map[repute.TokenID][]rating.Tenure{},
+		unread: unreadTags{}}
 	for _, root := range roots {
 		r.b.Add(root.Address)
 	}

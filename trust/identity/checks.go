@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"bytes"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ func Of(id repute.AgentID, wallet common.Address, t trustdb.Identity) *trust.Ide
 		}
 	}
 	out.Domains = len(hosts)
-	slices.SortFunc(out.Proofs, func(a, b common.Hash) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(out.Proofs, common.Hash.Cmp)
 	return out
 }
 

@@ -73,20 +73,20 @@ type OpenFiLack struct {
 // OpenFi makes the snapshot of an agent out of what is stored; nothing is fetched.
 // repute.ErrNotFound as in query.Agent.
 func OpenFi(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (OpenFiSnapshot, error) {
-	checks, err := query.ReadTrustChecks(ctx, db, id, at, CapabilityFiles)
+	checks, err := query.ReadTrustChecks(ctx, db, id, at, capabilityFiles)
 	if err != nil {
 		return OpenFiSnapshot{}, err
 	}
 	return openFi(checks), nil
 }
 
-// maxCapabilityFiles bounds CapabilityFiles.
+// maxCapabilityFiles bounds capabilityFiles.
 const maxCapabilityFiles = 16
 
-// CapabilityFiles are the URIs under which an agent's registration file names a
+// capabilityFiles are the URIs under which an agent's registration file names a
 // capability manifest: endpoints that end in agent.json or agent-card.json. The first
 // that can be read counts.
-func CapabilityFiles(a repute.Agent) (uris []string) {
+func capabilityFiles(a repute.Agent) (uris []string) {
 	if a.Document.Registration == nil {
 		return nil
 	}
@@ -168,7 +168,7 @@ func capabilities(c query.TrustChecks) (own bool, manifest *operatorMembers, lac
 		}
 	}
 	switch f := c.File; {
-	case f == nil && len(CapabilityFiles(c.Agent)) == 0:
+	case f == nil && len(capabilityFiles(c.Agent)) == 0:
 		return false, nil, "the registration file names no agent.json"
 	case f == nil:
 		return false, nil, "the agent.json was not read: the index knows only that it is named"

@@ -27,7 +27,7 @@ func (m *Mean) Add(p *Params, e *Record, at int64) {
 		m.weight += rule.Mul(decay)
 	}
 	m.decay += decay
-	m.payment = max(m.payment, e.PaymentFactor())
+	m.payment = max(m.payment, e.paymentFactor())
 	m.newest = max(m.newest, decay)
 	m.Last = max(m.Last, int64(e.Time))
 }
@@ -38,7 +38,7 @@ func Single(p *Params, e *Record, at int64) (value, strength fixed.Fixed) {
 	if decay == 0 {
 		return 0, 0
 	}
-	return e.Opinion(), p.rules[e.Rule].weight.Mul(e.PaymentFactor()).Mul(decay)
+	return e.Opinion(), p.rules[e.Rule].weight.Mul(e.paymentFactor()).Mul(decay)
 }
 
 // Value returns the value and the evidence it gives at full weight.

@@ -22,8 +22,8 @@ type Record struct {
 // Opinion returns the opinion as a Fixed.
 func (e *Record) Opinion() fixed.Fixed { return fixed.Fixed(e.Value) << 2 }
 
-// PaymentFactor returns what a payment multiplies the weight of the rating by.
-func (e *Record) PaymentFactor() fixed.Fixed { return fixed.Fixed(e.Payment) << 20 }
+// paymentFactor returns what a payment multiplies the weight of the rating by.
+func (e *Record) paymentFactor() fixed.Fixed { return fixed.Fixed(e.Payment) << 20 }
 
 // Read turns a row into a record as of a time, or returns why it does not count. The caller
 // sets Node and Opens.

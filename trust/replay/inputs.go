@@ -74,9 +74,9 @@ func EncodeRoots(roots []repute.TrustRoot) []byte {
 
 // DecodeRoots reads what EncodeRoots wrote.
 func DecodeRoots(body []byte) ([]repute.TrustRoot, error) {
-	var set rootSet
-	if err := readCanonical(body, &set); err != nil {
-		return nil, fmt.Errorf("roots: %w", err)
+	set, err := decode[rootSet]("roots", body)
+	if err != nil {
+		return nil, err
 	}
 	roots := make([]repute.TrustRoot, len(set.Roots))
 	for i, r := range set.Roots {
@@ -108,9 +108,9 @@ func EncodeLinks(links []repute.TrustLink) []byte {
 
 // DecodeLinks reads what EncodeLinks wrote.
 func DecodeLinks(body []byte) ([]repute.TrustLink, error) {
-	var set linkSet
-	if err := readCanonical(body, &set); err != nil {
-		return nil, fmt.Errorf("links: %w", err)
+	set, err := decode[linkSet]("links", body)
+	if err != nil {
+		return nil, err
 	}
 	links := make([]repute.TrustLink, len(set.Links))
 	for i, l := range set.Links {
@@ -122,19 +122,20 @@ func DecodeLinks(body []byte) ([]repute.TrustLink, error) {
 // EncodeValidations gives the canonical bytes of the list of validation contracts whose
 // answers count, in whatever order.
 func EncodeValidations(contracts []common.Address) []byte {
-	set := validationSet{append([]common.Address{}, contracts...)}
-	slices.SortFunc(set.Validations, common.Address.Cmp)
-	set.Validations = slices.Compact(set.Validations)
-	return canonical(set)
+	return canonical(validationSet{inOrder(contracts)})
+}
+
+// inOrder returns addresses in order, each once, and never nil.
+func inOrder(list []common.Address) []common.Address {
+	list = append([]common.Address{}, list...)
+	slices.SortFunc(list, common.Address.Cmp)
+	return slices.Compact(list)
 }
 
 // DecodeValidations reads what EncodeValidations wrote.
 func DecodeValidations(body []byte) ([]common.Address, error) {
-	var set validationSet
-	if err := readCanonical(body, &set); err != nil {
-		return nil, fmt.Errorf("validation contracts: %w", err)
-	}
-	return set.Validations, nil
+	set, err := decode[validationSet]("validation contracts", body)
+	return set.Validations, err
 }
 
 // EncodeGateways gives the canonical bytes of a chain's list of feedback gateways, in whatever order. It returns nil
@@ -143,10 +144,7 @@ func EncodeGateways(chain uint64, contracts []common.Address) []byte {
 	if len(contracts) == 0 {
 		return nil
 	}
-	set := gatewaySet{chain, slices.Clone(contracts)}
-	slices.SortFunc(set.Gateways, common.Address.Cmp)
-	set.Gateways = slices.Compact(set.Gateways)
-	return canonical(set)
+	return canonical(gatewaySet{chain, inOrder(contracts)})
 }
 
 // HashGateways names what EncodeGateways returns, by the zero hash when that is nil.
@@ -168,14 +166,11 @@ func EncodeFileScales(scales []rating.FileScale) []byte {
 
 // DecodeFileScales reads what EncodeFileScales wrote; nothing for an empty body.
 func DecodeFileScales(body []byte) ([]rating.FileScale, error) {
-	var set scaleSet
 	if len(body) == 0 {
 		return nil, nil
 	}
-	if err := readCanonical(body, &set); err != nil {
-		return nil, fmt.Errorf("scales of feedback files: %w", err)
-	}
-	return set.Scales, nil
+	set, err := decode[scaleSet]("scales of feedback files", body)
+	return set.Scales, err
 }
 
 // HashInput names the canonical bytes of an input of scores.
@@ -185,6 +180,14 @@ func HashInput(body []byte) common.Hash { return sha256.Sum256(body) }
 func canonical(set any) []byte {
 	body, _ := json.Marshal(set)
 	return body
+}
+
+// decode is readCanonical of a set, whose error says what set it is. The set is empty then.
+func decode[S any](what string, body []byte) (set S, err error) {
+	if err := readCanonical(body, &set); err != nil {
+		return *new(S), fmt.Errorf("%s: %w", what, err)
+	}
+	return set, nil
 }
 
 // readCanonical decodes a stored set and refuses unknown fields and anything behind it.

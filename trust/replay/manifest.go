@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -76,7 +75,7 @@ func paymentsOf(e *trust.Evidence) (list []ManifestPayment) {
 		}
 	}
 	slices.SortFunc(list, func(a, b ManifestPayment) int {
-		return cmp.Or(bytes.Compare(a.Rater[:], b.Rater[:]), cmp.Compare(a.Index, b.Index))
+		return cmp.Or(a.Rater.Cmp(b.Rater), cmp.Compare(a.Index, b.Index))
 	})
 	return list
 }

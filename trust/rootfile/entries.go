@@ -25,22 +25,38 @@ const (
 // taker is given each entry with its line, or what is wrong with it, until it has enough.
 type taker func(e entry, wrong error) (more bool)
 
-// entries finds out how a file is written. The error is about the file as a whole.
-func entries(r io.Reader, list string, fields []string, take taker) error {
-	in := bufio.NewReaderSize(r, maxLine)
-	head, _ := in.Peek(maxLine)
+// begin returns a reader of a file and its first bytes, which the reader still has.
+func begin(r io.Reader) (in *bufio.Reader, head []byte, err error) {
+	in = bufio.NewReaderSize(r, maxLine)
+	if head, err = in.Peek(maxLine); err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, fmt.Errorf("read the file: %w", err)
+	}
+	return in, head, nil
+}
+
+// entries finds out by its first bytes how a file is written. The error is about the file as a whole.
+func entries(in io.Reader, head []byte, list string, fields []string, take taker) error {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff"))), []byte("\n"))
 	if isLine(line, list) {
 		return jsonLines(in, fields, take)
 	}
+	text, err := readYAML(in, list, "give one JSON object per line instead of YAML")
+	if err != nil {
+		return err
+	}
+	return yamlList(text, list, fields, take)
+}
+
+// readYAML reads the rest of a file with a list. hint says what to do with one that is too large.
+func readYAML(in io.Reader, list, hint string) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxYAML+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("read %s: %w", list, err)
+		return nil, fmt.Errorf("read %s: %w", list, err)
 	case len(text) > maxYAML:
-		return repute.Invalid("file", "is larger than 16 MiB", "give one JSON object per line instead of YAML")
+		return nil, repute.Invalid("file", "is larger than 16 MiB", hint)
 	}
-	return yamlList(text, list, fields, take)
+	return text, nil
 }
 
 // isLine reports whether the first line is an entry in JSON, not the begin of a YAML file.
@@ -55,6 +71,7 @@ func isLine(line []byte, list string) bool {
 	return members[list] == nil
 }
 
+// jsonLines reads a file of any length, one object in each line. Empty lines are left out.
 func jsonLines(in io.Reader, fields []string, take taker) error {
 	scan := bufio.NewScanner(in)
 	scan.Buffer(nil, maxLine)

@@ -1,6 +1,15 @@
-// Package rootfile reads files of roots and of links between addresses, as they are
-// written by hand or by programs: YAML, or one JSON object per line. Errors name the line.
-// docs/how-to/roots.md describes the format.
+// Package rootfile reads files of roots, of reviewed writers and of links between addresses, as they are written by
+// hand or by programs. docs/how-to/roots.md describes the format.
+//
+// Roots and links are written in YAML, or as one JSON object per line, which has no limit of size: ReadRoots and
+// ReadLinks tell the forms apart by the first 64 KiB. Reviewed writers are written in YAML alone; ReadRoots returns
+// them as roots of their class, with their rules for tags as JSON. Every value is taken as it is written, because YAML
+// would read an address as a number. Unknown members and entries about the same address are refused.
+//
+// The error has the kind repute.ErrInvalid and names the lines of the bad entries, ten at most. The package stores
+// nothing: a caller that stores a file SHOULD do so only without an error, and check whole sets of writers by
+// Options.CheckSet, because the rules of several may contradict each other. ParseWeight and ParseExpiry read the same
+// values from flags.
 package rootfile
 
 import (
@@ -66,14 +75,14 @@ type Link struct {
 // ReadRoots reads a file of roots, or one of reviewed writers, which has the list writers instead. The error is
 // repute.ErrInvalid and contains one error per bad line, ten at most.
 func ReadRoots(r io.Reader, o Options) ([]Root, error) {
-	text, err := peek(r)
+	in, head, err := begin(r)
 	if err != nil {
 		return nil, err
 	}
-	if isWriterFile(text) {
-		return readWriters(text, o)
+	if writersKey.Match(head) {
+		return readWriters(in, o)
 	}
-	return read(text, "roots", o, []string{"chain", "address", "weight", "reason", "expires"},
+	return read(in, head, "roots", o, []string{"chain", "address", "weight", "reason", "expires"},
 		func(e entry, o Options) (Root, string, error) {
 			root := Root{Line: e.line}
 			err := e.root(&root, o)
@@ -83,7 +92,11 @@ func ReadRoots(r io.Reader, o Options) ([]Root, error) {
 
 // ReadLinks is ReadRoots for files of links.
 func ReadLinks(r io.Reader, o Options) ([]Link, error) {
-	return read(r, "links", o, []string{"chain", "a", "b", "reason", "source"},
+	in, head, err := begin(r)
+	if err != nil {
+		return nil, err
+	}
+	return read(in, head, "links", o, []string{"chain", "a", "b", "reason", "source"},
 		func(e entry, o Options) (Link, string, error) {
 			link := Link{Line: e.line}
 			err := e.link(&link, o)
@@ -95,36 +108,45 @@ func ReadLinks(r io.Reader, o Options) ([]Link, error) {
 		})
 }
 
+// mostErrors is how many bad entries are named.
 const mostErrors = 10
 
-// read makes something of each entry; key tells which are the same.
-func read[T any](r io.Reader, list string, o Options, fields []string,
-	of func(entry, Options) (made T, key string, err error)) ([]T, error) {
-	var out []T
-	var wrong []error
-	lines := map[string]int{}
-	err := entries(r, list, fields, func(e entry, err error) bool {
-		if err == nil {
-			var made T
-			var key string
-			if made, key, err = of(e, o); err == nil && lines[key] > 0 {
-				err = repute.Invalid("entry", fmt.Sprintf("%s stands on line %d already", key, lines[key]),
-					"keep one of them")
-			}
-			if err == nil {
-				lines[key] = e.line
-				out = append(out, made)
-			}
-		}
-		if err != nil {
-			wrong = append(wrong, atLine(e.line, err))
-		}
-		return len(wrong) < mostErrors
-	})
-	if err != nil {
-		wrong = append(wrong, err)
+// collector keeps what was made of the entries of a file, and what is wrong with others.
+type collector[T any] struct {
+	made  []T
+	wrong []error
+	lines map[string]int // of entries by their keys: two with the same key are about the same
+}
+
+// add takes in an entry, or what is wrong with it, and reports whether more may follow.
+func (c *collector[T]) add(line int, made T, key string, err error) (more bool) {
+	if err == nil && c.lines[key] > 0 {
+		err = repute.Invalid("entry", fmt.Sprintf("%s stands on line %d already", key, c.lines[key]), "keep one of them")
 	}
-	return out, errors.Join(wrong...)
+	if err != nil {
+		c.wrong = append(c.wrong, atLine(line, err))
+		return len(c.wrong) < mostErrors
+	}
+	if c.lines == nil {
+		c.lines = map[string]int{}
+	}
+	c.lines[key], c.made = line, append(c.made, made)
+	return true
+}
+
+// read makes something of each entry.
+func read[T any](in io.Reader, head []byte, list string, o Options, fields []string,
+	of func(entry, Options) (made T, key string, err error)) ([]T, error) {
+	var c collector[T]
+	err := entries(in, head, list, fields, func(e entry, err error) bool {
+		var made T
+		var key string
+		if err == nil {
+			made, key, err = of(e, o)
+		}
+		return c.add(e.line, made, key, err)
+	})
+	return c.made, errors.Join(append(c.wrong, err)...)
 }
 
 // atLine puts the line before the field of an InputError.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -132,6 +133,41 @@ func TestWeightsRoundTrip(t *testing.T) {
 			t.Fatalf("%d as %s is %d, %v", w, rootfile.FormatWeight(w), got, err)
 		}
 	})
+}
+
+// TestOneChain: a command for one chain refuses entries of others, and takes those that name none for its own.
+func TestOneChain(t *testing.T) {
+	o := rootfile.Options{ChainID: 1, Only: true, Chain: options().Chain}
+	mine := `{"address":"` + alice + `","reason":"r"}` + "\n" + `{"chain":1,"address":"` + bob + `","reason":"r"}`
+	roots, err := rootfile.ReadRoots(strings.NewReader(mine), o)
+	if err != nil || len(roots) != 2 || roots[0].ChainID != 1 || roots[1].ChainID != 1 {
+		t.Errorf("%+v, %v", roots, err)
+	}
+	other := `{"chain":"base","address":"` + alice + `","reason":"r"}`
+	if _, err := rootfile.ReadRoots(strings.NewReader(other), o); err == nil ||
+		!strings.HasPrefix(err.Error(), "line 1, chain: is 8453, and the command is for chain 1") {
+		t.Errorf("an entry of another chain: %v", err)
+	}
+}
+
+// TestBrokenReads: a file that could not be read to its end is not taken for a shorter one, even if the next read of it
+// succeeds.
+func TestBrokenReads(t *testing.T) {
+	for name, text := range map[string]string{
+		"json lines": `{"chain":1,"address":"` + alice + `","reason":"r"}` + "\n",
+		"yaml":       "roots:\n- {chain: 1, address: " + alice + ", reason: r}\n",
+		"writers":    writer,
+		"long":       strings.Repeat("# a comment\n", 10_000) + "roots: []\n",
+	} {
+		roots, err := rootfile.ReadRoots(iotest.TimeoutReader(strings.NewReader(text)), options())
+		if !errors.Is(err, iotest.ErrTimeout) || len(roots) > 0 {
+			t.Errorf("%s: %d roots, %v", name, len(roots), err)
+		}
+	}
+	if _, err := rootfile.ReadLinks(iotest.ErrReader(errors.ErrUnsupported), options()); !errors.Is(err,
+		errors.ErrUnsupported) {
+		t.Errorf("links: %v", err)
+	}
 }
 
 // Nothing that anybody writes makes the reader fail otherwise than by an error.

@@ -1,7 +1,6 @@
 package rootfile
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -18,23 +17,8 @@ import (
 	"repute/trust/rating"
 )
 
-// peek returns a reader whose beginning can be looked at.
-func peek(r io.Reader) (*bufio.Reader, error) {
-	in := bufio.NewReaderSize(r, maxLine)
-	if _, err := in.Peek(1); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read the file: %w", err)
-	}
-	return in, nil
-}
-
 // writersKey finds the list of a file of reviewed writers.
 var writersKey = regexp.MustCompile(`(?m)^(?:writers:|[{\s]*"writers"\s*:)`)
-
-// isWriterFile reports whether a file is one of reviewed writers.
-func isWriterFile(in *bufio.Reader) bool {
-	head, _ := in.Peek(maxLine)
-	return writersKey.Match(head)
-}
 
 // writerEntry is a reviewed writer of a file.
 type writerEntry struct {
@@ -60,12 +44,9 @@ const writerDefault = "0.5"
 // readWriters reads a file of reviewed writers as roots of class B. The error holds one error per bad entry, ten at
 // most.
 func readWriters(in io.Reader, o Options) ([]Root, error) {
-	text, err := io.ReadAll(io.LimitReader(in, maxYAML+1))
+	text, err := readYAML(in, "writers", "a shorter list of writers")
 	if err != nil {
-		return nil, fmt.Errorf("read writers: %w", err)
-	}
-	if len(text) > maxYAML {
-		return nil, repute.Invalid("file", "is larger than 16 MiB", "a shorter list of writers")
+		return nil, err
 	}
 	var file struct {
 		Version string      `yaml:"version"`
@@ -75,26 +56,15 @@ func readWriters(in io.Reader, o Options) ([]Root, error) {
 	if err := decodeYAML(text, &file); err != nil {
 		return nil, repute.Invalid("file", err.Error(), "YAML as docs/how-to/roots.md describes it")
 	}
-	var out []Root
-	var wrong []error
-	lines := map[string]int{}
+	var c collector[Root]
 	for i := range file.Writers {
 		root, err := readWriter(&file.Writers[i], o)
 		key := fmt.Sprintf("writer %s of chain %d", root.Address.Hex(), root.ChainID)
-		if err == nil && lines[key] > 0 {
-			err = repute.Invalid("entry", fmt.Sprintf("%s stands on line %d already", key, lines[key]),
-				"keep one of them")
+		if !c.add(file.Writers[i].Line, root, key, err) {
+			break
 		}
-		if err != nil {
-			if wrong = append(wrong, atLine(file.Writers[i].Line, err)); len(wrong) == mostErrors {
-				break
-			}
-			continue
-		}
-		lines[key] = root.Line
-		out = append(out, root)
 	}
-	return out, errors.Join(wrong...)
+	return c.made, errors.Join(c.wrong...)
 }
 
 // decodeYAML reads one document and refuses members that mean nothing.

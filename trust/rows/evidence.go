@@ -38,7 +38,7 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *rating.Scales) trust
 		}
 	}
 	for i, r := range s.Rows {
-		e.Rows[i] = rowOf(r)
+		e.Rows[i] = RowOf(r)
 	}
 	return e
 }
@@ -47,7 +47,7 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *rating.Scales) trust
 func GoneOf(s *trustdb.Subject) []rating.Row {
 	out := make([]rating.Row, len(s.Gone))
 	for i, r := range s.Gone {
-		out[i] = rowOf(r)
+		out[i] = RowOf(r)
 	}
 	return out
 }
@@ -98,8 +98,8 @@ func unix(t time.Time) int64 {
 	return t.Unix()
 }
 
-// rowOf keeps a tag that was too long to be read from being taken for the empty one.
-func rowOf(r trustdb.Row) rating.Row {
+// RowOf converts a stored rating. A tag that was too long to be read does not become the empty one.
+func RowOf(r trustdb.Row) rating.Row {
 	if r.Other {
 		r.Tag1 = rating.UnreadTag
 	}

@@ -70,7 +70,8 @@ func garbageOf(ratings int) int {
 	return max(leastGarbage, min(mostGarbage, 100*garbageBytes/(ratingBytes*max(1, ratings))))
 }
 
-// boundGarbage sets the percentage for the whole process unless a lower limit is set. It is never raised again.
+// boundGarbage sets the percentage for the whole process unless a lower limit is set. It is never raised again. It
+// follows from the largest chain alone: with several large ones the garbage is as many percent of all of them.
 func boundGarbage(ratings int) {
 	if ratings < many {
 		return

@@ -131,7 +131,7 @@ func (r *reading) readAgents(ctx context.Context, tokens []repute.TokenID) error
 
 // readSubjects sets the subjects of agents.
 func (r *reading) readSubjects(ctx context.Context, tokens []repute.TokenID) error {
-	slices.SortFunc(tokens, func(a, b repute.TokenID) int { return compare(&a, &b) })
+	slices.SortFunc(tokens, func(a, b repute.TokenID) int { return a.Cmp(&b) })
 	tokens = slices.Compact(tokens)
 	const most = 4096
 	for part := range slices.Chunk(tokens, most) {
@@ -200,7 +200,7 @@ func (s *Store) update(ctx context.Context, from *trustdb.Snapshot, block repute
 
 // replace reads agents again. Of those that it has it reads only the ratings since, and removes revoked ones.
 func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []repute.TokenID) error {
-	slices.SortFunc(tokens, func(a, b repute.TokenID) int { return compare(&a, &b) })
+	slices.SortFunc(tokens, func(a, b repute.TokenID) int { return a.Cmp(&b) })
 	tokens = slices.Compact(tokens)
 	part := data{numbers: s.numbers}
 	r := reading{data: &part, from: from, index: make(map[string]uint32, len(tokens))}
@@ -310,7 +310,7 @@ func (s *Store) merge(changed []agent) {
 	s.agents = append(s.agents, changed...)
 	for to := len(s.agents) - 1; len(changed) > 0 && to >= 0; to-- { // from the end, as they are in one list
 		last := &changed[len(changed)-1]
-		if old > 0 && compare(&s.agents[old-1].token, &last.token) > 0 {
+		if old > 0 && s.agents[old-1].token.Cmp(&last.token) > 0 {
 			s.agents[to] = s.agents[old-1]
 			old--
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -17,7 +18,7 @@ import (
 type numbers struct {
 	addresses flow.Addresses // raters, gateways and owners
 	kinds     []kind
-	kind      map[kindKey]uint32
+	kind      map[kind]uint32
 	values    []repute.Amount
 	value     map[string]uint32 // by the binary number and the decimals
 	tags      []trustdb.SnapshotTag
@@ -25,15 +26,13 @@ type numbers struct {
 	tagsKnown int // tags of which the text was read
 }
 
-// kind is what a rating says, and the feedback gateway that wrote it.
-type kind = kindKey
-
-// kindKey has numbers in numbers. via is 1 more than the number of the gateway, 0 for none.
-type kindKey struct{ value, tag1, tag2, via uint32 }
+// kind is what a rating says, and the feedback gateway that wrote it, by their numbers in numbers. via is 1 more than
+// the number of the gateway, 0 for none.
+type kind struct{ value, tag1, tag2, via uint32 }
 
 // newNumbers returns empty numbers.
 func newNumbers() numbers {
-	return numbers{kind: map[kindKey]uint32{}, value: map[string]uint32{}, tag: map[int64]uint32{}}
+	return numbers{kind: map[kind]uint32{}, value: map[string]uint32{}, tag: map[int64]uint32{}}
 }
 
 // tagOf returns the number of a tag by its key in the table of tags.
@@ -55,7 +54,7 @@ func (n *numbers) ratingOf(from *trustdb.Snapshot, r *trustdb.SnapshotRating) (o
 	if r.Time > 0 && r.Time <= math.MaxUint32 { // others do not count
 		out.Time = uint32(r.Time)
 	}
-	key := kindKey{tag1: n.tagOf(r.Tag1), tag2: n.tagOf(r.Tag2)}
+	key := kind{tag1: n.tagOf(r.Tag1), tag2: n.tagOf(r.Tag2)}
 	rater := r.Client
 	if r.Payer != nil {
 		key.via = n.addresses.Add(r.Client) + 1
@@ -105,9 +104,7 @@ func (n *numbers) readTags(ctx context.Context, from *trustdb.Snapshot) error {
 		}
 	}
 	const most = 10_000
-	for len(keys) > 0 {
-		part := keys[:min(most, len(keys))]
-		keys = keys[len(part):]
+	for part := range slices.Chunk(keys, most) {
 		texts, err := from.Tags(ctx, part)
 		if err != nil {
 			return fmt.Errorf("tags: %w", err)

@@ -93,9 +93,9 @@ func (s *Store) readingsOf(p *rating.Params, w *flow.Weights) *readings {
 // index after which it is expected.
 func (d *data) findAfter(expected int, token repute.TokenID) int {
 	const near = 8
-	if expected < len(d.agents) && compare(&d.agents[expected].token, &token) <= 0 {
+	if expected < len(d.agents) && d.agents[expected].token.Cmp(&token) <= 0 {
 		for at := expected; at < min(expected+near, len(d.agents)); at++ {
-			if compare(&d.agents[at].token, &token) >= 0 {
+			if d.agents[at].token.Cmp(&token) >= 0 {
 				return at
 			}
 		}

@@ -22,7 +22,6 @@ type Store struct {
 
 	mu sync.RWMutex
 	data
-	loads int // how often everything was read, for tests
 }
 
 // data is the content of a Store.
@@ -96,7 +95,6 @@ func (s *Store) moveTo(ctx context.Context, block repute.Block, validations []co
 				}
 			}
 			if !kept {
-				s.loads++
 				if err := s.load(ctx, from); err != nil {
 					return fmt.Errorf("all agents: %w", err)
 				}
@@ -112,13 +110,6 @@ func (s *Store) moveTo(ctx context.Context, block repute.Block, validations []co
 	return nil
 }
 
-// Loads returns how often everything was read.
-func (s *Store) Loads() int {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.loads
-}
-
 // readShared reads what does not belong to one agent: operators and answers.
 func (s *Store) readShared(ctx context.Context, from *trustdb.Snapshot, validations []common.Address) (err error) {
 	if s.operators, err = from.Operators(ctx); err != nil {
@@ -129,7 +120,7 @@ func (s *Store) readShared(ctx context.Context, from *trustdb.Snapshot, validati
 		return nil
 	}
 	return from.Answers(ctx, validations, func(token repute.TokenID, r trustdb.Row) {
-		row := rowOf(r)
+		row := RowOf(r)
 		row.Writer = s.numbers.addresses.Add(row.Rater) + 1
 		s.answers[token] = append(s.answers[token], row)
 	})
@@ -149,7 +140,7 @@ func (d *data) search(token repute.TokenID) (at int, found bool) {
 	low, high := 0, len(d.agents)
 	for low < high { // slices.BinarySearchFunc would copy an agent for each comparison
 		middle := int(uint(low+high) / 2)
-		if compare(&d.agents[middle].token, &token) < 0 {
+		if d.agents[middle].token.Cmp(&token) < 0 {
 			low = middle + 1
 		} else {
 			high = middle
@@ -157,9 +148,6 @@ func (d *data) search(token repute.TokenID) (at int, found bool) {
 	}
 	return low, low < len(d.agents) && d.agents[low].token == token
 }
-
-// compare orders token ids by number.
-func compare(a, b *repute.TokenID) int { return a.Cmp(b) }
 
 // subjectOf returns the agent without its ratings.
 func (d *data) subjectOf(a *agent, chain uint64) trustdb.Subject {

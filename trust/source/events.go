@@ -67,6 +67,7 @@ func (p *plan) listen(field string, m *Method) error {
 	return nil
 }
 
+// newEvent compiles an event. The error is repute.ErrInvalid and names a field below field.
 func newEvent(field string, text *Event) (*logEvent, error) {
 	names := &plan{values: []value{{}}}
 	e := &logEvent{contract: text.Contract, indexed: []int{0}, revoked: text.Means == Revoked}
@@ -199,6 +200,7 @@ func (e *logEvent) wanted(about []common.Hash) [][]common.Hash {
 	return topics[:last]
 }
 
+// named reports whether the argument is a value that is known only once others were read.
 func (a argument) named() bool { return a.place >= 0 }
 
 // Sign is what one log says of a rater's credential.

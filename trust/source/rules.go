@@ -11,12 +11,11 @@ import (
 // Rules returns the policy's bounds in the types of package flow, which limits evidence by them. Sources are in the
 // order of the policy, classes in the order of their ids.
 func (p *Policy) Rules() (rules flow.SourceRules) {
-	bounds := func(b Bounds) flow.SourceBounds { return flow.SourceBounds{Praise: b.Praise, Blame: b.Blame} }
-	rules.All = bounds(p.All)
+	rules.All = flow.SourceBounds(p.All)
 	classes := slices.Sorted(maps.Keys(p.Classes))
 	for _, id := range classes {
 		c := p.Classes[id]
-		class := flow.SourceClass{ID: string(id), Rater: fixed.One, SourceBounds: bounds(c.Bounds)}
+		class := flow.SourceClass{ID: string(id), Rater: fixed.One, SourceBounds: flow.SourceBounds(c.Bounds)}
 		if c.InAll {
 			class.Rater = c.Weight
 		}
@@ -25,7 +24,7 @@ func (p *Policy) Rules() (rules flow.SourceRules) {
 	for i := range p.Sources {
 		s := &p.Sources[i]
 		rules.Sources = append(rules.Sources, flow.Source{ID: s.ID, Class: slices.Index(classes, s.Class),
-			SourceBounds: bounds(s.Bounds)})
+			SourceBounds: flow.SourceBounds(s.Bounds)})
 	}
 	return rules
 }

@@ -39,6 +39,15 @@ type State struct {
 	Implementations map[string]common.Address `json:"implementations,omitempty"`
 }
 
+// StateOf returns the state of one source, nil when there is none.
+func StateOf(states []State, id string) *State {
+	at := slices.IndexFunc(states, func(s State) bool { return s.Source == id })
+	if at < 0 {
+		return nil
+	}
+	return &states[at]
+}
+
 // Reading is the result of reading one source about a list of raters.
 type Reading struct {
 	State

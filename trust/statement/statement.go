@@ -1,6 +1,19 @@
-// Package statement signs final scores so that others can rely on them offline, and
-// verifies such statements. They are EIP-712 typed data: any Ethereum library can check
-// one. docs/reference/statements.md defines them.
+// Package statement signs final scores so that others can rely on them offline, and verifies such statements. They are
+// EIP-712 typed data: any Ethereum library can check one. docs/reference/statements.md defines them.
+//
+// A Statement says what an agent's score was at a final block, and as of which later block it was still the score: see
+// HoldsAsOf. Of makes one of a stored score, and refuses scores that are provisional, of unknown time, or of blocks
+// that are not verified. A Signer holds the key; it issues statements at fixed quarters of their life, so that
+// everybody who asks meanwhile gets the same bytes. A Signed travels as JSON, which is the typed data with the
+// signature beside it. UnmarshalJSON accepts only what MarshalJSON writes: another domain, other types or an unknown
+// member are refused, as a verifier that ignores a member would accept what the signer did not mean.
+//
+// Verify needs the statement, a KeyList of the operator and the time, and neither a database nor a network. It checks
+// signature, key, life and order of times; VerifyFor checks the agent and the age of the score too. Clocks may differ
+// by a minute. A key has a time of use, so that it can be replaced without invalidating what it signed before.
+//
+// SealHead and VerifyHead do the same for the newest link of a task's chain of decisions, whose domain has neither
+// chain nor contract.
 package statement
 
 import (

@@ -23,6 +23,7 @@ type member struct {
 	Type string `json:"type"`
 }
 
+// domainMembers are the members of the domain of scores, in the order of EIP-712.
 func domainMembers() []member {
 	return []member{{"name", "string"}, {"version", "string"}, {"chainId", "uint256"}, {"verifyingContract", "address"}}
 }
@@ -66,6 +67,7 @@ func (s *Statement) values() []value {
 	}
 }
 
+// unix is a time in whole seconds, 0 before 1970: the types have no negative times.
 func unix(t time.Time) uint64 { return uint64(max(0, t.Unix())) }
 
 // encodeType is EIP-712's encodeType of a struct without nested ones.

@@ -129,6 +129,8 @@ func timeOf(seconds uint64) time.Time { return time.Unix(int64(seconds), 0).UTC(
 // maxTime is the last second of the year 9999.
 const maxTime = 253402300799
 
+// check refuses typed data that is not that of a score, and numbers that no statement has. Statement.Hash uses the types
+// of this package, so a sender's other types MUST be refused here.
 func (w *wire) check() error {
 	bad := func(field, reason string) error {
 		return repute.Invalid(field, reason, "see docs/reference/statements.md")
@@ -180,6 +182,7 @@ func (l KeyList) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// timePointer is nil for the zero time, which bounds nothing.
 func timePointer(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -3,32 +3,29 @@ package agentbench
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"repute/internal/bench/harness"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"repute/internal/bench/harness"
 	"repute/internal/freeport"
 	"repute/x402/facilitator"
 )
 
 // Options say what Agent measures.
 type Options struct {
-	Program  string // this program, which is the agent when started as agent-worker
-	Requests int    // of each measurement of times
-	AtOnce   int    // clients
-	Paid     int    // calls while processes are killed
-	Kills    int    // kill -9, at random moments
+	Program  harness.Program // this program, which is the agent when started as agent-worker
+	Requests int             // of each measurement of times
+	AtOnce   int             // clients
+	Paid     int             // calls while processes are killed
+	Kills    int             // kill -9, at random moments
 	Progress io.Writer
 }
 
@@ -94,13 +91,12 @@ func (x *run) measure(ctx context.Context, server *harness.Server) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	facilitator := httptest.NewServer(facilitator.NewHandler(x.ledger))
 	defer facilitator.Close()
 	if err := x.begin(ctx, d.URL, facilitator.URL); err != nil {
 		return err
 	}
-	defer x.stop()
+	defer func() { x.agent.Kill() }()
 	for _, step := range []func(context.Context) error{x.serial, x.atOnce, x.killed} {
 		if err := step(ctx); err != nil {
 			return err
@@ -117,10 +113,10 @@ type run struct {
 	client *http.Client
 	args   []string // of the agent's process
 	base   string
+	agent  *harness.Process
 
-	mu      sync.Mutex
-	process *exec.Cmd
-	m       Measurements
+	mu sync.Mutex // of what calls count in m.Kills
+	m  Measurements
 }
 
 func (x *run) targets() []harness.Target {
@@ -149,47 +145,31 @@ func (x *run) begin(ctx context.Context, database, facilitator string) error {
 }
 
 // start runs the agent and waits until it answers.
-func (x *run) start(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, x.Program, x.args...)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the agent: %w", err)
+func (x *run) start(ctx context.Context) (err error) {
+	if x.agent, err = x.Program.Start(x.args...); err != nil {
+		return err
 	}
-	x.mu.Lock()
-	x.process = cmd
-	x.mu.Unlock()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err = x.agent.Await(ctx, 20*time.Millisecond, func(context.Context) (bool, error) {
 		res, err := x.client.Get(x.base + "/health")
-		if err == nil {
-			_ = res.Body.Close()
-			return nil
+		if err != nil {
+			return false, nil //nolint:nilerr // it does not listen yet
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+		return true, res.Body.Close()
+	})
+	if err != nil {
+		x.agent.Kill()
 	}
-	return errors.New("the agent does not answer")
+	return err
 }
 
-// stop kills the agent.
-func (x *run) stop() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	_ = x.process.Process.Kill() // it may have ended
-	_ = x.process.Wait()
+// timesOf summarizes milliseconds.
+func timesOf(took []float64) Times {
+	return Times{len(took), harness.Quantile(took, 0.5), harness.Quantile(took, 0.99)}
 }
 
-// timesOf summarizes times.
-func timesOf(took []time.Duration) (t Times) {
-	slices.Sort(took)
-	if t.Count = len(took); t.Count == 0 {
-		return t
-	}
-	ms := func(at int) float64 { return float64(took[at].Microseconds()) / 1000 }
-	t.P50, t.P99 = ms(t.Count/2), ms(min(t.Count-1, t.Count*99/100))
-	return t
-}
-
+// ratio compares medians. A median of 0, which a coarse clock gives, counts as a microsecond.
 func ratio(a, b Times) float64 { return a.P50 / cmp.Or(b.P50, 0.001) }
 
 // killed makes the paid calls, and kills the agent while a random one of them is made. How fast the machine is does
@@ -214,7 +194,7 @@ func (x *run) killed(ctx context.Context) error {
 			continue
 		}
 		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond) // a call takes some milliseconds
-		x.stop()
+		x.agent.Kill()
 		if err := x.start(ctx); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"golang.org/x/sync/errgroup"
 
+	"repute/internal/bench/harness"
 	"repute/orchestrator/wallet/keys"
 	"repute/x402"
 )
@@ -22,7 +23,7 @@ import (
 type answer struct {
 	status int
 	body   []byte
-	took   time.Duration
+	took   float64 // milliseconds
 }
 
 // ask sends one request.
@@ -47,7 +48,7 @@ func (x *run) ask(ctx context.Context, method, path, payment string) (a answer, 
 	defer res.Body.Close()
 	a.status = res.StatusCode
 	a.body, err = io.ReadAll(res.Body)
-	a.took = time.Since(began)
+	a.took = harness.Millis(time.Since(began))
 	return a, err
 }
 
@@ -79,7 +80,7 @@ func pay(ctx context.Context) (string, error) {
 
 // serial measures requests one after the other, bare and free in turn.
 func (x *run) serial(ctx context.Context) error {
-	var bare, free []time.Duration
+	var bare, free []float64
 	for i := range x.Requests + warm {
 		b, err := x.good(ctx, http.MethodPost, "/bare", "")
 		if err != nil {
@@ -125,7 +126,7 @@ func (x *run) crowd(ctx context.Context, one func(context.Context) (answer, erro
 	return all, g.Wait()
 }
 
-func took(all []answer) (out []time.Duration) {
+func took(all []answer) (out []float64) {
 	for _, a := range all {
 		out = append(out, a.took)
 	}
@@ -183,11 +184,11 @@ func (x *run) paidCrowd(ctx context.Context) ([]answer, error) {
 }
 
 // probe asks for health until it is stopped.
-func (x *run) probe(ctx context.Context) (<-chan []time.Duration, func()) {
+func (x *run) probe(ctx context.Context) (<-chan []float64, func()) {
 	ctx, stop := context.WithCancel(ctx)
-	out := make(chan []time.Duration, 1)
+	out := make(chan []float64, 1)
 	go func() {
-		var all []time.Duration
+		var all []float64
 		for ctx.Err() == nil {
 			if a, err := x.good(ctx, http.MethodGet, "/health", ""); err == nil {
 				all = append(all, a.took)
@@ -201,13 +202,13 @@ func (x *run) probe(ctx context.Context) (<-chan []time.Duration, func()) {
 
 // beforeHandler reads how long after their begin requests were handed to the handler.
 func beforeHandler(all []answer) (Times, error) {
-	var out []time.Duration
+	var out []float64
 	for _, a := range all {
 		var body struct{ Micros int64 }
 		if err := json.Unmarshal(a.body, &body); err != nil {
 			return Times{}, fmt.Errorf("answer %.100s: %w", a.body, err)
 		}
-		out = append(out, time.Duration(body.Micros)*time.Microsecond)
+		out = append(out, float64(body.Micros)/1000)
 	}
 	return timesOf(out), nil
 }

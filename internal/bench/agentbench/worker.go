@@ -105,6 +105,7 @@ func Work(ctx context.Context, o WorkerOptions) error {
 	return nil
 }
 
+// newRouter makes the runtime as a program of an agent would, with one capability that is free and one that costs.
 func newRouter(db *store.DB, url string) (*agent.Router, error) {
 	f, err := facilitator.NewClient(&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}}, 0, url)
 	if err != nil {

@@ -1,7 +1,6 @@
 package apibench
 
 import (
-	"bufio"
 	"context"
 	"crypto/md5" //nolint:gosec // names of the index are made of it
 	"encoding/hex"
@@ -9,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -93,8 +90,8 @@ type Times struct {
 
 // timesOf summarizes answers.
 func timesOf(a answers) Times {
-	return Times{len(a.times), quantile(a.times, 0.5), quantile(a.times, 0.99), quantile(a.times, 1), a.refused,
-		a.refusal}
+	at := func(share float64) float64 { return harness.Quantile(a.times, share) }
+	return Times{len(a.times), at(0.5), at(0.99), at(1), a.refused, a.refusal}
 }
 
 // bench is a running benchmark.
@@ -129,7 +126,6 @@ func (b *bench) run(ctx context.Context, server *harness.Server, measure func(co
 	if b.d, err = server.Fresh(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.d.Drop(context.WithoutCancel(ctx))) }()
 	if b.db, err = store.Open(ctx, b.d.URL, store.Options{}); err != nil {
 		return err
 	}
@@ -143,19 +139,13 @@ func (b *bench) run(ctx context.Context, server *harness.Server, measure func(co
 	if b.address, err = freeport.Of("127.0.0.1:0"); err != nil {
 		return err
 	}
-	if b.sink, err = newSink(ctx); err != nil {
+	if b.sink, err = newSink(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.sink.close()) }()
-	path, err := harness.WriteConfig(fmt.Sprintf(
+	if b.product, err = b.o.Program.Serve(fmt.Sprintf(
 		"database: %q\nroles: [api]\nlisten: %q\nrate: -1\ntrusted_proxies: [127.0.0.0/8]\nallow_hosts: [%q]\n%s",
-		b.d.URL, b.address,
-		b.sink.address, b.config))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(filepath.Dir(path))) }()
-	if b.product, err = b.o.Program.Start("serve", "--config", path); err != nil {
+		b.d.URL, b.address, b.sink.address, b.config)); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.product.Stop()) }()
@@ -204,20 +194,16 @@ func (b *bench) hot(ctx context.Context) (err error) {
 	if err = errors.Join(err, c.Close()); err != nil {
 		return err
 	}
-	bare, err := b.o.Bare.Start("api-bare", "--bytes", fmt.Sprint(b.m.BodyBytes))
+	bare, url, err := b.o.Bare.StartServing("api-bare", "--bytes", fmt.Sprint(b.m.BodyBytes))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.Stop()) }()
-	address, err := bufio.NewReader(bare.Out).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("address of the bare handler: %w", err)
-	}
 	for range 3 {
 		for _, side := range []struct {
 			address string
 			to      *[]float64
-		}{{strings.TrimSpace(address), &b.m.Bare}, {b.address, &b.m.Hot}} {
+		}{{strings.TrimPrefix(url, "http://"), &b.m.Bare}, {b.address, &b.m.Hot}} {
 			n, err := throughput(ctx, side.address, reputation(1), hotConns, b.o.Span/3)
 			if err != nil {
 				return err
@@ -314,19 +300,19 @@ const pageQuery = `{ agents(filter: {minFeedback: %d}, sort: updated, order: %s,
 // streams measures what waiting streams hold of memory, and how soon one of them shows a change.
 func (b *bench) streams(ctx context.Context) (err error) {
 	time.Sleep(settle)
-	b.m.IdleMB = resident(b.product.PID())
+	b.m.IdleMB = b.product.ResidentMB()
 	s, err := openStreams(ctx, b.address, b.o.Streams)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	time.Sleep(settle)
-	b.m.StreamsMB = resident(b.product.PID()) - b.m.IdleMB
+	b.m.StreamsMB = b.product.ResidentMB() - b.m.IdleMB
 	w, err := newWriter(ctx, b.db, b.o.Agents)
 	if err != nil {
 		return err
 	}
-	var all []time.Duration
+	var all answers
 	for range 20 {
 		if err := w.write(ctx, 1); err != nil {
 			return err
@@ -336,11 +322,11 @@ func (b *bench) streams(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		all = append(all, max(seen.Sub(committed), 0))
+		all.times = append(all.times, harness.Millis(max(seen.Sub(committed), 0)))
 		time.Sleep(settle / 4) // the other changes of the block
 		s.drop()
 	}
-	b.m.Changes = timesOf(answers{times: all})
+	b.m.Changes = timesOf(all)
 	return nil
 }
 
@@ -375,7 +361,7 @@ func (b *bench) indexing(ctx context.Context) error {
 
 // targets are the figures with their limits.
 func (b *bench) targets() []harness.Target {
-	m, ms := b.m, func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	m, ms := b.m, harness.Millis
 	return append([]harness.Target{
 		harness.AtLeast("hot reputations / answers of a bare handler", harness.Median(m.Hot)/harness.Median(m.Bare),
 			leastHot, ""),

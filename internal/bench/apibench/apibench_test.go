@@ -122,16 +122,3 @@ func TestRefusals(t *testing.T) {
 		t.Error("a server that is away is no error")
 	}
 }
-
-func TestQuantile(t *testing.T) {
-	t.Parallel()
-	all := []time.Duration{4 * time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond, time.Millisecond}
-	for share, want := range map[float64]float64{0: 1, 0.25: 1, 0.5: 2, 0.75: 3, 0.99: 4, 1: 4} {
-		if got := quantile(all, share); got != want {
-			t.Errorf("%v: %v, want %v", share, got, want)
-		}
-	}
-	if got := quantile(nil, 0.5); got != 0 {
-		t.Errorf("of none: %v", got)
-	}
-}

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"repute/internal/bench/harness"
 )
 
 // patience bounds one request.
@@ -36,7 +36,7 @@ func (r *refusal) Error() string { return r.text }
 
 // answers are how requests were answered.
 type answers struct {
-	times []time.Duration // patience for a request that was refused
+	times []float64 // milliseconds; patience for a request that was refused
 	// refused counts those, and refusal is what one of them said.
 	refused int
 	refusal string
@@ -52,7 +52,7 @@ func (a *answers) add(took time.Duration, err error) error {
 	case err != nil:
 		return err
 	}
-	a.times = append(a.times, took)
+	a.times = append(a.times, harness.Millis(took))
 	return nil
 }
 
@@ -202,14 +202,4 @@ func each(ctx context.Context, address string, n int, pause time.Duration,
 		}
 	}
 	return a, nil
-}
-
-// quantile returns the time within which a share of the requests was answered, in milliseconds; 0 of none.
-func quantile(times []time.Duration, share float64) float64 {
-	if len(times) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(times))
-	at := int(math.Ceil(share*float64(len(sorted)))) - 1
-	return float64(sorted[max(at, 0)].Microseconds()) / 1000
 }

@@ -230,10 +230,9 @@ func (m PagesMeasurements) targets() []harness.Target {
 			return p.KB
 		})
 	}
-	ms := func(d time.Duration) float64 { return float64(d.Milliseconds()) }
 	return []harness.Target{
-		harness.AtMost("slowest page of an index like the demo's, p99", worst(m.Small, slow), ms(mostSmall), "ms"),
-		harness.AtMost("slowest page of the full index, p99", worst(m.Full, slow), ms(mostFull), "ms"),
+		harness.AtMost("slowest page of an index like the demo's, p99", worst(m.Small, slow), harness.Millis(mostSmall), "ms"),
+		harness.AtMost("slowest page of the full index, p99", worst(m.Full, slow), harness.Millis(mostFull), "ms"),
 		harness.AtMost("most statements of a page", worst(both, func(p Page) float64 { return float64(p.Statements) }),
 			mostStatements, ""),
 		harness.AtMost("largest page without a graph, compressed", size(false), mostPlainKB, "kB"),

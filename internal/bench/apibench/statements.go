@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"repute/api"
+	"repute/internal/bench/harness"
 	"repute/internal/httpapi"
 	"repute/store"
 )
@@ -51,10 +50,10 @@ func (*statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndDa
 
 // counter is the API of a database in this process, which counts the statements of its pages.
 type counter struct {
-	seen   statements
-	db     *store.DB
-	server *http.Server
-	base   string
+	seen statements
+	db   *store.DB
+	base string
+	stop func() error // nil before it serves
 }
 
 // countingServer serves a database.
@@ -76,19 +75,16 @@ func countingServer(ctx context.Context, dbURL string) (c *counter, err error) {
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("listen: %w", err), c.close())
+	if c.base, c.stop, err = harness.Serve(h); err != nil {
+		return nil, errors.Join(err, c.close())
 	}
-	c.server, c.base = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}, "http://"+l.Addr().String()
-	go func() { _ = c.server.Serve(l) }() // until close
 	return c, nil
 }
 
 // close ends the server.
 func (c *counter) close() (err error) {
-	if c.server != nil {
-		err = c.server.Close()
+	if c.stop != nil {
+		err = c.stop()
 	}
 	c.db.Close()
 	return err

@@ -7,12 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
-
-	"repute/internal/bench/harness"
 )
 
 // settle is how long the process rests before its memory is read.
@@ -95,11 +91,4 @@ func (s *streams) close() (err error) {
 		err = errors.Join(err, c.Close())
 	}
 	return err
-}
-
-// resident is the memory that a process holds now, in MB; 0 where the system has no such figure.
-func resident(pid int) float64 {
-	value := harness.Field(filepath.Join("/proc", strconv.Itoa(pid), "status"), "VmRSS")
-	kb, _ := strconv.ParseFloat(strings.TrimSuffix(value, " kB"), 64)
-	return kb / 1024
 }

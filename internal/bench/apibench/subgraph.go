@@ -35,11 +35,11 @@ type Subgraph struct {
 // targets are the figures with their limits.
 func (s Subgraph) targets() []harness.Target {
 	skip := func(what string, t Times) harness.Target {
-		return harness.AtMost("subgraph: "+what, t.Longest, float64(mostSkip.Milliseconds()), "ms")
+		return harness.AtMost("subgraph: "+what, t.Longest, harness.Millis(mostSkip), "ms")
 	}
 	return []harness.Target{
 		harness.AtMost("subgraph: slowest of the first ten pages of 1,000 agents", s.Pages.Longest,
-			float64(mostPage.Milliseconds()), "ms"),
+			harness.Millis(mostPage), "ms"),
 		skip("slowest page behind any skip", s.Skips), skip("the same by createdAt", s.Created),
 		skip("the same by id", s.IDs),
 		skip("slowest of the first ten pages by lastActivity", s.Active),

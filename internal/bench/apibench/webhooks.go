@@ -5,18 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"repute/internal/bench/harness"
 	"repute/store/webhookdb"
 )
 
 // sink is a receiver of webhooks that accepts every message.
 type sink struct {
-	server  *http.Server
 	address string
+	close   func() error
 
 	mu          sync.Mutex
 	got, want   int
@@ -25,15 +26,11 @@ type sink struct {
 }
 
 // newSink starts a sink.
-func newSink(ctx context.Context) (*sink, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for webhooks: %w", err)
-	}
-	s := &sink{address: l.Addr().String(), done: make(chan struct{})}
-	s.server = &http.Server{Handler: http.HandlerFunc(s.take), ReadHeaderTimeout: time.Minute}
-	go func() { _ = s.server.Serve(l) }() // until close
-	return s, nil
+func newSink() (s *sink, err error) {
+	s = &sink{done: make(chan struct{})}
+	url, stop, err := harness.Serve(http.HandlerFunc(s.take))
+	s.address, s.close = strings.TrimPrefix(url, "http://"), stop
+	return s, err
 }
 
 // take accepts a message.
@@ -65,9 +62,6 @@ func (s *sink) perSecond(ctx context.Context) (float64, error) {
 		return 0, context.Cause(ctx)
 	}
 }
-
-// close ends the sink.
-func (s *sink) close() error { return s.server.Close() }
 
 // webhooks measures how many messages a second one receiver gets while the feed has more of them.
 func (b *bench) webhooks(ctx context.Context) error {

@@ -1,4 +1,9 @@
 // Package exportbench compares exports with Postgres's own COPY of the same rows.
+//
+// Run stores ratings in a private Postgres and reads them in four ways, in turns: COPY of the table as it is, COPY of
+// the rows that the export has, with the same joins, and the export over HTTP as NDJSON and as Parquet, from a server
+// in this process. The best of three counts. A target is a share of the second COPY, which does the same work but for
+// the encoding.
 package exportbench
 
 import (
@@ -7,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -56,12 +60,12 @@ func Run(ctx context.Context, o Options) (harness.Report, error) {
 			return nil, nil, err
 		}
 		m, err := measure(ctx, d)
-		return m, m.Targets(), errors.Join(err, d.Drop(context.WithoutCancel(ctx)))
+		return m, m.targets(), err
 	})
 }
 
-// Targets are what the measurements must reach.
-func (m Measurements) Targets() []harness.Target {
+// targets are what the measurements must reach.
+func (m Measurements) targets() []harness.Target {
 	return []harness.Target{
 		harness.AtLeast("NDJSON export against COPY of its rows", m.NDJSON/m.CopyRows, leastShare, "of COPY TO"),
 		harness.AtLeast("Parquet export against COPY of its rows", m.Parquet/m.CopyRows, leastShare, "of COPY TO"),
@@ -112,7 +116,7 @@ func measure(ctx context.Context, d *harness.Database) (m Measurements, err erro
 	if err != nil {
 		return m, err
 	}
-	defer stop()
+	defer func() { err = errors.Join(err, stop()) }()
 	var rows int64
 	if err := d.QueryRow(ctx, "select count(*) from feedback").Scan(&rows); err != nil {
 		return m, err
@@ -148,8 +152,8 @@ func copyOut(ctx context.Context, d *harness.Database, sql string) (int64, error
 	return 0, err
 }
 
-// serve serves the exports of a database on a port of the loopback address.
-func serve(db *store.DB) (base string, stop func(), err error) {
+// serve serves the exports of a database until stop is called.
+func serve(db *store.DB) (base string, stop func() error, err error) {
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1},
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -160,13 +164,7 @@ func serve(db *store.DB) (base string, stop func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Second}
-	go func() { _ = s.Serve(l) }() // until stop
-	return "http://" + l.Addr().String(), func() { _ = s.Close() }, nil
+	return harness.Serve(h)
 }
 
 // fetch downloads the whole set and drops it.

@@ -24,6 +24,7 @@ type Server struct {
 	admin  *pgx.Conn
 	url    *url.URL
 	count  int
+	last   *Database // that Fresh made last, nil for none
 }
 
 // template is the migrated database that others are copies of.
@@ -71,6 +72,7 @@ func StartServer(ctx context.Context, o pg.Options) (*Server, error) {
 	return p, nil
 }
 
+// prepare makes the template once: a database that is copied from it is migrated without migrating.
 func (p *Server) prepare(ctx context.Context) (err error) {
 	if p.url, err = url.Parse(p.server.URL()); err != nil {
 		return fmt.Errorf("server's url: %w", err)
@@ -95,8 +97,11 @@ func (p *Server) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var err error
+	if p.last != nil {
+		err = p.last.Close(ctx)
+	}
 	if p.admin != nil {
-		err = p.admin.Close(ctx)
+		err = errors.Join(err, p.admin.Close(ctx))
 	}
 	return errors.Join(err, p.server.Stop(ctx))
 }
@@ -109,13 +114,18 @@ type Database struct {
 	URL    string
 }
 
-// Fresh makes a database and writes everything dirty out first, so that no
-// measurement pays for the one before.
+// Fresh makes a database and drops the one that it made before. It writes everything dirty out, so that no measurement
+// pays for the one before.
 func (p *Server) Fresh(ctx context.Context) (*Database, error) {
+	var statements []string
+	if p.last != nil {
+		_ = p.last.Close(ctx) // the database is dropped anyway
+		statements = append(statements, "drop database "+p.last.name+" with (force)")
+	}
 	p.count++
 	d := &Database{server: p, name: fmt.Sprintf("bench_%d", p.count)}
 	d.URL = p.urlOf(d.name)
-	for _, sql := range []string{"create database " + d.name + " template " + template, "checkpoint"} {
+	for _, sql := range append(statements, "create database "+d.name+" template "+template, "checkpoint") {
 		if _, err := p.admin.Exec(ctx, sql); err != nil {
 			return nil, fmt.Errorf("fresh database: %w", err)
 		}
@@ -124,14 +134,8 @@ func (p *Server) Fresh(ctx context.Context) (*Database, error) {
 	if d.Conn, err = pgx.Connect(ctx, d.URL); err != nil {
 		return nil, fmt.Errorf("fresh database: %w", err)
 	}
+	p.last = d
 	return d, nil
-}
-
-// Drop removes the database.
-func (d *Database) Drop(ctx context.Context) error {
-	err := d.Close(ctx)
-	_, e := d.server.admin.Exec(ctx, "drop database "+d.name+" with (force)")
-	return errors.Join(err, e)
 }
 
 // wal is the position of the server's log, for differences, in bytes.

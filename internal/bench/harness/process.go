@@ -24,32 +24,50 @@ type Program struct {
 // Process is a running program.
 type Process struct {
 	Started time.Time
-	Stderr  *bytes.Buffer // standard error; to be read once Done is closed
-	Out     io.Reader     // standard output
-	PeakKB  int64         // most memory that it held, in KiB; set by Stop
+	PeakMB  float64 // most memory that it held; set by Stop
 
-	cmd  *exec.Cmd
-	done chan struct{}
-	err  error // how it ended; valid once done is closed
+	cmd    *exec.Cmd
+	stderr *bytes.Buffer // to be read once done is closed
+	out    io.Reader     // standard output
+	done   chan struct{}
+	err    error // how it ended; valid once done is closed
 }
 
 // Start runs the program with its output kept for errors.
-func (p Program) Start(args ...string) (*Process, error) {
-	r := &Process{cmd: exec.Command(p.Path, args...), done: make(chan struct{}), Stderr: new(bytes.Buffer)}
+func (p Program) Start(args ...string) (*Process, error) { return p.start("", args...) }
+
+// Serve starts the product with a configuration, whose file is removed when the product has ended.
+func (p Program) Serve(config string) (*Process, error) {
+	path, err := WriteConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(path)
+	r, err := p.start(dir, "serve", "--config", path)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return r, nil
+}
+
+// start is Start of a program whose directory, if it is not "", is removed when the program has ended.
+func (p Program) start(dir string, args ...string) (*Process, error) {
+	r := &Process{cmd: exec.Command(p.Path, args...), done: make(chan struct{}), stderr: new(bytes.Buffer)}
 	r.cmd.Env = append(append(os.Environ(), "REPUTE_LOG_LEVEL=warn"), p.Env...)
-	r.cmd.Stderr = r.Stderr
+	r.cmd.Stderr = r.stderr
 	dieWithParent(r.cmd)
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", args[0], err)
 	}
-	r.Out = out
+	r.out = out
 	r.Started = time.Now()
 	if err := r.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", args[0], err)
 	}
 	go func() {
 		r.err = r.cmd.Wait()
+		_ = os.RemoveAll(dir) // under the temporary directory
 		close(r.done)
 	}()
 	return r, nil
@@ -60,15 +78,12 @@ const stopWait = 20 * time.Second
 
 // Stop ends the program and returns what it used. It may be called twice.
 func (r *Process) Stop() error {
-	if kb := r.Peak(); kb > 0 {
-		r.PeakKB = kb
-	}
+	r.PeakMB = max(r.PeakMB, r.memory("VmHWM"))
 	_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
 	case <-r.done:
 	case <-time.After(stopWait):
-		_ = r.cmd.Process.Kill()
-		<-r.done
+		r.Kill()
 		return fmt.Errorf("%s did not end: killed", r.cmd.Args[1])
 	}
 	var exit *exec.ExitError
@@ -81,25 +96,24 @@ func (r *Process) Stop() error {
 // Done returns a channel that is closed when the program has ended.
 func (r *Process) Done() <-chan struct{} { return r.done }
 
-// PID returns the id of the process.
-func (r *Process) PID() int { return r.cmd.Process.Pid }
-
 // Failure is how the program ended, with the end of its standard error, nil when well.
 func (r *Process) Failure() error {
 	if r.err == nil {
 		return nil
 	}
 	const last = 2000
-	stderr := bytes.TrimSpace(r.Stderr.Bytes())
+	stderr := bytes.TrimSpace(r.stderr.Bytes())
 	return fmt.Errorf("%s: %w: %s", r.cmd.Args[1], r.err, stderr[max(0, len(stderr)-last):])
 }
 
-// Peak is the most memory the program held until now, in KiB; 0 where the system
-// has no such figure.
-func (r *Process) Peak() int64 {
-	value := Field(filepath.Join("/proc", strconv.Itoa(r.cmd.Process.Pid), "status"), "VmHWM")
-	kb, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64)
-	return kb
+// ResidentMB is the memory that the program holds now, 0 where the system has no such figure.
+func (r *Process) ResidentMB() float64 { return r.memory("VmRSS") }
+
+// memory is a figure of the program's memory under /proc, in MB; 0 where the system has none.
+func (r *Process) memory(name string) float64 {
+	value := field(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid), name)
+	kb, _ := strconv.ParseFloat(strings.TrimSuffix(value, " kB"), 64)
+	return kb / 1024
 }
 
 // CPU is the processor time of a program that ended.
@@ -124,7 +138,7 @@ func (r *Process) Await(ctx context.Context, every time.Duration, ready func(con
 			if ok, err := ready(ctx); ok || err != nil {
 				return err
 			}
-			return errors.Join(fmt.Errorf("%s ended too early: %s", r.cmd.Args[1], r.Stderr), r.Failure())
+			return errors.Join(fmt.Errorf("%s ended too early: %s", r.cmd.Args[1], r.stderr), r.Failure())
 		case <-tick.C:
 		}
 	}
@@ -145,13 +159,13 @@ type Session struct {
 	before int64 // position of the server's log
 }
 
-// Serve starts the product with a configuration.
+// Serve is Program.Serve of a product whose work on the database is measured.
 func (d *Database) Serve(ctx context.Context, p Program, config string) (s *Session, err error) {
 	s = &Session{d: d}
 	if s.before, err = d.server.wal(ctx); err != nil {
 		return nil, err
 	}
-	s.Process, err = p.Start("serve", "--config", config)
+	s.Process, err = p.Serve(config)
 	return s, err
 }
 
@@ -171,9 +185,12 @@ func (s *Session) End(u *Usage) error {
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	u.CPU, u.PeakMB = s.CPU().Seconds(), float64(s.PeakKB)/1024
+	u.CPU, u.PeakMB = s.CPU().Seconds(), s.PeakMB
 	return nil
 }
 
-// Kill ends the process at once, as kill -9 does.
-func (r *Process) Kill() error { return r.cmd.Process.Kill() }
+// Kill ends the process at once, as kill -9 does, and waits for its end.
+func (r *Process) Kill() {
+	_ = r.cmd.Process.Kill() // it may have ended
+	<-r.done
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -95,8 +96,8 @@ type Machine struct {
 // Host describes this machine.
 func Host() Machine {
 	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version(),
-		CPU: Field("/proc/cpuinfo", "model name"), Settings: map[string]string{}}
-	_, _ = fmt.Sscan(Field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // 0 on other systems
+		CPU: field("/proc/cpuinfo", "model name"), Settings: map[string]string{}}
+	_, _ = fmt.Sscan(field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // 0 on other systems
 	m.MemoryMB /= 1024
 	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(raw), &m.Load)
@@ -123,8 +124,8 @@ func machine(ctx context.Context, conn *pgx.Conn) (Machine, error) {
 	return m, err
 }
 
-// Field reads a "name: value" line of a file under /proc, "" where there is none.
-func Field(path, name string) string {
+// field reads a "name: value" line of a file under /proc, "" where there is none.
+func field(path, name string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return ""
@@ -150,6 +151,18 @@ func Median(values []float64) float64 {
 	}
 	return (sorted[at-1] + sorted[at]) / 2
 }
+
+// Quantile is the least of some values that at least a share of them do not exceed, 0 of none.
+func Quantile(values []float64, share float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(int(math.Ceil(share*float64(len(sorted))))-1, 0)]
+}
+
+// Millis is a duration in milliseconds.
+func Millis(d time.Duration) float64 { return float64(d) / 1e6 }
 
 // WriteConfig writes a configuration into a new temporary directory.
 func WriteConfig(text string) (path string, err error) {

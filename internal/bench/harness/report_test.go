@@ -17,3 +17,15 @@ func TestTargets(t *testing.T) {
 		}
 	}
 }
+
+// TestQuantile: a quantile is one of the values, whatever their order and number.
+func TestQuantile(t *testing.T) {
+	for share, want := range map[float64]float64{0: 1, 0.25: 1, 0.5: 2, 0.75: 3, 0.99: 4, 1: 4} {
+		if got := Quantile([]float64{4, 2, 3, 1}, share); got != want {
+			t.Errorf("%v: %v, want %v", share, got, want)
+		}
+	}
+	if got := Quantile(nil, 0.5); got != 0 {
+		t.Errorf("of none: %v", got)
+	}
+}

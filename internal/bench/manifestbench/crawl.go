@@ -47,7 +47,6 @@ func crawl(ctx context.Context, server *harness.Server, hosts int, timeout time.
 	if err != nil {
 		return c, err
 	}
-	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	db, err := store.Open(ctx, d.URL, store.Options{})
 	if err != nil {
 		return c, err

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"time"
 
 	"repute"
@@ -90,8 +89,8 @@ func onOneCore(ctx context.Context, o Options) (harness.Report, Measurements, er
 			"latency_ms": latency.Milliseconds(), "timeout_ms": o.Timeout.Milliseconds()},
 		Targets: []harness.Target{
 			harness.AtLeast("manifests parsed and judged", m.ParsedPerSecond, leastParsed, "1/s"),
-			harness.AtMost("verify a manifest of tier 3+", m.VerifyMS, mostVerify.Seconds()*1e3, "ms"),
-			harness.AtMost(fmt.Sprintf("match a query over %d intents", o.Intents), m.MatchMS, mostMatch.Seconds()*1e3,
+			harness.AtMost("verify a manifest of tier 3+", m.VerifyMS, harness.Millis(mostVerify), "ms"),
+			harness.AtMost(fmt.Sprintf("match a query over %d intents", o.Intents), m.MatchMS, harness.Millis(mostMatch),
 				"ms"),
 		}}, m, nil
 }
@@ -123,17 +122,17 @@ func (m *Measurements) manifests(n int) error {
 	}
 	m.ParsedPerSecond = float64(n) / max(harness.ProcessorSeconds()-began, 1e-9)
 	evidence := agentjson.Evidence{Host: host, DIDDocument: did, Now: time.Now()}
-	times := make([]time.Duration, 0, n)
+	var times []float64
 	for range min(n, 10_000) {
 		began := time.Now()
 		parsed, problems := agentjson.Parse(doc, agentjson.Options{Host: host})
 		v := agentjson.Verify(parsed, problems, evidence)
-		times = append(times, time.Since(began))
+		times = append(times, harness.Millis(time.Since(began)))
 		if v.Verified != agentjson.TierSigned {
 			return fmt.Errorf("the manifest is not verified: %+v", v)
 		}
 	}
-	m.VerifyMS = quantile(times, 0.5)
+	m.VerifyMS = harness.Median(times)
 	return nil
 }
 
@@ -154,7 +153,7 @@ func (m *Measurements) search(ctx context.Context, o Options) error {
 		return err
 	}
 	runtime.GC()
-	var times []time.Duration
+	var times []float64
 	first, spent := 0, harness.ProcessorSeconds()
 	for i := range o.Queries {
 		asked := texts[i*7%len(texts)]
@@ -163,13 +162,13 @@ func (m *Measurements) search(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		times = append(times, time.Since(began))
+		times = append(times, harness.Millis(time.Since(began)))
 		if len(r.Matches) > 0 && r.Matches[0].Name == asked.Name {
 			first++
 		}
 	}
 	m.MatchMS = (harness.ProcessorSeconds() - spent) * 1e3 / float64(max(o.Queries, 1))
-	m.MedianMS = quantile(times, 0.5)
+	m.MedianMS = harness.Median(times)
 	m.FirstMatches = float64(first) / float64(max(o.Queries, 1))
 	return nil
 }
@@ -202,13 +201,4 @@ func fill(ctx context.Context, index *intent.Index, e *sentence.Encoder, texts [
 		}
 	}
 	return nil
-}
-
-// quantile of times, in milliseconds.
-func quantile(times []time.Duration, q float64) float64 {
-	if len(times) == 0 {
-		return 0
-	}
-	slices.Sort(times)
-	return times[min(int(q*float64(len(times))), len(times)-1)].Seconds() * 1e3
 }

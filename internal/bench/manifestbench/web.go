@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"repute/internal/bench/harness"
 )
 
 // Addresses of hosts by what they do. All hosts have one port; at the last address nothing listens.
@@ -73,7 +75,7 @@ func startWeb(ctx context.Context) (w *web, err error) {
 	secure := tls.NewListener(live, &tls.Config{Certificates: []tls.Certificate{certificate},
 		MinVersion: tls.VersionTLS13})
 	w.end.Go(func() { _ = w.site.Serve(secure) }) // until close
-	w.end.Go(w.hold)
+	w.end.Go(func() { harness.Mute(w.mute) })
 	w.end.Go(w.resolve)
 	return w, nil
 }
@@ -90,21 +92,6 @@ func answer(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w,
 		`{"version":"1.4","origin":%q,"payout_address":"0x1111111111111111111111111111111111111111","intents":[
 		{"name":"book_flight","description":"Books a flight between two airports.","endpoint":"/book","method":"POST"}]}`, host)
-}
-
-// hold keeps connections until close and never answers.
-func (w *web) hold() {
-	var held []net.Conn
-	for {
-		c, err := w.mute.Accept()
-		if err != nil {
-			break
-		}
-		held = append(held, c)
-	}
-	for _, c := range held {
-		_ = c.Close() // nothing was sent
-	}
 }
 
 // resolve answers questions for names until close.

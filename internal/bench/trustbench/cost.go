@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"runtime/metrics"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,12 +31,12 @@ type Cost struct {
 	// ratings at the median, and for the most rated agent.
 	Event   float64 `json:"event_ms"`
 	Busiest float64 `json:"event_of_most_rated_ms"`
-	// Large is one more rating of an agent with LargeRatings, by its account: see trust.Account.
+	// Large is one more rating of an agent with largeRatings, by its account: see trust.Account.
 	Large float64 `json:"event_of_large_ms"`
 }
 
-// LargeRatings is how many ratings the most rated agent has on a real chain.
-const LargeRatings = 284_072
+// largeRatings is how many ratings the most rated agent has on a real chain.
+const largeRatings = 284_072
 
 // Total is the seconds of a recomputation, loading left out.
 func (c Cost) Total() float64 { return c.Walk + c.Scores }
@@ -51,6 +50,7 @@ type crowd struct {
 	now      int64
 }
 
+// newCrowd draws the same world for the same number of edges.
 func newCrowd(edges int) *crowd {
 	rng := rand.New(rand.NewPCG(1, uint64(edges)))
 	c := &crowd{parties: max(edges/10, 100), from: make([]uint32, edges), to: make([]uint32, edges), now: 1_800_000_000}
@@ -78,6 +78,7 @@ func (c *crowd) roots() (roots []flow.Root) {
 	return roots
 }
 
+// graph adds parties in order of their numbers, so that edges need not look them up.
 func (c *crowd) graph(p *rating.Params) *flow.Graph {
 	b := flow.NewGraphBuilder()
 	for party := range c.parties {
@@ -144,9 +145,9 @@ func (c *crowd) ledger(w *flow.Weights, p *rating.Params) (l *trust.Ledger, some
 	return l, some
 }
 
-// MeasureCost recomputes everything for a random world of so many ratings. Loading is what makes the
+// measureCost recomputes everything for a random world of so many ratings. Loading is what makes the
 // graph and the ledger.
-func MeasureCost(ctx context.Context, edges int, p *rating.Params) (Cost, error) {
+func measureCost(ctx context.Context, edges int, p *rating.Params) (Cost, error) {
 	start := time.Now()
 	all := newCrowd(edges)
 	c := Cost{Edges: edges, Agents: all.parties}
@@ -193,14 +194,13 @@ func (s *sample) events(w *flow.Weights, p *rating.Params) (usual, busiest float
 		e.Weights = w
 		start := time.Now()
 		scorer.Score(e)
-		return float64(time.Since(start).Nanoseconds()) / 1e6
+		return harness.Millis(time.Since(start))
 	}
 	var all []float64
 	for _, e := range s.usual {
 		all = append(all, once(e))
 	}
-	slices.Sort(all)
-	return all[len(all)/2], min(once(s.busiest), once(s.busiest), once(s.busiest))
+	return harness.Median(all), min(once(s.busiest), once(s.busiest), once(s.busiest))
 }
 
 // largeEvent adds single ratings to the account of an agent with very many, each by another rater,
@@ -210,22 +210,22 @@ func largeEvent(w *flow.Weights, p *rating.Params) (fastest float64) {
 	e := trust.Evidence{Block: at, Owner: attack.Address(1), Weights: w}
 	rate := func(i int) rating.Row {
 		r := attack.RowOf(i, attack.Rating{From: 2 + i, To: 1, Value: 0.9,
-			Time: at.Time.Unix() - int64(LargeRatings-i)})
+			Time: at.Time.Unix() - int64(largeRatings-i)})
 		r.Block = uint64(1 + i)
 		return r
 	}
-	for i := range LargeRatings {
+	for i := range largeRatings {
 		e.Rows = append(e.Rows, rate(i))
 	}
 	s := trust.NewScorer(w, p)
 	account := s.NewAccount(&e)
 	for i := range 5 {
-		e.Rows = []rating.Row{rate(LargeRatings + i)}
+		e.Rows = []rating.Row{rate(largeRatings + i)}
 		e.Block.Time = e.Block.Time.Add(time.Minute)
 		start := time.Now()
 		account.Add(&e)
 		s.ScoreAccount(account, e)
-		took := float64(time.Since(start).Nanoseconds()) / 1e6
+		took := harness.Millis(time.Since(start))
 		if i == 0 || took < fastest {
 			fastest = took
 		}
@@ -233,9 +233,9 @@ func largeEvent(w *flow.Weights, p *rating.Params) (fastest float64) {
 	return fastest
 }
 
-// MeasurePersonal scores the most rated agent by a hundred roots of a caller, most of which
+// measurePersonal scores the most rated agent by a hundred roots of a caller, most of which
 // the graph knows: the milliseconds of the slowest of twenty, with the graph of so many ratings in memory.
-func MeasurePersonal(edges int, p *rating.Params) (slowest float64) {
+func measurePersonal(edges int, p *rating.Params) (slowest float64) {
 	c := newCrowd(edges)
 	g := c.graph(p)
 	_, some := c.ledger(g.Walk(c.roots(), p.Walk), p)
@@ -245,7 +245,7 @@ func MeasurePersonal(edges int, p *rating.Params) (slowest float64) {
 		start := time.Now()
 		e.Weights = g.Personal(roots, p.Walk)
 		trust.Score(e, p)
-		slowest = max(slowest, float64(time.Since(start).Nanoseconds())/1e6)
+		slowest = max(slowest, harness.Millis(time.Since(start)))
 	}
 	return slowest
 }

@@ -3,10 +3,8 @@ package trustbench
 import (
 	"context"
 	"fmt"
-	"repute/internal/bench/harness"
-	"slices"
 
-	"repute/internal/bench"
+	"repute/internal/bench/harness"
 )
 
 // epoch measures epochs of the product over a chain of b.o.Epoch ratings, none for 0. The median of the later
@@ -16,11 +14,11 @@ func (b *trustBench) epoch(ctx context.Context) (err error) {
 		return nil
 	}
 	b.Say("epochs of %d ratings", b.o.Epoch)
-	if b.m.Epoch, err = bench.Epochs(ctx, b.o.Program, b.o.Epoch); err != nil {
+	if b.m.Epoch, err = measureEpochs(ctx, b.o.Program, b.o.Epoch); err != nil {
 		return err
 	}
 	m := b.m.Epoch
-	later, event, large := median(m.Later), median(m.Events), median(m.LargeEvents)
+	later, event, large := harness.Median(m.Later), harness.Median(m.Events), harness.Median(m.LargeEvents)
 	b.Say("first epoch %.1f s, later ones %.1f s, %.0f MB at most; an event after it %.0f ms, with %d ratings %.0f ms",
 		m.First, later, m.PeakMB, event, m.Large, large)
 	name := fmt.Sprintf(" of %d ratings, by the product", m.Ratings)
@@ -33,6 +31,3 @@ func (b *trustBench) epoch(ctx context.Context) (err error) {
 			costLargeMS, "ms"))
 	return nil
 }
-
-// median returns the middle of some figures, the greater one of two.
-func median(list []float64) float64 { return slices.Sorted(slices.Values(list))[len(list)/2] }

@@ -57,6 +57,7 @@ func escape(s string) string {
 	return b.String()
 }
 
+// text writes a label. It is escaped: names of formulas and worlds come from data.
 func text(b *strings.Builder, x, y float64, anchor, s, more string) {
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" %s%s>%s</text>`+"\n", x, y, anchor, plotInk,
 		plotFont, more, escape(s))
@@ -77,6 +78,7 @@ func (p *plot) grid(b *strings.Builder) {
 	}
 }
 
+// ticks are the values at which a line is drawn.
 func ticks(low, high float64, logarithmic bool) (out []float64) {
 	if logarithmic {
 		for v := math.Pow(10, math.Ceil(math.Log10(low)-1e-9)); v <= high*1.0001; v *= 10 {
@@ -108,6 +110,7 @@ func (p *plot) span() (low, high float64) {
 	return low, high
 }
 
+// place returns the pixel of a point. Values beyond an axis are drawn at its end.
 func (p *plot) place(x, y float64) (px, py float64) {
 	low, high := p.span()
 	part := func(v, low, high float64, logarithmic bool) float64 {

@@ -14,7 +14,7 @@ import (
 
 	"repute"
 	endpoints "repute/indexer/node"
-	"repute/internal/bench"
+	"repute/internal/bench/harness"
 	"repute/internal/chainserver"
 	"repute/trust/source"
 	"repute/trust/source/read"
@@ -61,7 +61,7 @@ func callsOf(ctx context.Context, p *source.Policy, s *source.Source,
 	if namesOf(s) {
 		e.register(home, raters)
 	}
-	url, stop, err := bench.Serve(chainserver.Serve(e, chainserver.Options{}))
+	url, stop, err := harness.Serve(chainserver.Serve(e, chainserver.Options{}))
 	if err != nil {
 		return 0, err
 	}
@@ -139,6 +139,7 @@ func (e *yesChain) Other(c *chainserver.Call) (any, *chainserver.Error) {
 	return nil, chainserver.NotFound(c.Method)
 }
 
+// call answers eth_call of Multicall3.
 func (e *yesChain) call(c *chainserver.Call) (any, *chainserver.Error) {
 	var asked struct {
 		Data hexutil.Bytes `json:"data"`

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"repute/internal/bench/harness"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/internal/attack"
+	"repute/internal/bench/harness"
 	"repute/trust/fixed"
 	"repute/trust/source"
 )

@@ -1,5 +1,15 @@
-// Package trustbench measures what it takes to move a score, how well scores tell good from bad, and
-// what they cost.
+// Package trustbench measures what it takes to move a score, how well scores tell good from bad, and what they cost.
+//
+// Trust makes all measurements. Attacks of package attack are tried on a generated population and on recorded traders
+// (T1 to T22), credentials of sources are bought or lost on both (S1 to S6, G1 to G9), and the formulas of other
+// scorers are asked about the same victims. What users can rely on is a Target; prices and choices are measured only.
+// These need no database: the same seed gives the same figures on every machine.
+//
+// Cost is measured twice: in this process for any number of ratings, and by the product itself on a private Postgres
+// with a chain of random ratings, from the moment that an epoch's last block is final until its scores are visible.
+//
+// The report is part of the release: docs/bench/trust.json is served by the API, and the tests of this package compare
+// docs/explanation/trust.md with it.
 package trustbench
 
 import (
@@ -11,12 +21,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"repute/internal/bench/harness"
 	"slices"
 
 	"repute"
 	"repute/internal/attack"
-	"repute/internal/bench"
+	"repute/internal/bench/harness"
 	"repute/trust/fixed"
 	"repute/trust/rating"
 	"repute/trust/source"
@@ -43,7 +52,7 @@ type TrustMeasurements struct {
 	Negatives []NegativeRule    `json:"negative_rules"`      // the choice between T7 and T9
 	Digests   []string          `json:"digests"`             // T15: different ones among all orders and processors
 	Cost      []Cost            `json:"cost"`                // T16
-	Epoch     *bench.TrustEpoch `json:"epoch,omitempty"`     // T16, by the product; nil: not measured
+	Epoch     *TrustEpoch       `json:"epoch,omitempty"`     // T16, by the product; nil: not measured
 	VouchAge  []float64         `json:"vouch_age"`           // weight by a root's only praise, so many half-lives ago
 	Personal  float64           `json:"personal_ms"`         // walk and score by a caller's roots, slowest of twenty
 	Sources   *TrustSources     `json:"sources"`             // G1 to G8
@@ -80,9 +89,6 @@ type NegativeRule struct {
 // Trust measures what it takes to move a score, what it takes with other formulas,
 // how well scores tell good from bad, and what they cost.
 func Trust(ctx context.Context, o TrustOptions) (r harness.Report, err error) {
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
 	o.Trials = cmp.Or(o.Trials, 2000)
 	if !slices.IsSorted(o.Curve) {
 		return r, repute.Invalid("curve", "sizes are not ascending", "e.g. 10000,100000")
@@ -119,6 +125,8 @@ type trustBench struct {
 
 func (b *trustBench) judge(t ...harness.Target) { b.targets = append(b.targets, t...) }
 
+// measure attacks both worlds, and then measures what needs one of them only. Progress is told before each part, as the
+// whole takes minutes.
 func (b *trustBench) measure(ctx context.Context) error {
 	generated := attack.Population(1500, 60, harness.Seed)
 	recorded, err := b.recorded()
@@ -326,6 +334,7 @@ func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 	}
 }
 
+// detect is T12 and T13: it needs labels of good and bad parties, which recorded traders alone have.
 func (b *trustBench) detect(w *attack.World) {
 	b.Say("detection on %s", w.Name)
 	const leave = 1500 // ratings: each takes a walk of its own
@@ -340,6 +349,7 @@ func (b *trustBench) detect(w *attack.World) {
 		harness.AtLeast(in(w, "T13 leave-one-out correlation of the engine"), d.Pearson, 0.41, ""))
 }
 
+// onOff is T9 and T19: an agent that turns bad after a year of good work, and praise that ages.
 func (b *trustBench) onOff() {
 	o := attack.MeasureOnOff(b.p)
 	b.m.OnOff = o
@@ -409,7 +419,7 @@ const (
 func (b *trustBench) cost(ctx context.Context) error {
 	for _, n := range b.o.Curve {
 		b.Say("recomputing %d ratings", n)
-		c, err := MeasureCost(ctx, n, b.p)
+		c, err := measureCost(ctx, n, b.p)
 		if err != nil {
 			return fmt.Errorf("cost of %d ratings: %w", n, err)
 		}
@@ -422,13 +432,13 @@ func (b *trustBench) cost(ctx context.Context) error {
 	}
 	c := b.m.Cost[len(b.m.Cost)-1]
 	edges := min(personalEdges, c.Edges)
-	b.m.Personal = MeasurePersonal(edges, b.p)
+	b.m.Personal = measurePersonal(edges, b.p)
 	name := fmt.Sprintf(" of %d ratings", c.Edges)
 	part := float64(min(c.Edges, costEdges)) / costEdges // a shorter curve is held to its part, not below a tenth
 	b.judge(harness.AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
 		harness.AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"),
 		harness.AtMost("T16 one event", c.Event, costEventMS, "ms"),
-		harness.AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", LargeRatings), c.Large, costLargeMS,
+		harness.AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", largeRatings), c.Large, costLargeMS,
 			"ms"),
 		harness.AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS,
 			"ms"))

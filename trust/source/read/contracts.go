@@ -48,6 +48,7 @@ func (s *session) factsOf(ctx context.Context, contracts []common.Address) (map[
 	return s.facts, nil
 }
 
+// readFacts reads the codes of contracts in one request, and one slot of each.
 func (s *session) readFacts(ctx context.Context, n *node.Node, contracts []common.Address) ([]fact, error) {
 	codes, err := n.Codes(ctx, s.at, contracts)
 	if err != nil {

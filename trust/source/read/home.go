@@ -78,6 +78,7 @@ func (r *Reader) lastFinal(ctx context.Context, chain uint64) (repute.Block, err
 	return r.block(ctx, chain, final)
 }
 
+// block reads a header from any endpoint. What follows from it is confirmed by all of them in the end: see confirm.
 func (r *Reader) block(ctx context.Context, chain, number uint64) (repute.Block, error) {
 	blocks, err := r.pools[chain].Blocks(ctx, []uint64{number})
 	if err != nil {

@@ -86,6 +86,8 @@ func (a *allowance) take(filters int) bool {
 	return a.filters >= 0 && (a.until.IsZero() || time.Now().Before(a.until))
 }
 
+// shelf returns the shelf of a job's source at its home. Another version of a source has a shelf of its own, because its
+// logs may mean something else.
 func (a *archive) shelf(j *job) *shelf {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -40,6 +40,7 @@ const aggregate3 = `[{"type":"function","name":"aggregate3","stateMutability":"p
 	"outputs":[{"name":"returnData","type":"tuple[]","components":[{"name":"success","type":"bool"},
 		{"name":"returnData","type":"bytes"}]}]}]`
 
+// newMulticall parses the interface of Multicall3, which fails only where the text above is wrong.
 func newMulticall(address common.Address) (*multicall, error) {
 	parsed, err := abi.JSON(strings.NewReader(aggregate3))
 	if err != nil {
@@ -168,6 +169,7 @@ func (e *exchange) once(ctx context.Context, queries []source.Query) ([]answer, 
 	return answers, nil
 }
 
+// decode reads what aggregate3 returned. The caller compares the number of answers with that of its calls.
 func (e *exchange) decode(data []byte) ([]answer, error) {
 	values, err := e.method.Outputs.Unpack(data)
 	if err != nil {

@@ -58,7 +58,7 @@ func (r *Reader) Read(ctx context.Context, chain uint64, at repute.Block, source
 	out := make([]source.Reading, 0, len(sources))
 	for _, s := range sources {
 		if s.Read.Payments != nil {
-			out = append(out, notOnChain(s, chain, at, raters))
+			out = append(out, s.Unanswered(chain, at, raters, "payments are read from the index, not from a chain"))
 			continue
 		}
 		j := &job{reader: r, source: s, home: s.Home(chain), raters: raters, past: past}
@@ -72,13 +72,6 @@ func (r *Reader) Read(ctx context.Context, chain uint64, at repute.Block, source
 		}
 	}
 	return out, nil
-}
-
-// notOnChain is the reading of a source that this reader cannot ask.
-func notOnChain(s *source.Source, chain uint64, at repute.Block, raters []common.Address) source.Reading {
-	return source.Reading{Unknown: raters, State: source.State{Source: s.ID, Chain: chain,
-		Status: source.StatusIncomplete, Reason: "payments are read from the index, not from a chain", Block: at.Number,
-		Hash: at.Hash, Time: uint64(max(0, at.Time.Unix()))}}
 }
 
 // session is a chain at one block, with the endpoints that are asked of it.
@@ -145,7 +138,7 @@ const maxReason = 500
 
 // run reads the source.
 func (j *job) run(ctx context.Context) source.Reading {
-	before := j.before()
+	before := source.StateOf(j.past.States, j.source.ID)
 	j.out.State = source.State{Source: j.source.ID, Chain: j.home.Chain, Status: source.StatusOK}
 	if before != nil {
 		j.out.Implementations = before.Implementations
@@ -176,14 +169,6 @@ func shorten(err error) string {
 		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
 	}
 	return text
-}
-
-func (j *job) before() *source.State {
-	at := slices.IndexFunc(j.past.States, func(s source.State) bool { return s.Source == j.source.ID })
-	if at < 0 {
-		return nil
-	}
-	return &j.past.States[at]
 }
 
 // read asks contracts and logs, and fills the reading.

@@ -1,13 +1,10 @@
-package bench
+package trustbench
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math/big"
-	"os"
-	"path/filepath"
-	"repute/internal/bench/harness"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
+	"repute/internal/bench/harness"
 	"repute/internal/pg"
 	"repute/store"
 	"repute/store/chaindb"
@@ -54,8 +52,8 @@ const (
 	crowdEpoch = 20
 )
 
-// Epochs measures epochs of the product over a chain of so many ratings, on a private Postgres.
-func Epochs(ctx context.Context, p harness.Program, ratings int) (m *TrustEpoch, err error) {
+// measureEpochs measures epochs of the product over a chain of so many ratings, on a private Postgres.
+func measureEpochs(ctx context.Context, p harness.Program, ratings int) (m *TrustEpoch, err error) {
 	server, err := harness.StartServer(ctx, pg.Options{})
 	if err != nil {
 		return nil, err
@@ -65,8 +63,7 @@ func Epochs(ctx context.Context, p harness.Program, ratings int) (m *TrustEpoch,
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
-	x := &crowdChainBench{program: p, ratings: ratings, large: min(largest, ratings/4), d: d}
+	x := &crowdChainBench{program: p, ratings: ratings, large: min(largeRatings, ratings/4), d: d}
 	if err := x.fill(ctx); err != nil {
 		return nil, fmt.Errorf("chain of %d ratings: %w", ratings, err)
 	}
@@ -76,14 +73,11 @@ func Epochs(ctx context.Context, p harness.Program, ratings int) (m *TrustEpoch,
 	return m, nil
 }
 
-// largest is how many ratings the agent with most has, as on a public chain; a quarter of all ratings at most.
-const largest = 284_072
-
 // crowdChainBench is a chain of random ratings in a database.
 type crowdChainBench struct {
 	program harness.Program
 	ratings int
-	large   int // ratings of the agent with most, which has the highest token id
+	large   int // ratings of the agent with most, which has the highest token id; a quarter of all at most
 	d       *harness.Database
 	last    int64 // block
 }
@@ -186,12 +180,7 @@ func (x *crowdChainBench) measure(ctx context.Context) (m *TrustEpoch, err error
 	ctx, cancel := context.WithTimeout(ctx, epochLimit)
 	defer cancel()
 	m = &TrustEpoch{Ratings: x.ratings, Agents: x.ratings/10 + 1, New: x.ratings / 1000, Large: x.large}
-	config, err := harness.WriteConfig(fmt.Sprintf("database: %q\nroles: [trust]\n", x.d.URL))
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(filepath.Dir(config))
-	p, err := x.program.Start("serve", "--config", config)
+	p, err := x.program.Serve(fmt.Sprintf("database: %q\nroles: [trust]\n", x.d.URL))
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +208,7 @@ func (x *crowdChainBench) measure(ctx context.Context) (m *TrustEpoch, err error
 	if err := p.Stop(); err != nil {
 		return nil, err
 	}
-	m.CPU, m.PgCPU, m.PeakMB, m.LoadMean = p.CPU().Seconds(), used.Seconds(), float64(p.PeakKB)/1024, harness.Host().Load
+	m.CPU, m.PgCPU, m.PeakMB, m.LoadMean = p.CPU().Seconds(), used.Seconds(), p.PeakMB, harness.Host().Load
 	return m, nil
 }
 
@@ -265,7 +254,7 @@ func (x *crowdChainBench) event(ctx context.Context, p *harness.Process,
 			where (chain_id, token_id) = ($1, $2)`, int64(crowdChain), int64(token), block).Scan(&scored, &seen)
 		return scored, err
 	})
-	return float64(seen.Sub(began).Microseconds()) / 1000, err
+	return harness.Millis(seen.Sub(began)), err
 }
 
 // rate stores the ratings of the n-th later epoch and sets x.last to its end.
