@@ -25,6 +25,7 @@ type shape struct {
 	raw      json.RawMessage
 }
 
+// definitions is the prefix of references of a schema before they are inlined.
 const definitions = "#/$defs/"
 
 // shapeOf describes a struct. open: objects may have fields that are not described, and raw is
