@@ -180,9 +180,9 @@ func (s subject) named() subject {
 	return s
 }
 
-// itemsOf returns the agents of a subject: the agent itself, or those that have the account as their verified wallet. An
-// agent's wallet is verified by a signature of the account. Agents that it only owns are left out, because anybody can transfer a bad agent to an account.
-// Of more than attestation.MaxAgents it returns one more.
+// itemsOf returns the agents of a subject: the agent itself, or those that have the account as their verified wallet.
+// An agent's wallet is verified by a signature of the account. Agents that it only owns are left out, because anybody
+// can transfer a bad agent to an account. Of more than attestation.MaxAgents it returns one more.
 func (a *API) itemsOf(ctx context.Context, s subject) (items []batchdb.Item, err error) {
 	if s.agent != nil {
 		return []batchdb.Item{{ID: s.agent}}, nil

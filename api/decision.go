@@ -32,9 +32,9 @@ func (a *API) decision(ctx context.Context, ref repute.AgentRef, q *decisionInpu
 	return ok(wire.DecisionAnswer{Agent: wire.ID(id.String()), Decision: w, AsOf: wire.EncodeAsOf(asOf)}), err
 }
 
-// scoreAt returns the score of an agent in a view, the zero value where the agent has none, or where the one of that view
-// is not kept any more: what follows from that is for the caller to say. The error is the answer 404 where there is no
-// such agent or no such view.
+// scoreAt returns the score of an agent in a view, the zero value where the agent has none, or where the one of that
+// view is not kept any more: what follows from that is for the caller to say. The error is the answer 404 where there
+// is no such agent or no such view.
 func (a *API) scoreAt(ctx context.Context, ref repute.AgentRef, at repute.At) (id repute.AgentID, score repute.Score,
 	asOf repute.AsOf, err error) {
 	if id, err = a.Resolve(ctx, ref); err != nil {

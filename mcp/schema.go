@@ -25,6 +25,7 @@ type shape struct {
 	raw      json.RawMessage
 }
 
+// definitions is the prefix of references of a schema before they are inlined.
 const definitions = "#/$defs/"
 
 // shapeOf describes a struct. open: objects may have fields that are not described, and raw is
@@ -187,7 +188,8 @@ func (s *shape) tell(d *huma.ErrorDetail) error {
 		name, _, _ = strings.Cut(name, " ")
 		field, reason = strings.TrimPrefix(field+"."+name, "."), "is missing"
 	} else if reason == unexpected {
-		return repute.Invalid(brief(field), "is no field of this tool", "known are "+strings.Join(slices.Sorted(maps.Keys(s.root.Properties)), ", "))
+		known := slices.Sorted(maps.Keys(s.root.Properties))
+		return repute.Invalid(brief(field), "is no field of this tool", "known are "+strings.Join(known, ", "))
 	}
 	if strings.Contains(reason, "at least one schema") { // Text
 		reason = "must be text or a whole number"

@@ -142,7 +142,8 @@ func (s *site) intents(ctx context.Context, p *page) (string, error) {
 // validators shows who validates, by chain.
 func (s *site) validators(ctx context.Context, p *page) (string, error) {
 	p.Title = "Validators"
-	l, err := ask[struct{ Validators listOf[validatorChain] }](ctx, s, p, "validators", query.Given(map[string]any{"first": exploreRows, "after": p.Query.Get("after")}))
+	l, err := ask[struct{ Validators listOf[validatorChain] }](ctx, s, p, "validators",
+		query.Given(map[string]any{"first": exploreRows, "after": p.Query.Get("after")}))
 	p.Body = struct {
 		List []validatorChain
 		AsOf []asOf

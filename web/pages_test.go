@@ -82,7 +82,8 @@ func (s *stranger) value(of *ast.Type, set ast.SelectionSet) any {
 // hostile are texts that strangers choose: names, descriptions, tags, URLs.
 func hostile() []string {
 	return []string{"", " ", `"><i data-hostile>`, `' onmouseover=alert(1) data-hostile='`, "</script><i data-hostile>",
-		"javascript:alert(1)", " JAVASCRIPT:alert(1)", "data:text/html,<i data-hostile>", "https://a.example/<i data-hostile>",
+		"javascript:alert(1)", " JAVASCRIPT:alert(1)", "data:text/html,<i data-hostile>",
+		"https://a.example/<i data-hostile>",
 		"\u202e\u0000\u2028", "{{.}}", strings.Repeat("ẅ̈̈̈̈̈̈̈", 300), "8453:22", "eip155:8453:0xaa:22"}
 }
 

@@ -35,7 +35,8 @@ func drawAgent(t *rapid.T, id int) ComparedAgent {
 		a.Tags = append(a.Tags, tag)
 	}
 	for range few("services") {
-		a.Services = append(a.Services, wire.AgentService{Name: rapid.SampledFrom([]string{"MCP", "A2A", ""}).Draw(t, "name")})
+		name := rapid.SampledFrom([]string{"MCP", "A2A", ""}).Draw(t, "name")
+		a.Services = append(a.Services, wire.AgentService{Name: name})
 	}
 	for range few("prices") {
 		p := IntentCost{Intent: "translate"}
@@ -52,7 +53,8 @@ func drawAgent(t *rapid.T, id int) ComparedAgent {
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	better := map[string]func(a ComparedAgent) float64{
-		"score": func(a ComparedAgent) float64 { return a.Score }, "tier": func(a ComparedAgent) float64 { return float64(a.Tier) },
+		"score":   func(a ComparedAgent) float64 { return a.Score },
+		"tier":    func(a ComparedAgent) float64 { return float64(a.Tier) },
 		"ratings": func(a ComparedAgent) float64 { return float64(a.Reviewers) },
 		"gates":   func(a ComparedAgent) float64 { return float64(-len(a.Lacks) - 100*len(a.KeptOut)) }}
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,7 +107,8 @@ func TestItems(t *testing.T) {
 	for text, wrong := range map[string]bool{`"8453:22"`: false, `{"agent":"8453:22"}`: false,
 		`{"wallet":"0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"}`: false, `{"domain":"Shop.example."}`: false,
 		`""`: true, `{}`: true, `null`: true, `7`: true, `[]`: true, `{"agent":7}`: true, `{"other":"x"}`: true,
-		`{"agent":"8453:22","domain":"shop.example"}`: true, `{"domain":"https://shop.example"}`: true, `{"wallet":"0x1"}`: true,
+		`{"agent":"8453:22","domain":"shop.example"}`: true, `{"domain":"https://shop.example"}`: true,
+		`{"wallet":"0x1"}`: true,
 		`{"domain":"a b"}`: true, `{"domain":"` + strings.Repeat("a", 300) + `"}`: true, `"8453"`: false, `"x:y"`: true} {
 		r, err := ParseRequest([]byte(`{"agents":["8453:1",` + text + `,"8453:2"]}`))
 		if err != nil || len(r.Agents) != 3 {

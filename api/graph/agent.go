@@ -313,8 +313,8 @@ func firstAsOf(all []repute.AsOf) *wire.AsOf {
 	return new(wire.EncodeAsOf(all[0]))
 }
 
-// addressesOf reads an optional list of addresses within the bound of a parameter of REST; nil where it is absent, which
-// differs from an empty list.
+// addressesOf reads an optional list of addresses within the bound of a parameter of REST; nil where it is absent,
+// which differs from an empty list.
 func addressesOf(field string, list *[]wire.Address) ([]common.Address, error) {
 	if list == nil {
 		return nil, nil

@@ -86,7 +86,8 @@ func TestKeptUntilSomethingIsWritten(t *testing.T) {
 	if later := ask(e, "/kept/1"); later.Body.String() == first.Body.String() {
 		t.Error("an answer outlived a write")
 	}
-	for _, target := range []string{"/other", "/kept/1?plain=1", "/kept/1?never=1", "/kept/1?n%65ver=1", "/kept/1?long=12"} {
+	for _, target := range []string{"/other", "/kept/1?plain=1", "/kept/1?never=1", "/kept/1?n%65ver=1",
+		"/kept/1?long=12"} {
 		if a, b := ask(e, target), ask(e, target); a.Body.String() == b.Body.String() {
 			t.Errorf("%s was kept", target)
 		}

@@ -350,7 +350,6 @@ func encodeCompleteness(c repute.Completeness) Completeness {
 	return w
 }
 
-// encodeRange writes a range with both ends.
 func encodeRange(r repute.BlockRange) BlockRange { return BlockRange{Long(r.From), Long(r.To)} }
 
 // encodeKinds writes the completeness of each kind of event with its open gaps.

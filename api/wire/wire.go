@@ -13,7 +13,6 @@
 //     ends in Hex carries the raw bytes. A long text is cut, ends with an ellipsis, and the field cut names the path
 //     that gives the whole, so that an answer stays small whatever somebody registered.
 //   - Errors of endpoints and sources are shown WithoutSecrets: providers put keys into URLs.
-//   - Steady returns a body without what changes by the clock alone, for its ETag.
 package wire
 
 import "encoding/json"

@@ -14,8 +14,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// RequestIDHeader carries a request's id, both ways.
-const RequestIDHeader = "X-Request-Id"
+// requestIDHeader carries a request's id, both ways.
+const requestIDHeader = "X-Request-Id"
 
 // RequestID returns the id of the request of ctx, "" outside of a request.
 func RequestID(ctx context.Context) string { return callOf(ctx).id }
@@ -27,11 +27,11 @@ func CallerOf(ctx context.Context) string { return callOf(ctx).caller }
 // MUST be the first middleware.
 func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		id := c.Request().Header.Get(RequestIDHeader)
+		id := c.Request().Header.Get(requestIDHeader)
 		if !harmlessID(id) {
 			id = rand.Text()
 		}
-		c.Response().Header().Set(RequestIDHeader, id)
+		c.Response().Header().Set(requestIDHeader, id)
 		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), callKey{},
 			&call{id: id, caller: CallerKey(c.RealIP()), denied: ErrUnauthorized})))
 		return next(c)

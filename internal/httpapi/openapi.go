@@ -23,6 +23,7 @@ const documentPath = "/openapi.json"
 // one whenever the contract changes.
 const apiVersion = "2.15.1"
 
+// apiDescription is what holds for all operations.
 const apiDescription = `Agents of the ERC-8004 registries: identity, reputation and validation; and, under /v1, tasks that
 run only as far as indexed trust in their agents allows.
 

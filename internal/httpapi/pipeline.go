@@ -30,7 +30,7 @@ func (s *Server) share() echo.MiddlewareFunc {
 	config := middleware.CORSConfig{
 		AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
 		AllowHeaders: []string{"Authorization", "X-API-Key", "Content-Type", "Idempotency-Key", "Last-Event-ID"},
-		ExposeHeaders: []string{"ETag", "Location", RetryAfter, RequestIDHeader, RateLimit, RateLimitPolicy,
+		ExposeHeaders: []string{"ETag", "Location", RetryAfter, requestIDHeader, RateLimit, RateLimitPolicy,
 			"Repute-Block", "Repute-Block-Hash", "Repute-Run"},
 		MaxAge: 3600,
 	}
