@@ -260,7 +260,7 @@ var allowed = map[string][]string{
 		"x402"},
 	"orchestrator/operate": {".", "contracts", "contracts/bindings", "store", "store/column", "store/rundb",
 		"store/walletdb",
-		"orchestrator/approval", "orchestrator/transaction", "orchestrator/trustgate",
+		"orchestrator/approval", "orchestrator/journal", "orchestrator/transaction", "orchestrator/trustgate",
 		"orchestrator/wallet", "orchestrator/wallet/rules", "policy"},
 	"orchestrator/control": {".", "api/wire", "internal/httpapi", "mcp", "orchestrator", "orchestrator/approval",
 		"orchestrator/audit",
