@@ -56,8 +56,8 @@ func (q *HTTPRequest) Verb() string {
 	return q.Method
 }
 
-// Send makes one HTTP request with a client, which MUST guard what may be reached. The idempotency key is the same whenever the same call is repeated
-// after a crash, so that the receiver can tell.
+// Send makes one HTTP request with a client, which MUST guard what may be reached. The idempotency key is the same
+// whenever the same call is repeated after a crash, so that the receiver can tell.
 func (q *HTTPRequest) Send(ctx context.Context, client *http.Client, key string) (out HTTPResponse, err error) {
 	if client == nil {
 		return out, &repute.MissingError{What: "HTTP", Why: "is not configured"}
