@@ -104,7 +104,9 @@ func (c *Context) close(why error) {
 // errOver is returned by the Context of an ended phase.
 var errOver = errors.New("the phase is over")
 
-// next returns the key of the next call of a kind in this phase and step.
+// next returns the key of the next call of a kind in this phase and step. Without a key of the agent's own the
+// calls of a kind are numbered. Those that an agent makes at the same time may be numbered otherwise after a crash:
+// the digest of the request that is added to the number makes them other calls then, which are made anew.
 func (c *Context) next(kind repute.CallKind, key string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +169,7 @@ func (c *Context) HTTP(ctx context.Context, q outbound.HTTPRequest) (out outboun
 	return out, json.Unmarshal(body, &out)
 }
 
-// shownURL returns a URL without what may be secret in it.
+// shownURL returns a URL without what may be secret in it: receipts are public unless reads are private.
 func shownURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -220,7 +222,9 @@ type charged struct {
 	once     bool
 }
 
-// charged journals a call with what it can use, makes it, and journals its result with what it used.
+// charged journals a call with what it can use, makes it, and journals its result with what it used. Before the dry
+// run only chains are read: neither trust nor policy has allowed the agent anything else. A call that was cut off
+// stays open in the journal and is made again; one that is a result of the run, also an error, is never made again.
 func (c *Context) charged(ctx context.Context, r charged,
 	do func(context.Context, string) (json.RawMessage, Amount, error)) (json.RawMessage, error) {
 	if c.phase < repute.PhaseDryRun && r.Kind != repute.CallChain {

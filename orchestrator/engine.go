@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -18,7 +19,6 @@ import (
 	"repute/contracts"
 	"repute/orchestrator/builtin"
 	"repute/orchestrator/leases"
-	"repute/orchestrator/outbound"
 	"repute/orchestrator/pending"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/standard"
@@ -41,7 +41,7 @@ type Options struct {
 	Policy func() *policy.Policy
 	Tools  map[string]Tool
 	Chain  transaction.Chain // nil: no chain can be reached
-	HTTP   outbound.Doer     // nil: no HTTP
+	HTTP   *http.Client      // guards what agents may reach; nil: no HTTP
 	Payer  Payer             // nil: no answer is paid for
 	// Intents reads manifests of domains for Context.Intent; nil: agents cannot act on intents.
 	Intents IntentPlanner
@@ -172,8 +172,9 @@ func (e *Engine) install(ctx context.Context) error {
 	return nil
 }
 
-// watch renews the leases of this engine's runs, ends cancelled and lost runs, and queues runs
-// whose lease has expired.
+// watch renews the leases of this engine's runs, ends cancelled and lost runs, and queues runs whose lease has
+// expired: five times while a lease holds, so that one slow statement loses none. It goes on while the process
+// stops, for as long as runs have, and tells them at half of that time.
 func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx]) {
 	for ctx.Err() == nil {
 		if working.Err() != nil { // stopping: current runs have their drain time
@@ -194,7 +195,8 @@ func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx
 	}
 }
 
-// work is the handler of River's job: it acquires the run and does its remaining phases.
+// work is the handler of River's job: it acquires the run and does its remaining phases. A job is only a hint that
+// there is work: the lease decides who does it, so that a job that is delivered twice, or too late, does no harm.
 func (e *Engine) work(ctx context.Context, job *river.Job[tasks.RunJob]) error {
 	found, lease, err := rundb.TakeRun(ctx, e.db, job.Args.Root, e.o.Hold)
 	if errors.Is(err, repute.ErrHeld) || errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) {

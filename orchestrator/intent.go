@@ -83,7 +83,7 @@ func (c *Context) unpaid(ctx context.Context, q outbound.HTTPRequest) (*outbound
 	}
 	raw, err := c.call(ctx, requested(repute.CallHTTP, &q, shown),
 		func(ctx context.Context, key string) (json.RawMessage, error) {
-			answer, err := q.Send(ctx, direct(c.w.e.o.HTTP), key)
+			answer, err := q.Send(ctx, outbound.Direct(c.w.e.o.HTTP), key)
 			if err == nil && answer.Status == http.StatusPaymentRequired {
 				err = repute.Invalid("max", "is missing, and the service demands payment for an intent without a price",
 					"the most that the call may cost, in dollars")
@@ -95,13 +95,4 @@ func (c *Context) unpaid(ctx context.Context, q outbound.HTTPRequest) (*outbound
 	}
 	var out outbound.PaidResponse
 	return &out, json.Unmarshal(raw, &out.HTTPResponse)
-}
-
-// direct returns a client that returns redirects instead of following them.
-func direct(d outbound.Doer) outbound.Doer {
-	client, ok := d.(*http.Client)
-	if !ok || client == nil {
-		return d
-	}
-	return outbound.Direct(client)
 }

@@ -11,7 +11,6 @@ import (
 	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store/rundb"
-	"repute/store/scoredb"
 )
 
 // Amount is what a call of a language model uses.
@@ -60,8 +59,9 @@ func (c *Context) Local(ctx context.Context, l LocalCall,
 	})
 }
 
-// Text publishes a part of the text that a model writes, as an event of the run. A part that cannot be stored
-// is lost, because the whole text is stored with the call.
+// Text publishes a part of the text that a model writes, as an event of the run. A part that cannot be stored is
+// lost, because the whole text is stored with the call. turn tells the parts of one answer of the model from those
+// of the next.
 func (c *Context) Text(ctx context.Context, turn int, text string) {
 	if c.w.databaseFailed() != nil {
 		return
@@ -81,11 +81,11 @@ func (c *Context) Confirm(ctx context.Context, name, text string) error {
 	p := c.w.e.o.Policy()
 	d := policy.Decision{Effect: policy.RequireApproval, Reasons: []policy.Reason{{ID: "agent.requireConfirmation",
 		Effect: policy.RequireApproval, Text: journal.Shorten(text)}}}
-	if _, err := scoredb.KeepInput(ctx, c.w.e.db, p.Text()); err != nil {
-		return c.w.lost(err)
+	stored, err := c.w.stored(ctx, p, rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall,
+		Subject: fmt.Sprintf("%s/confirm/%s", c.step, name),
+		Input:   journal.JSON(map[string]any{"action": name, "text": text})}, d)
+	if err != nil {
+		return err
 	}
-	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall,
-		Subject: fmt.Sprintf("%s/confirm/%s", c.step, name), Effect: string(d.Effect), Reasons: journal.JSON(d.Reasons),
-		Policy: p.Hash(), Input: journal.JSON(map[string]any{"action": name, "text": text})}
 	return c.w.approved(ctx, stored, d, nil)
 }

@@ -19,7 +19,6 @@ import (
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
-	"repute/store/scoredb"
 )
 
 // Payer asks servers and pays for their answers by x402 (package payer). It MUST make at most one
@@ -127,24 +126,18 @@ func (w *work) purchase(ctx context.Context, r *repute.Receipt, q outbound.PaidR
 func (w *work) paymentAllowed(ctx context.Context, p *policy.Policy, call string, asked *policy.Payment) error {
 	in := w.paymentInput(p, asked)
 	d := p.Decide(ctx, &in)
-	if _, err := scoredb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
-		return w.lost(err)
+	stored, err := w.stored(ctx, p, rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall,
+		Subject: "payment " + call + " " + journal.Digest(journal.JSON(asked.Terms())), Input: journal.JSON(in)}, d)
+	if err != nil {
+		return err
 	}
-	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall,
-		Subject: "payment " + call + " " + journal.Digest(journal.JSON(asked.Terms())),
-		Effect:  string(d.Effect), Reasons: journal.JSON(d.Reasons), Policy: p.Hash(), Input: journal.JSON(in)}
 	if d.Effect == policy.RequireApproval {
 		d.Reasons = append(d.Reasons, policy.Reason{ID: "payment", Effect: policy.RequireApproval, Text: fmt.Sprintf(
 			"%s dollars (%s of %s on %s) to %s, agent %s, for an answer of %s", asked.Micros(), asked.Amount,
 			asked.Asset,
 			asked.Network, asked.To, cmp.Or(asked.Payee, "unknown"), asked.Host)})
-		return w.approved(ctx, stored, d, nil)
 	}
-	err := w.lost(rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
-	if d.Effect == policy.Deny {
-		return errors.Join(&transaction.DeniedError{Reasons: d.Reasons}, err)
-	}
-	return err
+	return w.enforce(ctx, stored, d, nil)
 }
 
 // paymentInput returns the input of the rules about a payment.

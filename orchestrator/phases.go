@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,6 @@ import (
 	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store/rundb"
-	"repute/store/scoredb"
 )
 
 // discovered is the result of phase discover.
@@ -49,7 +49,7 @@ func (w *work) discover(ctx context.Context) (o outcome) {
 // asked returns the task of the agent: the root run's own, or a step of a plan.
 func (w *work) asked() standard.Task {
 	return standard.Task{ID: w.Run.Task, Goal: w.Run.Goal, Input: w.Run.Input, Tags: w.terms.Tags,
-		ValueAtRisk: transaction.OrZero(w.terms.ValueAtRisk), Created: w.Run.Created}
+		ValueAtRisk: cmp.Or(w.terms.ValueAtRisk, "0"), Created: w.Run.Created}
 }
 
 // makePlan is phase 2: the agent plans, and the plan is checked against the budget and the
@@ -82,8 +82,8 @@ func (w *work) makePlan(ctx context.Context) (o outcome) {
 	return outcome{result: plan}
 }
 
-// checkTrust compares the agent with the thresholds. The decision and its evidence are stored with
-// the run.
+// checkTrust compares the agent with the thresholds. The decision and its evidence are stored with the run, as the
+// evidence of a later epoch may be another.
 func (w *work) checkTrust(ctx context.Context) outcome {
 	v, err := w.judge(ctx, w.module, w.policyTask(w.e.o.Policy()))
 	if err != nil {
@@ -134,7 +134,7 @@ func (w *work) ruled(ctx context.Context, stored rundb.Decision, d policy.Decisi
 // policyTask returns the task as the policy's rules see it.
 func (w *work) policyTask(p *policy.Policy) policy.Task {
 	return policy.Task{ID: w.Run.Task, Goal: w.Task.Goal, Coordinator: w.Task.Coordinator,
-		Value: transaction.OrZero(w.terms.ValueAtRisk),
+		Value: cmp.Or(w.terms.ValueAtRisk, "0"),
 		Tags:  w.terms.Tags, Budget: p.Budget(w.terms.Budget)}
 }
 
@@ -160,12 +160,11 @@ func (w *work) checkPolicy(ctx context.Context) outcome {
 	if err := w.bound(ctx, d, in.Task.Budget); err != nil {
 		return outcome{err: err}
 	}
-	if _, err := scoredb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
+	stored, err := w.stored(ctx, p, rundb.Decision{Phase: repute.PhasePolicy, Kind: repute.DecisionPolicy,
+		Subject: w.policySubject(d.Effect), Input: journal.JSON(in)}, d)
+	if err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
-	stored := rundb.Decision{Phase: repute.PhasePolicy, Kind: repute.DecisionPolicy, Subject: w.policySubject(d.Effect),
-		Effect:  string(d.Effect),
-		Reasons: journal.JSON(d.Reasons), Policy: p.Hash(), Input: journal.JSON(in)}
 	return w.ruled(ctx, stored, d, policyResult{fmt.Sprintf("%x", p.Hash()), d, in.Task.Budget})
 }
 
@@ -253,8 +252,9 @@ func (w *work) dryRun(ctx context.Context) (o outcome) {
 	return o
 }
 
-// simulateAll simulates the calls of the dry run. Calls with placeholders are decided by the worst
-// values that the placeholders allow. The returned reasons forbid Execute.
+// simulateAll simulates the calls of the dry run. Calls with placeholders are decided by the worst values that the
+// placeholders allow. The returned reasons forbid Execute. Each call is simulated on the state of the chain alone,
+// and not on that which the calls before it would leave.
 func (w *work) simulateAll(ctx context.Context, calls []transaction.Tx, r *dryRunResult) (out []policy.Reason,
 	err error) {
 	var list []*transaction.Declared
@@ -293,7 +293,7 @@ func (w *work) simulated(ctx context.Context, tx transaction.Tx) (s transaction.
 	if err := tx.Check(); err != nil {
 		return s, err.Error(), nil
 	}
-	if err := w.mayTouch(ctx, &tx); errors.Is(err, journal.ErrRuntime) {
+	if err := w.records(tx.ChainID).MayTouch(ctx, &tx); errors.Is(err, journal.ErrRuntime) {
 		return s, "", err
 	} else if err != nil {
 		return s, err.Error(), nil
@@ -431,9 +431,4 @@ func (w *work) summarize(ctx context.Context) outcome {
 		err = w.checker().Summary(ctx, &s)
 	}
 	return outcome{result: s, err: err}
-}
-
-// finish closes the run; everything else is stored already.
-func (w *work) finish(context.Context) outcome {
-	return outcome{result: json.RawMessage(`{}`)}
 }

@@ -1,14 +1,12 @@
 package orchestrator
 
 import (
-	"context"
-
 	"repute"
 	"repute/orchestrator/safety"
-	"repute/orchestrator/transaction"
 )
 
-// records returns the records on a chain of the running agent and of the agents that it works for.
+// records returns the records on a chain of the running agent and of the agents that it works for: what a sub-run
+// may not change is also what those above it may not, or an agent would delegate the change.
 func (w *work) records(chainID uint64) *safety.Records {
 	return &safety.Records{Db: w.e.db, Registries: w.e.o.Registries, ChainID: chainID, Mine: w.identities(chainID)}
 }
@@ -22,9 +20,4 @@ func (w *work) identities(chainID uint64) (out []repute.AgentID) {
 		}
 	}
 	return out
-}
-
-// mayTouch refuses a transaction that would change records which the agent must not change.
-func (w *work) mayTouch(ctx context.Context, tx *transaction.Tx) error {
-	return w.records(tx.ChainID).MayTouch(ctx, tx)
 }

@@ -135,7 +135,7 @@ func TestNobodyRatesItsOwn(t *testing.T) {
 		"file of an agent of the same owner":      {mine, uri(24), ""},
 		"file of its principal":                   {below, uri(22), "works for"},
 	} {
-		err := c.by.mayTouch(t.Context(), &c.tx)
+		err := c.by.records(c.tx.ChainID).MayTouch(t.Context(), &c.tx)
 		if c.says == "" && err != nil || c.says != "" &&
 			(!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
@@ -225,15 +225,15 @@ func TestMayTouch(t *testing.T) {
 					t.Fatalf("%s: %v", m.Sig, err)
 				}
 				data = append(slices.Clone(m.ID), data...)
-				err = w.mayTouch(t.Context(), &transaction.Tx{ChainID: 7, Target: at, Data: data})
+				err = w.records(7).MayTouch(t.Context(), &transaction.Tx{ChainID: 7, Target: at, Data: data})
 				if mine := id == own; mine != errors.Is(err, repute.ErrInvalid) {
 					t.Errorf("%s of agent %s: %v", m.Sig, id, err)
 				}
-				if err := w.mayTouch(t.Context(),
+				if err := w.records(7).MayTouch(t.Context(),
 					&transaction.Tx{ChainID: 7, Target: at, Data: data[:len(m.ID)+5]}); err == nil {
 					t.Errorf("%s, cut off, is allowed", m.Sig)
 				}
-				if err := w.mayTouch(t.Context(), &transaction.Tx{ChainID: 8, Target: at, Data: data}); err != nil {
+				if err := w.records(8).MayTouch(t.Context(), &transaction.Tx{ChainID: 8, Target: at, Data: data}); err != nil {
 					t.Errorf("%s on another chain: %v", m.Sig, err)
 				}
 				tried++
@@ -244,7 +244,7 @@ func TestMayTouch(t *testing.T) {
 		t.Errorf("tried %d functions", tried)
 	}
 	all := bindings.NewIdentityRegistry().PackSetApprovalForAll(common.HexToAddress("0x05"), true)
-	if err := w.mayTouch(t.Context(), &transaction.Tx{ChainID: 7, Target: identityAt, Data: all}); err == nil {
+	if err := w.records(7).MayTouch(t.Context(), &transaction.Tx{ChainID: 7, Target: identityAt, Data: all}); err == nil {
 		t.Error("a hand over all of its identities is allowed")
 	}
 }

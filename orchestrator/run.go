@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,9 +166,11 @@ func (w *work) load(ctx context.Context) error {
 	if err := json.Unmarshal(w.Task.Terms, &w.terms); err != nil {
 		return fmt.Errorf("stored terms of task %s: %w", w.Task.ID, err)
 	}
-	into := map[repute.Phase]any{repute.PhasePlan: &w.plan, repute.PhaseTrust: &w.gateDecision,
-		repute.PhaseExecute: &w.done,
-		repute.PhaseVerify:  &w.checked, repute.PhaseSummarize: &w.summary}
+	var found discovered
+	var dry dryRunResult
+	into := map[repute.Phase]any{repute.PhaseDiscover: &found, repute.PhasePlan: &w.plan,
+		repute.PhaseTrust: &w.gateDecision, repute.PhaseDryRun: &dry, repute.PhaseExecute: &w.done,
+		repute.PhaseVerify: &w.checked, repute.PhaseSummarize: &w.summary}
 	for phase, to := range into {
 		if p, ok := w.Phases[phase]; ok && p.Status != repute.PhaseWaiting {
 			if err := json.Unmarshal(p.Result, to); err != nil {
@@ -175,27 +178,8 @@ func (w *work) load(ctx context.Context) error {
 			}
 		}
 	}
-	if p, ok := w.Phases[repute.PhaseDiscover]; ok {
-		var d discovered
-		if err := json.Unmarshal(p.Result, &d); err != nil {
-			return fmt.Errorf("stored phase discover of run %s: %w", w.Run.ID, err)
-		}
-		w.manifest = d.ManifestDigest
-	}
-	return w.loadDryRun(ctx)
-}
-
-// loadDryRun restores the declared calls of the dry run when a run continues after a crash.
-func (w *work) loadDryRun(ctx context.Context) error {
-	p, ok := w.Phases[repute.PhaseDryRun]
-	if !ok || p.Status == repute.PhaseWaiting {
-		return nil
-	}
-	var d dryRunResult
-	if err := json.Unmarshal(p.Result, &d); err != nil {
-		return fmt.Errorf("stored phase dry_run of run %s: %w", w.Run.ID, err)
-	}
-	return w.intend(ctx, d.DryRun, d.Ran)
+	w.manifest = found.ManifestDigest
+	return w.intend(ctx, dry.DryRun, dry.Ran)
 }
 
 // advance does the phase, unless it is done or must be skipped. The error is one of the runtime: it
@@ -255,13 +239,13 @@ func (w *work) failure(err error) error {
 	if away := w.databaseFailed(); away != nil {
 		return fmt.Errorf("%w: %w", journal.ErrRuntime, away)
 	}
-	if errors.Is(err, store.ErrDatabase) && !errors.Is(err, journal.ErrRuntime) {
-		return fmt.Errorf("%w: %w", journal.ErrRuntime, err)
-	}
-	if errors.Is(err, store.ErrDatabase) {
+	switch {
+	case !errors.Is(err, store.ErrDatabase):
+		return nil
+	case errors.Is(err, journal.ErrRuntime):
 		return err
 	}
-	return nil
+	return fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 }
 
 // Texts of the event of a delayed phase; the log contains the error.
@@ -334,8 +318,8 @@ func (w *work) perform(ctx context.Context, p repute.Phase) outcome {
 		o = w.verify(ctx)
 	case repute.PhaseSummarize:
 		o = w.summarize(ctx)
-	case repute.PhaseRecord:
-		o = w.finish(ctx)
+	case repute.PhaseRecord: // the run is closed; everything else is stored already
+		o = outcome{result: json.RawMessage(`{}`)}
 	}
 	if cause := context.Cause(ctx); cause != nil && o.err != nil && !errors.Is(o.err, cause) {
 		o.err = fmt.Errorf("%w: %w", cause, o.err)
@@ -379,7 +363,7 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 	row.Ended = row.Started.Add(time.Since(started)) // elapsed time is measured by the monotonic clock
 	if o.err != nil {
 		// a failed phase MUST have an error (CheckDecisions)
-		row.Error = journal.Shorten(standard.OrWord(o.err.Error(), "failed without a reason"))
+		row.Error = journal.Shorten(cmp.Or(o.err.Error(), "failed without a reason"))
 	}
 	out := w.outcomeOf(row, o)
 	// Results are stored even if the run was cancelled meanwhile.

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,9 +39,10 @@ func (e *ApprovalError) Error() string {
 	return "waits for approval: " + transaction.Texts(transaction.Against(e.Reasons))
 }
 
-// Simulate simulates a transaction. It counts as a tool call.
+// Simulate simulates a transaction. It counts as a tool call. The answer is journaled: a repeated step sees the
+// block of the first time, and Send simulates anew.
 func (c *Context) Simulate(ctx context.Context, tx transaction.Tx) (out transaction.Simulation, err error) {
-	if err := c.w.mayTouch(ctx, &tx); err != nil {
+	if err := c.w.records(tx.ChainID).MayTouch(ctx, &tx); err != nil {
 		return out, c.w.lost(err)
 	}
 	r := repute.Receipt{Kind: repute.CallChain, Ref: tx.Target.Hex(), Summary: "simulation: " + tx.Purpose,
@@ -105,7 +107,7 @@ func (c *Context) send(ctx context.Context, tx transaction.Tx) (transaction.Sent
 	if err := tx.Check(); err != nil {
 		return transaction.Sent{}, err
 	}
-	if err := c.w.mayTouch(ctx, &tx); err != nil {
+	if err := c.w.records(tx.ChainID).MayTouch(ctx, &tx); err != nil {
 		return transaction.Sent{}, c.refused(ctx, key, &tx, err)
 	}
 	return c.w.transact(ctx, c, key, tx)
@@ -136,8 +138,9 @@ func (w *work) transact(ctx context.Context, c *Context, key string, tx transact
 	return w.broadcast(ctx, journaled.ID, w.intent(&journaled, tx, fee), fee)
 }
 
-// journal decides about a transaction and journals it with its charge. Transactions of a task are
-// decided one at a time, because each decision depends on all that were sent.
+// journal decides about a transaction and journals it with its charge. Transactions of a task are decided one at a
+// time, because each decision depends on all that were sent. known tells that the journal has it already, from
+// before a crash.
 func (w *work) journal(ctx context.Context, r repute.Receipt, tx transaction.Tx) (journaled repute.Receipt, known bool,
 	fee string, err error) {
 	root := w.root()
@@ -236,7 +239,8 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 	return w.lost(rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, decision))
 }
 
-// intent returns the wallet's intent for a journaled call.
+// intent returns the wallet's intent for a journaled call. Its id is made of the run and the call's key, which are
+// the same whenever the step is repeated. Still is asked by the wallet right before it signs.
 func (w *work) intent(r *repute.Receipt, tx transaction.Tx, mostWei string) transaction.Intent {
 	still := func(ctx context.Context) error {
 		if err := w.standing(ctx); err != nil {
@@ -278,7 +282,7 @@ func (w *work) wasSimulated(tx *transaction.Tx) error {
 	case w.dryRan && !slices.ContainsFunc(w.intended, func(d *transaction.Declared) bool { return d.Fits(tx) }):
 		return transaction.Refuse("unsimulated",
 			"the dry run showed no such transaction (target %s, selector %s, value %s, data sha256 %.16s): each byte must be as shown, or of a declared placeholder",
-			tx.Target, tx.Selector(), transaction.OrZero(tx.Value), journal.Digest(tx.Data))
+			tx.Target, tx.Selector(), cmp.Or(tx.Value, "0"), journal.Digest(tx.Data))
 	}
 	return nil
 }
@@ -297,13 +301,7 @@ func (w *work) leftOfDryRun(ctx context.Context, call string, tx *transaction.Tx
 // allow-list names for it, nil for none.
 func (w *work) callInput(p *policy.Policy, tx *transaction.Tx, listed *contracts.Function) policy.Input {
 	in := w.policyInput(p)
-	in.Phase = "call"
-	in.Call = policy.Call{ChainID: tx.ChainID, Target: tx.Target.Hex(), Selector: tx.Selector(),
-		Value:  transaction.OrZero(tx.Value),
-		Amount: transaction.OrZero(tx.Amount), Purpose: tx.Purpose, Payee: tx.Payee}
-	if tx.Token != nil {
-		in.Call.Token = tx.Token.Hex()
-	}
+	in.Phase, in.Call = "call", tx.Call()
 	if c := w.e.calls.Decode(tx.Target, tx.Data, listed)[0]; c.Decoded != nil {
 		in.Call.Function, in.Call.Args = c.Function, c.Decoded.Values()
 	}
@@ -334,12 +332,11 @@ func (w *work) allows(ctx context.Context, call string, tx *transaction.Tx, case
 	if err != nil {
 		return rundb.Decision{}, err
 	}
-	if _, err := scoredb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
-		return rundb.Decision{}, w.lost(err)
+	stored, err := w.stored(ctx, p, rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall,
+		Subject: call + " " + shown.Hash(), Input: journal.JSON(asked{Input: &in, Shown: shown})}, d)
+	if err != nil {
+		return rundb.Decision{}, err
 	}
-	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: call + " " + shown.Hash(),
-		Effect: string(d.Effect), Reasons: journal.JSON(d.Reasons), Policy: p.Hash(),
-		Input: journal.JSON(asked{Input: &in, Shown: shown})}
 	switch d.Effect {
 	case policy.Allow:
 		return stored, nil
@@ -349,6 +346,28 @@ func (w *work) allows(ctx context.Context, call string, tx *transaction.Tx, case
 			rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	}
 	return stored, w.approved(ctx, stored, d, shown)
+}
+
+// stored completes a decision of a policy for the table of decisions, and keeps the text of the policy, by which the
+// decision can be made again.
+func (w *work) stored(ctx context.Context, p *policy.Policy, out rundb.Decision,
+	d policy.Decision) (rundb.Decision, error) {
+	out.Effect, out.Reasons, out.Policy = string(d.Effect), journal.JSON(d.Reasons), p.Hash()
+	_, err := scoredb.KeepInput(ctx, w.e.db, p.Text())
+	return out, w.lost(err)
+}
+
+// enforce stores a decision, and returns what follows from it: nil, a *transaction.DeniedError, or the *ApprovalError
+// that the run waits with.
+func (w *work) enforce(ctx context.Context, stored rundb.Decision, d policy.Decision, shown *approval.Shown) error {
+	if d.Effect == policy.RequireApproval {
+		return w.approved(ctx, stored, d, shown)
+	}
+	err := w.lost(rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
+	if d.Effect == policy.Deny {
+		return errors.Join(&transaction.DeniedError{Reasons: d.Reasons}, err)
+	}
+	return err
 }
 
 // asked is the input of a decision, with the description that a person sees.

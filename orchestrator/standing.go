@@ -10,7 +10,6 @@ import (
 	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store/rundb"
-	"repute/store/scoredb"
 )
 
 // standing decides again whether the agent of a run, and those that it works for, may act at all.
@@ -95,11 +94,11 @@ func (c *Context) refused(ctx context.Context, key string, tx *transaction.Tx, e
 		Kind: repute.CallRefused,
 		Ref:  tx.Target.Hex(), Summary: tx.Purpose, Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID),
 		Request: journal.Bounded(journal.JSON(tx)), Error: journal.Shorten(err.Error())}
-	if _, failed := scoredb.KeepInput(ctx, w.e.db, p.Text()); failed != nil {
-		return errors.Join(err, w.lost(failed))
+	d, failed := w.stored(ctx, p, rundb.Decision{Phase: c.phase, Kind: repute.DecisionRefused, Subject: subject,
+		Input: journal.JSON(in)}, policy.Decision{Effect: policy.Deny, Reasons: reasons})
+	if failed != nil {
+		return errors.Join(err, failed)
 	}
-	d := rundb.Decision{Phase: c.phase, Kind: repute.DecisionRefused, Subject: subject, Effect: string(policy.Deny),
-		Reasons: journal.JSON(reasons), Policy: p.Hash(), Input: journal.JSON(in)}
 	id, failed := rundb.RefuseCall(ctx, w.e.db, w.lease, r, d)
 	if failed != nil {
 		return errors.Join(err, w.lost(failed))

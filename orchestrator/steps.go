@@ -81,8 +81,8 @@ func (c *Context) doStep(ctx context.Context, s standard.Step, inputs map[string
 	return c.endStep(ctx, s, result, err)
 }
 
-// endStep stores the result of a step. A step that was canceled or waits is not stored, and is
-// repeated.
+// endStep stores the result of a step. A step that was canceled or waits is not stored, and is repeated. What is
+// stored is stored also if the phase's time is over meanwhile, since the work was done and paid for.
 func (c *Context) endStep(ctx context.Context, s standard.Step, result json.RawMessage, err error) standard.StepResult {
 	if err == nil && (len(result) > standard.MaxInput || len(result) > 0 && !json.Valid(result)) {
 		result, err = nil, fmt.Errorf("the step's result is no JSON of at most %d bytes: %w", standard.MaxInput,

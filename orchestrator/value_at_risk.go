@@ -1,8 +1,8 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/big"
 
@@ -14,7 +14,6 @@ import (
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/trustgate"
 	"repute/policy"
-	"repute/store/rundb"
 )
 
 // trusted asks the trust gate again if a task moves more value than it declared: the agent, and
@@ -62,14 +61,7 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
 	stored := v.Stored(repute.PhaseExecute, repute.DecisionValue,
 		subject+" "+shown.Hash()+x.programSuffix(v.Decision.Effect))
 	stored.Input = journal.JSON(asked{Decision: &v, Shown: shown})
-	if v.Decision.Effect == policy.RequireApproval {
-		return w.approved(ctx, stored, v.Decision, shown)
-	}
-	err = w.lost(rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
-	if v.Decision.Effect == policy.Deny {
-		return errors.Join(&transaction.DeniedError{Reasons: v.Decision.Reasons}, err)
-	}
-	return err
+	return w.enforce(ctx, stored, v.Decision, shown)
 }
 
 // judge returns the decision of the trust gate about module m of a run, for a task.
@@ -83,7 +75,7 @@ func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (tr
 func (w *work) show(ctx context.Context, tx *transaction.Tx, declared *transaction.Declared,
 	s *transaction.Simulation, reasons []policy.Reason) (*approval.Shown, error) {
 	out := &approval.Shown{Agent: approval.DescribeAgent(w.Run.Agent, &w.gateDecision),
-		ValueAtRisk: transaction.OrZero(w.terms.ValueAtRisk),
+		ValueAtRisk: cmp.Or(w.terms.ValueAtRisk, "0"),
 		Declared:    []transaction.Placeholder{}, Reasons: reasons}
 	if declared != nil {
 		out.Declared = append(out.Declared, declared.Placeholders...)

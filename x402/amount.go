@@ -3,6 +3,7 @@ package x402
 import (
 	"fmt"
 	"math/big"
+	"strings"
 
 	"github.com/holiman/uint256"
 )
@@ -77,12 +78,8 @@ func (a Amount) Decimal(decimals uint8) string {
 		digits = fmt.Sprintf("%0*d", missing, 0) + digits
 	}
 	whole, fraction := digits[:len(digits)-int(decimals)], digits[len(digits)-int(decimals):]
-	end := len(fraction)
-	for end > 0 && fraction[end-1] == '0' {
-		end--
-	}
-	if end == 0 {
+	if fraction = strings.TrimRight(fraction, "0"); fraction == "" {
 		return whole
 	}
-	return whole + "." + fraction[:end]
+	return whole + "." + fraction
 }

@@ -49,12 +49,6 @@ const (
 // selector is the beginning of calldata for a function.
 func selector(of string) []byte { return crypto.Keccak256([]byte(of))[:4] }
 
-// Selectors are those of the functions by which payments are settled, and nothing else.
-func Selectors() (token, exact, upto [][]byte) {
-	return [][]byte{selector(sigTransferSplit), selector(sigTransferBytes)}, [][]byte{selector(sigExactSettle)},
-		[][]byte{selector(sigUptoSettle)}
-}
-
 // word is a value in 32 bytes.
 func word(v any) []byte {
 	switch v := v.(type) {

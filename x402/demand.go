@@ -146,7 +146,7 @@ func (d *Demand) Match(p *Payment) (Requirements, error) {
 		signed := p.Payload.Authorization
 		fits := p.Version == V1 && (len(d.Accepts) == 1 ||
 			signed != nil && signed.To == own.PayTo && signed.Value == own.Amount)
-		if fits || p.Version == V2 && own.SamePrice(&p.Accepted) {
+		if fits || p.Version == V2 && own.samePrice(&p.Accepted) {
 			return own, nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 )
@@ -112,7 +113,7 @@ func UnmarshalObject(raw []byte, into any) error {
 		return nil
 	}
 	var known *Refusal
-	if asRefusal(err, &known) {
+	if errors.As(err, &known) {
 		return known
 	}
 	return Refuse(ReasonInvalidPayload, "%v", err)

@@ -167,7 +167,7 @@ func (t *Transfer) permittedBy(target common.Address, data []byte) bool {
 	if !ok || charged != (Charge{t.Token, t.To, t.Amount}) {
 		return false
 	}
-	contract, call, _ := SettlesBy(target, data)
+	contract, call, _ := settlesBy(target, data)
 	owner := 4
 	if contract == UptoProxy {
 		owner = 5 // the charge is before it
@@ -183,14 +183,6 @@ func (v *Verifier) signed(ctx context.Context, p *Payment, r *Requirements, t *T
 	if err != nil {
 		return err
 	}
-	var hash common.Hash
-	if p.Payload.Permit2 != nil {
-		hash, err = digest(PermitData(*p.Payload.Permit2, t.ChainID))
-	} else {
-		hash, err = digest(AuthorizationData(*p.Payload.Authorization, t.ChainID, t.Token, terms.Name, terms.Version))
-	}
-	if err == nil {
-		_, _, err = v.signer(ctx, t, hash, p.Payload.Signature)
-	}
+	_, _, err = v.signer(ctx, t, &p.Payload, &terms)
 	return err
 }

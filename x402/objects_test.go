@@ -223,7 +223,7 @@ func TestMatch(t *testing.T) {
 		case 4:
 			p.Accepted.Network = "eip155:5"
 		}
-		if _, err := d.Match(&p); err == nil && !p.Accepted.SamePrice(&d.Accepts[0]) {
+		if _, err := d.Match(&p); err == nil && !reflect.DeepEqual(p.Accepted, d.Accepts[0]) {
 			t.Fatal("another price is taken")
 		}
 	})

@@ -40,17 +40,14 @@ func Pay(ctx context.Context, s Signer, d *PaymentRequired, version int, r Requi
 		return p, err
 	}
 	chain, _ := ChainOf(r.Network) // checked
-	var data apitypes.TypedData
 	if r.Scheme == SchemeUpto || terms.Method == MethodPermit2 {
 		if p.Payload.Permit2, err = newPermit(s.Address(), &r, &terms, now); err != nil {
 			return p, err
 		}
-		data = PermitData(*p.Payload.Permit2, chain)
 	} else {
 		p.Payload.Authorization = newAuthorization(s.Address(), &r, now)
-		data = AuthorizationData(*p.Payload.Authorization, chain, r.Asset, terms.Name, terms.Version)
 	}
-	if p.Payload.Signature, err = s.SignTyped(ctx, data); err != nil {
+	if p.Payload.Signature, err = s.SignTyped(ctx, p.Payload.data(chain, r.Asset, &terms)); err != nil {
 		return p, fmt.Errorf("sign payment: %w", err)
 	}
 	if len(p.Payload.Signature) == signatureSize && p.Payload.Signature[64] < 2 {

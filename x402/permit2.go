@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -38,24 +37,16 @@ func (v *Verifier) permitTerms(p *Permit, t *Transfer) error {
 }
 
 // permit checks times, signature and the chain's state of a transfer by Permit2.
-func (v *Verifier) permit(ctx context.Context, t *Transfer, p *Permit, raw []byte) error {
-	now := v.now()
-	switch {
-	case p.Witness.ValidAfter.Cmp(NewAmount(now)) > 0:
-		return Refuse(ReasonValidAfter, "the permit holds from %s on, it is %d", p.Witness.ValidAfter, now)
-	case p.Deadline.Cmp(NewAmount(now+uint64(margin/time.Second))) < 0:
-		return Refuse(ReasonValidBefore, "the permit holds until %s, it is %d, and %s more are needed", p.Deadline, now,
-			margin)
+func (v *Verifier) permit(ctx context.Context, t *Transfer, p *Payload, terms *Extra) error {
+	if err := v.timely(t, "permit"); err != nil {
+		return err
 	}
-	signed, err := digest(PermitData(*p, t.ChainID))
+	s, _, err := v.signer(ctx, t, p, terms)
 	if err != nil {
 		return err
 	}
-	s, _, err := v.signer(ctx, t, signed, raw)
-	if err != nil {
-		return err
-	}
-	t.Target, t.Data = p.Spender, proxyCall(p, s.raw, t.Amount)
+	permit := p.Permit2
+	t.Target, t.Data = permit.Spender, proxyCall(permit, s.raw, t.Amount)
 	if (s.factory != common.Address{}) {
 		if t.Scheme == SchemeUpto {
 			return Refuse(ReasonUnsupportedScheme,
@@ -64,8 +55,8 @@ func (v *Verifier) permit(ctx context.Context, t *Transfer, p *Permit, raw []byt
 		t.deploying(s)
 	}
 	var from common.Address
-	if p.Witness.Facilitator != nil {
-		from = *p.Witness.Facilitator
+	if permit.Witness.Facilitator != nil {
+		from = *permit.Witness.Facilitator
 	}
 	return inOrder(func() error { return v.unused(ctx, t) }, func() error { return v.balance(ctx, t) },
 		func() error { return v.allowance(ctx, t) }, func() error { return v.simulate(ctx, t, from) })

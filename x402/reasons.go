@@ -69,6 +69,3 @@ var ErrUnavailable = errors.New("payments cannot be verified now")
 
 // ErrReverted is returned by a Chain where the contract refuses the call.
 var ErrReverted = errors.New("the contract refused the call")
-
-// asRefusal finds a *Refusal in an error, as errors.As does.
-func asRefusal(err error, into **Refusal) bool { return errors.As(err, into) }

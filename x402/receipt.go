@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/signer/core/apitypes"
 )
@@ -12,8 +11,8 @@ import (
 // formatEIP712 is the form of offers and receipts that this package signs.
 const formatEIP712 = "eip712"
 
-// Offer is a server's signed promise to serve for a price (offer_receipt.md).
-type Offer struct {
+// offer is a server's signed promise to serve for a price (offer_receipt.md).
+type offer struct {
 	Version     uint64 `json:"version"`
 	ResourceURL string `json:"resourceUrl"`
 	Scheme      string `json:"scheme"`
@@ -34,11 +33,11 @@ type Receipt struct {
 	Transaction string `json:"transaction"` // hash; "" where the server does not tell
 }
 
-// SignedOffer is an Offer with its signature and its place in the demand's accepts.
-type SignedOffer struct {
+// signedOffer is an Offer with its signature and its place in the demand's accepts.
+type signedOffer struct {
 	Format      string        `json:"format"`
 	AcceptIndex *int          `json:"acceptIndex,omitempty"`
-	Payload     Offer         `json:"payload"`
+	Payload     offer         `json:"payload"`
 	Signature   hexutil.Bytes `json:"signature"`
 }
 
@@ -50,7 +49,7 @@ type SignedReceipt struct {
 }
 
 // data is what is signed of an offer. Its chain is 1 on every network.
-func (o *Offer) data() apitypes.TypedData {
+func (o *offer) data() apitypes.TypedData {
 	return statement("x402 offer", "Offer", fields("uint256", "version", "string", "resourceUrl", "string", "scheme",
 		"string", "network", "string", "asset", "string", "payTo", "string", "amount", "uint256", "validUntil"),
 		apitypes.TypedDataMessage{"version": NewAmount(o.Version).String(), "resourceUrl": o.ResourceURL,
@@ -79,15 +78,15 @@ func statement(domain, name string, of []apitypes.Type, message apitypes.TypedDa
 // AddOffers signs the demand's requirements as offers that hold until a time, in seconds since 1970.
 // The signer should be the key of the payee.
 func (d *Demand) AddOffers(ctx context.Context, s Signer, until uint64) error {
-	offers := []SignedOffer{}
+	offers := []signedOffer{}
 	for i, r := range d.Accepts {
-		o := Offer{Version: 1, ResourceURL: d.Resource.URL, Scheme: r.Scheme, Network: r.Network, Asset: r.Asset.Hex(),
+		o := offer{Version: 1, ResourceURL: d.Resource.URL, Scheme: r.Scheme, Network: r.Network, Asset: r.Asset.Hex(),
 			PayTo: r.PayTo.Hex(), Amount: r.Amount.String(), ValidUntil: until}
 		signed, err := s.SignTyped(ctx, o.data())
 		if err != nil {
 			return fmt.Errorf("sign offer: %w", err)
 		}
-		offers = append(offers, SignedOffer{formatEIP712, &i, o, signed})
+		offers = append(offers, signedOffer{formatEIP712, &i, o, signed})
 	}
 	return d.Extensions.Add(ExtensionOfferReceipt, object{"offers": offers}, object{"$schema": schemaDraft,
 		"type": "object", "properties": object{"offers": object{"type": "array", "items": object{"type": "object",
@@ -110,46 +109,11 @@ func (s *Settlement) AddReceipt(ctx context.Context, by Signer, r Receipt) error
 }
 
 // Receipt returns the receipt of a settlement; ok is false where it has none. Its signature is not
-// checked: see Signer.
+// checked: it proves something to others only together with the payee's account.
 func (s *Settlement) Receipt() (r SignedReceipt, ok bool, err error) {
 	var info struct {
 		Receipt SignedReceipt `json:"receipt"`
 	}
 	ok, err = s.Extensions.info(ExtensionOfferReceipt, &info)
 	return info.Receipt, ok && len(info.Receipt.Signature) > 0, err
-}
-
-// Offers returns the offers of a demand. Their signatures are not checked: see Signer.
-func (d *PaymentRequired) Offers() ([]SignedOffer, error) {
-	var info struct {
-		Offers []SignedOffer `json:"offers"`
-	}
-	_, err := d.Extensions.info(ExtensionOfferReceipt, &info)
-	return info.Offers, err
-}
-
-// Signer returns the account that signed an offer. The error is a *Refusal.
-func (o *SignedOffer) Signer() (common.Address, error) {
-	return signedBy(o.Format, o.Payload.data(), o.Signature)
-}
-
-// Signer returns the account that signed a receipt. The error is a *Refusal.
-func (r *SignedReceipt) Signer() (common.Address, error) {
-	return signedBy(r.Format, r.Payload.data(), r.Signature)
-}
-
-// signedBy recovers the account that signed a statement.
-func signedBy(format string, data apitypes.TypedData, sig []byte) (common.Address, error) {
-	if format != formatEIP712 {
-		return common.Address{}, Refuse(ReasonInvalidPayload, "format %.20q: eip712 is supported", format)
-	}
-	sum, err := digest(data)
-	if err != nil {
-		return common.Address{}, Refuse(ReasonInvalidPayload, "%v", err)
-	}
-	account, _, ok := recovered(sum, sig)
-	if !ok {
-		return account, Refuse(ReasonSignature, "the signature is not one of 65 bytes with a low s")
-	}
-	return account, nil
 }

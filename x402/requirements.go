@@ -91,9 +91,9 @@ func (r *Requirements) Check() error {
 // maxTimeout bounds maxTimeoutSeconds: nobody signs for longer than a week.
 const maxTimeout = 7 * 24 * 3600
 
-// SamePrice reports whether two requirements demand the same: scheme, chain, amount, asset and
+// samePrice reports whether two requirements demand the same: scheme, chain, amount, asset and
 // payee. What a payment echoes as accepted is compared by it and never used.
-func (r *Requirements) SamePrice(o *Requirements) bool {
+func (r *Requirements) samePrice(o *Requirements) bool {
 	a, err := ChainOf(r.Network)
 	b, err2 := ChainOf(o.Network)
 	return err == nil && err2 == nil && a == b && r.Scheme == o.Scheme && r.Amount == o.Amount && r.Asset == o.Asset &&

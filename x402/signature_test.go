@@ -108,11 +108,11 @@ func TestSettlesBy(t *testing.T) {
 	token := common.HexToAddress("0x55")
 	good := tokenCall(&Authorization{}, bytes.Repeat([]byte{1}, 65), false)
 	transfer := Transfer{Target: token, Data: good}
-	if to, call, ok := SettlesBy(token, good); !ok || to != token || !bytes.Equal(call, good) {
+	if to, call, ok := settlesBy(token, good); !ok || to != token || !bytes.Equal(call, good) {
 		t.Error("a transfer is not recognized")
 	}
 	transfer.deploying(&signature{factory: common.HexToAddress("0x66"), deployment: []byte{1, 2, 3}})
-	if to, call, ok := SettlesBy(transfer.Target, transfer.Data); !ok || to != token || !bytes.Equal(call, good) {
+	if to, call, ok := settlesBy(transfer.Target, transfer.Data); !ok || to != token || !bytes.Equal(call, good) {
 		t.Error("a transfer behind a deployment is not recognized")
 	}
 	approve := pack("approve(address,uint256)", nil, token, 1)
@@ -132,7 +132,7 @@ func TestSettlesBy(t *testing.T) {
 		"a call of Multicall3 itself":   {Multicall3, good},
 		"an upto call of the exact one": {ExactProxy, append(selector(sigUptoSettle), good...)},
 	} {
-		if _, _, ok := SettlesBy(x.to, x.data); ok {
+		if _, _, ok := settlesBy(x.to, x.data); ok {
 			t.Errorf("%s is taken for a settlement", name)
 		}
 	}
@@ -160,7 +160,7 @@ func FuzzTransaction(f *testing.F) {
 			t.Errorf("%x of %s is no part of %x", call, to, data)
 		}
 		readString(data)
-		SettlesBy(Multicall3, data)
+		settlesBy(Multicall3, data)
 	})
 }
 
@@ -192,7 +192,9 @@ func TestWalletAnswers(t *testing.T) {
 	} {
 		v := &Verifier{Chain: x.says}
 		got, err := v.ValidSignature(t.Context(), 1, common.Address{1}, common.Hash{2}, []byte{3})
-		_, _, refused := v.signer(t.Context(), &Transfer{From: common.Address{1}}, common.Hash{2}, []byte{3})
+		paid := &Payload{Signature: []byte{3}, Authorization: &Authorization{From: common.Address{1}}}
+		_, _, refused := v.signer(t.Context(), &Transfer{From: common.Address{1}}, paid,
+			&Extra{Name: "USD Coin", Version: "2"})
 		if err != nil || got != x.want || (refused == nil) != x.want {
 			t.Errorf("%s: %t, %v, %v", name, got, err, refused)
 		}

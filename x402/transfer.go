@@ -1,6 +1,7 @@
 package x402
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -82,24 +83,23 @@ func (t *Transfer) deploying(s *signature) {
 	t.Target = Multicall3
 }
 
-// SettlesBy returns the contract that a settling transaction calls in the end, and the call's
+// settlesBy returns the contract that a settling transaction calls in the end, and the call's
 // data: the inner ones where it deploys the payer's wallet first. ok is false for a transaction
 // that this package does not make.
-func SettlesBy(target common.Address, data []byte) (contract common.Address, call []byte, ok bool) {
-	token, exact, upto := Selectors()
+func settlesBy(target common.Address, data []byte) (contract common.Address, call []byte, ok bool) {
 	if target == Multicall3 {
 		if target, data, ok = lastCall(data); !ok {
 			return common.Address{}, nil, false
 		}
 	}
-	of := token
+	settling := []string{sigTransferSplit, sigTransferBytes}
 	switch target {
 	case ExactProxy:
-		of = exact
+		settling = []string{sigExactSettle}
 	case UptoProxy:
-		of = upto
+		settling = []string{sigUptoSettle}
 	}
-	known := len(data) >= 4 && slices.ContainsFunc(of, func(s []byte) bool { return string(s) == string(data[:4]) })
+	known := slices.ContainsFunc(settling, func(s string) bool { return bytes.HasPrefix(data, selector(s)) })
 	return target, data, known
 }
 
@@ -112,7 +112,7 @@ type Charge struct {
 // Charged reads what a settling transaction moves. ok is false for a transaction that this package
 // does not make.
 func Charged(target common.Address, data []byte) (c Charge, ok bool) {
-	contract, call, ok := SettlesBy(target, data)
+	contract, call, ok := settlesBy(target, data)
 	if !ok || len(call) < 4+7*32 {
 		return c, false
 	}

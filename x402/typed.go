@@ -63,6 +63,14 @@ func PermitData(p Permit, chainID uint64) apitypes.TypedData {
 	}
 }
 
+// data is what the payer of a payload signs, for a token of a chain with the terms of its requirements.
+func (p *Payload) data(chainID uint64, token common.Address, terms *Extra) apitypes.TypedData {
+	if p.Permit2 != nil {
+		return PermitData(*p.Permit2, chainID)
+	}
+	return AuthorizationData(*p.Authorization, chainID, token, terms.Name, terms.Version)
+}
+
 func chainNumber(id uint64) *math.HexOrDecimal256 {
 	return (*math.HexOrDecimal256)(NewAmount(id).Big())
 }

@@ -40,20 +40,15 @@ func (v *Verifier) now() uint64 {
 // the transfer that settles it. Where the scheme is upto, the requirements' amount is what the
 // transfer charges. The error is a *Refusal, or ErrUnavailable where the chain cannot be asked.
 func (v *Verifier) Verify(ctx context.Context, p *Payment, r *Requirements) (*Transfer, error) {
-	t, err := v.verify(ctx, p, r)
+	t, check, err := v.plan(p, r)
+	if err == nil {
+		err = check(ctx)
+	}
 	var refused *Refusal
 	if errors.As(err, &refused) && p.Payload.Payer() != (common.Address{}) {
 		refused.Payer = p.Payload.Payer().Hex()
 	}
 	return t, err
-}
-
-func (v *Verifier) verify(ctx context.Context, p *Payment, r *Requirements) (*Transfer, error) {
-	t, check, err := v.plan(p, r)
-	if err != nil {
-		return nil, err
-	}
-	return t, check(ctx)
 }
 
 // Plan checks what can be checked without the chain, but for the signature, and names the transfer:
@@ -94,12 +89,12 @@ func (v *Verifier) plan(p *Payment, r *Requirements) (t *Transfer, rest func(con
 	case byPermit:
 		permit := p.Payload.Permit2
 		t.Nonce = common.BytesToHash(word(permit.Nonce))
-		return t, func(ctx context.Context) error { return v.permit(ctx, t, permit, p.Payload.Signature) },
+		return t, func(ctx context.Context) error { return v.permit(ctx, t, &p.Payload, &terms) },
 			v.permitTerms(permit, t)
 	}
 	a := p.Payload.Authorization
 	t.Nonce = a.Nonce
-	return t, func(ctx context.Context) error { return v.authorization(ctx, t, a, p.Payload.Signature, &terms) },
+	return t, func(ctx context.Context) error { return v.authorization(ctx, t, &p.Payload, &terms) },
 		authorizationTerms(a, t)
 }
 
@@ -114,25 +109,29 @@ func authorizationTerms(a *Authorization, t *Transfer) error {
 	return nil
 }
 
-// authorization checks times, signature and the chain's state of a transfer by EIP-3009.
-func (v *Verifier) authorization(ctx context.Context, t *Transfer, a *Authorization, raw []byte, terms *Extra) error {
+// timely checks that an authorization or permit holds now, and for long enough.
+func (v *Verifier) timely(t *Transfer, what string) error {
 	now := v.now()
 	switch {
-	case a.ValidAfter.Cmp(NewAmount(now)) > 0:
-		return Refuse(ReasonValidAfter, "the authorization holds from %s on, it is %d", a.ValidAfter, now)
-	case a.ValidBefore.Cmp(NewAmount(now+uint64(margin/time.Second))) < 0:
-		return Refuse(ReasonValidBefore, "the authorization holds until %s, it is %d, and %s more are needed", a.ValidBefore,
-			now, margin)
+	case t.Since.Cmp(NewAmount(now)) > 0:
+		return Refuse(ReasonValidAfter, "the %s holds from %s on, it is %d", what, t.Since, now)
+	case t.Until.Cmp(NewAmount(now+uint64(margin/time.Second))) < 0:
+		return Refuse(ReasonValidBefore, "the %s holds until %s, it is %d, and %s more are needed", what, t.Until, now,
+			margin)
 	}
-	signed, err := digest(AuthorizationData(*a, t.ChainID, t.Token, terms.Name, terms.Version))
+	return nil
+}
+
+// authorization checks times, signature and the chain's state of a transfer by EIP-3009.
+func (v *Verifier) authorization(ctx context.Context, t *Transfer, p *Payload, terms *Extra) error {
+	if err := v.timely(t, "authorization"); err != nil {
+		return err
+	}
+	s, byKey, err := v.signer(ctx, t, p, terms)
 	if err != nil {
 		return err
 	}
-	s, byKey, err := v.signer(ctx, t, signed, raw)
-	if err != nil {
-		return err
-	}
-	t.Target, t.Data = t.Token, tokenCall(a, s.raw, byKey)
+	t.Target, t.Data = t.Token, tokenCall(p.Authorization, s.raw, byKey)
 	if (s.factory != common.Address{}) {
 		t.deploying(s)
 	}
@@ -160,9 +159,13 @@ func inOrder(checks ...func() error) error {
 // signer checks who signed, and returns the signature as contracts take it. byKey tells that the
 // payer's key signed; otherwise the payer is a contract, and s names its factory where it is not
 // deployed.
-func (v *Verifier) signer(ctx context.Context, t *Transfer, signed common.Hash, raw []byte) (s *signature, byKey bool,
+func (v *Verifier) signer(ctx context.Context, t *Transfer, p *Payload, terms *Extra) (s *signature, byKey bool,
 	err error) {
-	parsed, err := parseSignature(raw)
+	signed, err := digest(p.data(t.ChainID, t.Token, terms))
+	if err != nil {
+		return nil, false, err
+	}
+	parsed, err := parseSignature(p.Signature)
 	if err != nil {
 		return nil, false, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,14 +38,13 @@ func (a *answer) is(statuses ...int) error {
 	if a.err != nil {
 		return fmt.Errorf("%s: %w", a.what, a.err)
 	}
-	for _, want := range statuses {
-		if a.status == want {
-			return nil
-		}
+	if slices.Contains(statuses, a.status) {
+		return nil
 	}
 	return fmt.Errorf("%s is answered with %d, wanted is %s: %.100s", a.what, a.status, alternatives(statuses), a.body)
 }
 
+// alternatives joins statuses by "or".
 func alternatives(list []int) string {
 	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(list), "[]")), " or ")
 }
@@ -96,7 +96,8 @@ const (
 )
 
 // ask sends one request and remembers its answer. Rate limits are respected: the request is sent
-// again after the pause that the answer names.
+// again after the pause that the answer names, which is bounded, as a runtime could name a year. The
+// answer with 429 is not remembered where a later one replaces it. It is never nil.
 func (s *suite) ask(ctx context.Context, method, path string, body []byte, h http.Header) *answer {
 	a := &answer{what: method + " " + path}
 	a.err = s.send(ctx, a, method, path, body, h)
@@ -117,6 +118,9 @@ func (s *suite) ask(ctx context.Context, method, path string, body []byte, h htt
 	return a
 }
 
+// send makes one request, within Timeout, and reads the whole answer into a. It asks with Expect: 100-continue
+// before a large body: a runtime that refuses the body by its length answers and closes the connection, and a
+// client that is still writing would see the broken connection and not the answer.
 func (s *suite) send(ctx context.Context, a *answer, method, path string, body []byte, h http.Header) error {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
@@ -154,7 +158,8 @@ func (s *suite) call(ctx context.Context, q request, h http.Header) *answer {
 }
 
 // look makes the requests that several checks read: health, the registration file, and which
-// capabilities are paid for and free.
+// capabilities are paid for and free. It judges nothing: what is missing afterwards, its checks tell
+// or skip. An agent that is expected to accept nothing is not asked for its capabilities.
 func (s *suite) look(ctx context.Context) {
 	s.health = s.ask(ctx, http.MethodGet, "/health", nil, nil)
 	if s.health.err == nil {
@@ -201,7 +206,8 @@ func (s *suite) candidates() (out []request) {
 	return out
 }
 
-// plain reports whether a name can be part of a path.
+// plain reports whether a name can be part of a path. Names are the runtime's: one with a slash or dots
+// could lead the requests, and a payment, to another path.
 func plain(name string) bool {
 	return name != "" && len(name) <= 100 && strings.Trim(strings.ToLower(name),
 		"abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""

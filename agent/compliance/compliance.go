@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ const (
 
 // Defaults of Options.
 const (
-	DefaultTimeout = 30 * time.Second // of a request
+	defaultTimeout = 30 * time.Second // of a request
 	DefaultMaxBody = 10 << 20         // bytes, section 11.1
 	DefaultMaxPay  = 100_000          // smallest units: 0.10 USDC
 )
@@ -55,7 +56,7 @@ const (
 type Options struct {
 	URL    string       // of the runtime
 	Client *http.Client // nil: one that follows no redirect
-	// Timeout bounds a request, DefaultTimeout when 0.
+	// Timeout bounds a request, defaultTimeout when 0.
 	Timeout time.Duration
 	// Chain is nil where registration and signers cannot be checked.
 	Chain Chain
@@ -98,19 +99,10 @@ func (r *Report) Exit() int {
 	switch {
 	case !r.OK:
 		return 1
-	case len(r.skipped()) > 0:
+	case slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Skipped }):
 		return 2
 	}
 	return 0
-}
-
-func (r *Report) skipped() (ids []string) {
-	for _, c := range r.Checks {
-		if c.Skipped {
-			ids = append(ids, c.ID)
-		}
-	}
-	return ids
 }
 
 // skip says why a check cannot be made.
@@ -154,6 +146,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return out, nil
 }
 
+// newSuite checks options and fills in defaults. No redirect is followed, unless the caller's own client does: the
+// signatures and headers that are checked are those of the runtime that was named.
 func newSuite(o Options) (*suite, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -161,7 +155,7 @@ func newSuite(o Options) (*suite, error) {
 			"http://HOST:PORT or https://HOST")
 	}
 	o.URL = strings.TrimRight(o.URL, "/")
-	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
 	o.MaxPay = cmp.Or(o.MaxPay, DefaultMaxPay)
 	o.Mode = cmp.Or(o.Mode, Normal)

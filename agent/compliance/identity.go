@@ -109,6 +109,8 @@ func (s *suite) chain(ctx context.Context) (*Registered, error) {
 	return &r, nil
 }
 
+// checkRegistered: the chain knows the agent. It is asked by the full id, of which the signed answers give the
+// chain and the registry, so that this check comes after that of the signatures.
 func (s *suite) checkRegistered(ctx context.Context) (string, error) {
 	r, err := s.chain(ctx)
 	if err != nil {
@@ -141,6 +143,7 @@ func (s *suite) checkMetadata(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%.200s, %d bytes", r.URI, len(raw)), nil
 }
 
+// read reads a document within Timeout.
 func (s *suite) read(ctx context.Context, uri string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()

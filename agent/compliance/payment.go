@@ -39,6 +39,8 @@ var (
 	hash   = regexp.MustCompile(`^0x[0-9a-fA-F]{64}$`)
 )
 
+// checkPaymentHeaders: the headers of the 402 answer by which a client without x402 can pay. Their form is checked,
+// and not that they agree with the demand, since an agent may offer several tokens and chains.
 func (s *suite) checkPaymentHeaders(context.Context) (string, error) {
 	if err := s.demanded(); err != nil {
 		return "", err
@@ -57,6 +59,7 @@ func (s *suite) checkPaymentHeaders(context.Context) (string, error) {
 		h.Get("X-Payment-Chain")), nil
 }
 
+// checkPaymentBody: the body of the 402 answer is an error of its own kind, beside what x402 adds to it.
 func (s *suite) checkPaymentBody(context.Context) (string, error) {
 	if err := s.demanded(); err != nil {
 		return "", err
@@ -135,10 +138,13 @@ func (s *suite) v1() (*x402.PaymentRequired, error) {
 	return &d, nil
 }
 
+// checkV2: each way to pay of version 2 can be understood.
 func (s *suite) checkV2(context.Context) (string, error) { return ways(s.v2()) }
 
+// checkV1: each way to pay of version 1 can be understood, where that version is offered.
 func (s *suite) checkV1(context.Context) (string, error) { return ways(s.v1()) }
 
+// ways counts the ways to pay of a demand, and returns the error of the first that is wrong.
 func ways(d *x402.PaymentRequired, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -264,6 +270,7 @@ func (s *suite) refused(ctx context.Context, before func(*x402.Requirements), af
 	return s.call(ctx, s.paid, h).refusal(http.StatusPaymentRequired, http.StatusBadRequest)
 }
 
+// checkForged sends a payment whose signature was changed by one bit, which therefore is of another account.
 func (s *suite) checkForged(ctx context.Context) (string, error) {
 	return s.refused(ctx, func(*x402.Requirements) {},
 		func(p *x402.Payment, _ x402.Requirements) { p.Payload.Signature[4] ^= 1 })

@@ -26,6 +26,7 @@ type health struct {
 // notAccepting says why a check that needs an accepting agent is skipped.
 const notAccepting = skip("the agent is expected to accept no requests")
 
+// checkHTTPS: production is reached by https. On the loopback there is nobody between the two, as in tests.
 func (s *suite) checkHTTPS(context.Context) (string, error) {
 	ip := net.ParseIP(s.host)
 	switch {
@@ -37,6 +38,8 @@ func (s *suite) checkHTTPS(context.Context) (string, error) {
 	return "", fmt.Errorf("%s is reached by http: production needs https", s.host)
 }
 
+// checkHealth: health has its members, with their types, and the id that the header names. Numbers and truths are
+// pointers in health, so that 0 and false are told from what is missing.
 func (s *suite) checkHealth(context.Context) (string, error) {
 	if err := s.health.is(http.StatusOK); err != nil {
 		return "", err
@@ -57,6 +60,7 @@ func (s *suite) checkHealth(context.Context) (string, error) {
 	return fmt.Sprintf("agent %.80s, %d capabilities", body.AgentID, len(body.Capabilities)), nil
 }
 
+// checkReady: a load balancer sends requests to the agent only while it accepts them.
 func (s *suite) checkReady(ctx context.Context) (string, error) {
 	a := s.ask(ctx, http.MethodGet, "/health/ready", nil, nil)
 	want := http.StatusOK
@@ -132,6 +136,7 @@ func registrationFile(raw []byte, agent string) error {
 	return fmt.Errorf("registrations of the registration file do not name agent %.80s", agent)
 }
 
+// checkCard reads the card by which agents of A2A find this one, where it is offered.
 func (s *suite) checkCard(ctx context.Context) (string, error) {
 	a := s.ask(ctx, http.MethodGet, "/.well-known/agent-card.json", nil, nil)
 	if a.err == nil && a.status == http.StatusNotFound {
@@ -194,6 +199,7 @@ func (s *suite) checkInvalid(ctx context.Context) (string, error) {
 	return s.call(ctx, request{name, []byte(`{"text":`)}, nil).refusal(http.StatusBadRequest)
 }
 
+// checkUnknown asks for a capability that no agent has: a wrong name is refused before a payment is asked for.
 func (s *suite) checkUnknown(ctx context.Context) (string, error) {
 	if s.o.Mode == Shutdown {
 		return "", notAccepting
@@ -230,6 +236,8 @@ func (s *suite) checkFree(context.Context) (string, error) {
 // internals are parts of stack traces and of keys' names.
 var internals = []string{"goroutine ", "\n\tat ", "\\n    at ", "Traceback (most recent", "panic: ", "PRIVATE_KEY"}
 
+// checkInternals looks for internals in all bodies of the suite, and above all in those of errors, which the wrong
+// requests before it have provoked.
 func (s *suite) checkInternals(context.Context) (string, error) {
 	for _, a := range s.seen {
 		i := slices.IndexFunc(internals, func(text string) bool { return bytes.Contains(a.body, []byte(text)) })

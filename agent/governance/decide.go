@@ -3,6 +3,7 @@ package governance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,12 +25,7 @@ const (
 
 // strength orders effects; it is -1 for what is none.
 func (e Effect) strength() int {
-	for i, known := range []Effect{Allow, Degrade, RequireValidation, RequireApproval, RequirePayment, Deny} {
-		if e == known {
-			return i
-		}
-	}
-	return -1
+	return slices.Index([]Effect{Allow, Degrade, RequireValidation, RequireApproval, RequirePayment, Deny}, e)
 }
 
 // Code names a reason. Codes are stable: clients and logs rely on them.
@@ -72,12 +68,8 @@ type Decision struct {
 
 // Has reports whether a reason has an effect, also where a stronger one decides.
 func (d *Decision) Has(e Effect) bool {
-	for _, r := range d.Reasons {
-		if r.Effect == e {
-			return true
-		}
-	}
-	return e == Allow && d.Effect == Allow
+	return e == Allow && d.Effect == Allow ||
+		slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Effect == e })
 }
 
 // Merge adds the reasons of another decision. The strongest effect counts.

@@ -51,9 +51,10 @@ func TestPaid(t *testing.T) {
 		t.Fatalf("%+v", asked)
 	}
 	d := demandOf(t, asked)
-	offers, err := d.Offers()
-	ok(t, err)
-	if len(d.Accepts) != 2 || len(offers) != 2 || d.Extensions[x402.ExtensionBazaar] == nil || h.count() != 0 {
+	var offered struct{ Info struct{ Offers []any } }
+	ok(t, json.Unmarshal(d.Extensions[x402.ExtensionOfferReceipt], &offered))
+	if len(d.Accepts) != 2 || len(offered.Info.Offers) != 2 || d.Extensions[x402.ExtensionBazaar] == nil ||
+		h.count() != 0 {
 		t.Fatalf("%+v", d)
 	}
 	runs, paid := 0, int64(0)
@@ -74,7 +75,7 @@ func TestPaid(t *testing.T) {
 			}
 			receipt, given, err := settled.Receipt()
 			ok(t, err)
-			if by, err := receipt.Signer(); err != nil || !given || by != w.Payee() ||
+			if by, err := paytest.ReceiptSigner(&receipt); err != nil || !given || by != w.Payee() ||
 				receipt.Payload.Transaction != settled.Transaction {
 				t.Errorf("%+v by %s: %v", receipt, by, err)
 			}

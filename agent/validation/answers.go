@@ -56,11 +56,11 @@ type AnswerOptions struct {
 	Documents  Documents
 	Chain      Chain
 	Log        *slog.Logger
-	Every      time.Duration // between looks at what waits, AnswerEvery when 0
+	Every      time.Duration // between looks at what waits, answerEvery when 0
 }
 
-// AnswerEvery is the time between looks at requests that wait.
-const AnswerEvery = 15 * time.Second
+// answerEvery is the time between looks at requests that wait.
+const answerEvery = 15 * time.Second
 
 // Bounds of requests, which strangers make.
 const (
@@ -92,7 +92,7 @@ type attempt struct {
 // NewAnswers returns the requests to an agent.
 func NewAnswers(o AnswerOptions) *Answers {
 	if o.Every == 0 {
-		o.Every = AnswerEvery
+		o.Every = answerEvery
 	}
 	return &Answers{o: o, tried: map[common.Hash]attempt{}}
 }
@@ -331,7 +331,7 @@ func (s *Answers) send(ctx context.Context, a *agentdb.Asked, d *asked) error {
 	defer cancel()
 	sent, err := s.o.Sender.SendValidationAnswer(limited, transaction.Intent{
 		ID:     "validation-answer/" + a.Registry.Hex() + "/" + a.Request.Hex(),
-		Origin: transaction.Origin{Agent: s.o.Slug, Run: AnswerRun},
+		Origin: transaction.Origin{Agent: s.o.Slug, Run: answerRun},
 		Tx: transaction.Tx{ChainID: s.o.ID.ChainID, Target: a.Registry, Data: data,
 			Purpose: "answer to validation request " + a.Request.Hex()}})
 	switch {
@@ -348,8 +348,8 @@ func (s *Answers) send(ctx context.Context, a *agentdb.Asked, d *asked) error {
 	return fmt.Errorf("answer to request %s: %w", a.Request, err)
 }
 
-// AnswerRun is the run of the wallet's intents that are answers.
-const AnswerRun = "agent-validation-answer"
+// answerRun is the run of the wallet's intents that are answers.
+const answerRun = "agent-validation-answer"
 
 // refuse stores that a request is never answered. Silence is the answer: one on the chain would cost gas for
 // every request that a stranger makes.

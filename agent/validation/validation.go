@@ -1,11 +1,19 @@
-// Package validation asks a validator on the chain to confirm paid results where the policy of an agent
-// wants it (section 6, requireValidationAbove), and judges the answers.
+// Package validation asks a validator on the chain to confirm paid results where the policy of an agent wants it
+// (section 6, requireValidationAbove), and judges the answers.
 //
-// The log has which executions wait: a request is sent once, by a wallet that follows it after a crash,
-// however many processes serve the agent. Nobody waits for the answer: the signed answer to the client
-// names the request, and the receipts show how it stands.
+// Requests has the validations of an agent. The log of executions says which wait: a request is sent once, by a
+// wallet that follows it after a crash, however many processes serve the agent. Nobody waits for the answer: the
+// signed answer to the client names the request, and the receipts show how it stands. Take stores an answer that the
+// chain shows, and judge says whether its validator is good enough by the policy. Steps are rows that are only added,
+// so that two processes that do the same step store it once.
 //
-// Answers is the other side: an agent that others name as validator answers their requests.
+// Answers is the other side: an agent that others name as validator answers their requests, once each. A request is
+// made by a stranger at its own cost, and is bounded for that: its document must be the one that was hashed, a day
+// has a bound of judgments, and what cannot be judged within a week is left unanswered. Silence is the answer, as one
+// on the chain would cost gas for every request that a stranger makes. The verdict is stored before it is sent: a
+// crash between the two sends the same answer.
+//
+// Run of both ends with its context; errors are logged and tried again.
 package validation
 
 import (
@@ -49,11 +57,11 @@ type Options struct {
 	Slug      string
 	Judge     Judge
 	Log       *slog.Logger
-	Every     time.Duration // between looks at what waits, DefaultEvery when 0
+	Every     time.Duration // between looks at what waits, defaultEvery when 0
 }
 
-// DefaultEvery is the time between looks at what waits.
-const DefaultEvery = 5 * time.Second
+// defaultEvery is the time between looks at what waits.
+const defaultEvery = 5 * time.Second
 
 const (
 	// maxOpen bounds the validations of one look.
@@ -68,7 +76,7 @@ type Requests struct{ o Options }
 // New returns the validations of an agent.
 func New(o Options) *Requests {
 	if o.Every == 0 {
-		o.Every = DefaultEvery
+		o.Every = defaultEvery
 	}
 	return &Requests{o}
 }
@@ -109,7 +117,7 @@ func (r *Requests) request(ctx context.Context, v *agentdb.Validation) error {
 	limited, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	sent, err := r.o.Sender.SendValidationRequest(limited, transaction.Intent{ID: "validation/" + v.Request.Hex(),
-		Origin: transaction.Origin{Agent: r.o.Slug, Run: Run},
+		Origin: transaction.Origin{Agent: r.o.Slug, Run: requestRun},
 		Tx: transaction.Tx{ChainID: r.o.ID.ChainID, Target: r.o.Registry, Data: data,
 			Purpose: "validation of a paid result"}})
 	switch {
@@ -131,8 +139,8 @@ func dataURI(document []byte) string {
 	return "data:application/json;base64," + base64.StdEncoding.EncodeToString(document)
 }
 
-// Run is the run of the wallet's intents that are requests.
-const Run = "agent-validation"
+// requestRun is the run of the wallet's intents that are requests.
+const requestRun = "agent-validation"
 
 // final reports whether the transaction of a request can never be mined.
 func final(err error) bool {

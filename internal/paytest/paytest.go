@@ -1,16 +1,23 @@
-// Package paytest runs a devnet with all that x402 payments need: tokens, and Permit2, the payment
-// proxies and Multicall3 at their well-known addresses. It is for tests only.
+// Package paytest runs a devnet with all that x402 payments need: tokens, and Permit2, the payment proxies and
+// Multicall3 at their well-known addresses. It is for tests only.
+//
+// New starts a World for one test: a real node in this process, with a token that has EIP-3009, one that has not, a
+// contract wallet, and one that is not deployed. World makes requirements and signs payments of its accounts. Shop is
+// a server that is paid, and loses answers when a test asks for it. The hash of a receipt is computed here by the
+// text of the specification, so that a test does not compare the code with itself.
 package paytest
 
 import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/math"
 	"github.com/ethereum/go-ethereum/core/vm/runtime"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/signer/core/apitypes"
@@ -210,4 +217,37 @@ func (w *World) Send(t testing.TB, account int, to common.Address, data []byte) 
 	b.Send(w.Account(account), &to, data)
 	_, err := b.Mine(t.Context())
 	check(t, err)
+}
+
+// ReceiptSigner returns the account that signed a receipt. It hashes the receipt by the text of the extension, and not
+// by the code that signed it.
+func ReceiptSigner(r *x402.SignedReceipt) (common.Address, error) {
+	of, texts := r.Payload, func(names ...string) (out []apitypes.Type) {
+		for _, name := range names {
+			out = append(out, apitypes.Type{Name: name, Type: "string"})
+		}
+		return out
+	}
+	number := func(name string) []apitypes.Type { return []apitypes.Type{{Name: name, Type: "uint256"}} }
+	sum, _, err := apitypes.TypedDataAndHash(apitypes.TypedData{PrimaryType: "Receipt",
+		Domain: apitypes.TypedDataDomain{Name: "x402 receipt", Version: "1", ChainId: math.NewHexOrDecimal256(1)},
+		Types: apitypes.Types{"EIP712Domain": append(texts("name", "version"), number("chainId")...),
+			"Receipt": slices.Concat(number("version"), texts("network", "resourceUrl", "payer"), number("issuedAt"),
+				texts("transaction"))},
+		Message: apitypes.TypedDataMessage{"version": fmt.Sprint(of.Version), "network": of.Network,
+			"resourceUrl": of.ResourceURL, "payer": of.Payer, "issuedAt": fmt.Sprint(of.IssuedAt),
+			"transaction": of.Transaction}})
+	if err != nil {
+		return common.Address{}, err
+	}
+	if len(r.Signature) != crypto.SignatureLength {
+		return common.Address{}, fmt.Errorf("a signature of %d bytes", len(r.Signature))
+	}
+	plain := slices.Clone(r.Signature)
+	plain[crypto.RecoveryIDOffset] -= 27
+	key, err := crypto.SigToPub(sum, plain)
+	if err != nil {
+		return common.Address{}, err
+	}
+	return crypto.PubkeyToAddress(*key), nil
 }

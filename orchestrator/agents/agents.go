@@ -9,7 +9,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/orchestrator"
 	"repute/orchestrator/standard"
 )
 
@@ -43,22 +42,15 @@ type Self struct {
 	Wallet, Owner common.Address
 }
 
-// Options configure the agents.
+// Options configure the agents. They are given for all agents at once; each takes what it needs.
 type Options struct {
 	Chains []Chain
-	// Team maps the name of a job to the agent that does it (see Jobs); a missing job is done by
-	// its default agent.
+	// Team maps the name of a job (register, describe, wallet, report, validate, pay) to the agent that does it. A
+	// missing job is done by its default agent.
 	Team map[string]string
 	// Sources are URLs below which the validator fetches the evidence of a request. The author of a
 	// request writes both the URL and the claim, so that an answer of any other URL proves nothing.
 	Sources []string
-}
-
-// Agent is an agent of this package.
-type Agent interface {
-	orchestrator.Module
-	orchestrator.DryRunner
-	answerer
 }
 
 // New returns an agent by its name. repute.ErrInvalid: there is none, or one of the sources is not
@@ -66,7 +58,7 @@ type Agent interface {
 func New(name string, self Self, o Options) (Agent, error) {
 	from, err := readSources(o.Sources)
 	if err != nil {
-		return nil, err
+		return Agent{}, err
 	}
 	chains := places{}
 	for _, c := range o.Chains {
@@ -77,24 +69,18 @@ func New(name string, self Self, o Options) (Agent, error) {
 	}
 	switch name {
 	case Coordinator:
-		return newCoordinator(self, o.Team), nil
+		return Agent{newCoordinator(self, o.Team)}, nil
 	case Registrar:
-		a := &registrar{self, chains}
-		return &specialist[Identity, Registered]{self.info(registrarSheet()), a.accept, a.dryRun, a.do, a.verify,
-			a.summary}, nil
+		return Agent{&specialist[Identity, Registered]{self.info(registrarSheet()), &registrar{self, chains}}}, nil
 	case Reporter:
-		a := &reporter{self, chains}
-		return &specialist[Report, Reported]{self.info(reporterSheet()), a.accept, a.dryRun, a.do, a.verify,
-			a.summary}, nil
+		return Agent{&specialist[Report, Reported]{self.info(reporterSheet()), &reporter{self, chains}}}, nil
 	case Validator:
-		a := &validator{self, chains, from}
-		return &specialist[Validation, Validated]{self.info(validatorSheet()), a.accept, a.dryRun, a.do, a.verify,
-			a.summary}, nil
+		return Agent{&specialist[Validation, Validated]{self.info(validatorSheet()),
+			&validator{self, chains, from}}}, nil
 	case Payer:
-		a := &payer{self, chains}
-		return &specialist[Payment, Paid]{self.info(payerSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
+		return Agent{&specialist[Payment, Paid]{self.info(payerSheet()), &payer{self, chains}}}, nil
 	}
-	return nil, repute.Invalid("agent", fmt.Sprintf("%.80q is none that repute comes with", name),
+	return Agent{}, repute.Invalid("agent", fmt.Sprintf("%.80q is none that repute comes with", name),
 		strings.Join(Names(), ", "))
 }
 
@@ -110,7 +96,8 @@ type sheet struct {
 
 const version = "1.0.0"
 
-// info adds an agent's identity to its sheet.
+// info adds an agent's identity to its sheet. The bounds in the manifest are promises to those who delegate: the
+// engine enforces them in every run, beside the budget of the task.
 func (s Self) info(of sheet) standard.Info {
 	m := standard.Manifest{Schema: standard.ManifestSchema, Name: of.name, Slug: s.Slug, Version: version,
 		Description:  of.does,
@@ -141,7 +128,8 @@ func (s Self) owns(id repute.AgentID) bool { return s.ID != nil && *s.ID == id }
 // places are the known chains, by id.
 type places map[uint64]Chain
 
-// at returns a chain; id 0 is the only one.
+// at returns a chain; id 0 is the only one. With several chains 0 is refused, since a guess could pay on the wrong
+// one.
 func (p places) at(id uint64) (Chain, error) {
 	if id == 0 && len(p) == 1 {
 		for _, c := range p {

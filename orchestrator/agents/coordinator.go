@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"repute"
-	"repute/orchestrator"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/transaction"
 )
@@ -22,17 +21,18 @@ const (
 	jobPay      = "pay"
 )
 
-// Job is a part of a task for a specialist.
-type Job struct {
+// job is a part of a task for a specialist.
+type job struct {
 	Name  string   // the member of the input, and the step's id
 	Agent string   // the default agent
 	After []string // jobs of the same task that it waits for
 	Does  string
 }
 
-// Jobs returns the jobs that the coordinator knows, in the order of its plans.
-func Jobs() []Job {
-	return []Job{
+// jobs returns the jobs that the coordinator knows, in the order of its plans: each comes after those that it waits
+// for.
+func jobs() []job {
+	return []job{
 		{jobRegister, Registrar, nil, "register an agent"},
 		{jobDescribe, Registrar, []string{jobRegister}, "publish the agent's registration file"},
 		{jobWallet, Registrar, []string{jobRegister}, "set the agent's wallet with its consent"},
@@ -56,7 +56,8 @@ type Concluded struct {
 	Summary string `json:"summary"`
 }
 
-// coordinator splits a task over specialists.
+// coordinator splits a task over specialists. It makes no calls of its own: what a specialist did is checked by the
+// specialist's run, and the coordinator checks only that there was such a run for each job.
 type coordinator struct {
 	info standard.Info
 	team map[string]string
@@ -71,14 +72,14 @@ func newCoordinator(self Self, team map[string]string) *coordinator {
 			jobPay}}), team}
 }
 
-// Info implements orchestrator.Module.
+// Info implements worker.
 func (c *coordinator) Info() standard.Info { return c.info }
 
 // jobs returns the parts of a task: the members of its input. A task with one tag that names a job
 // may have only that job's input.
 func (c *coordinator) jobs(t standard.Task) (map[string]json.RawMessage, error) {
 	known := map[string]bool{}
-	for _, j := range Jobs() {
+	for _, j := range jobs() {
 		known[j.Name] = true
 	}
 	if i := slices.IndexFunc(t.Tags, func(tag string) bool { return known[tag] }); i >= 0 && len(t.Tags) == 1 {
@@ -102,21 +103,16 @@ func (c *coordinator) jobs(t standard.Task) (map[string]json.RawMessage, error) 
 
 // names returns the names of all jobs.
 func names() (out []string) {
-	for _, j := range Jobs() {
+	for _, j := range jobs() {
 		out = append(out, j.Name)
 	}
 	return out
 }
 
-// CanHandle implements orchestrator.Module.
-func (c *coordinator) CanHandle(_ context.Context, t standard.Task) (bool, error) {
+// accepts implements worker.
+func (c *coordinator) accepts(t standard.Task) error {
 	_, err := c.jobs(t)
-	return err == nil, err
-}
-
-// Plan implements orchestrator.Module.
-func (c *coordinator) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (standard.Plan, error) {
-	return c.plan(t)
+	return err
 }
 
 // plan has one step for each job, and a last own step after them.
@@ -126,7 +122,7 @@ func (c *coordinator) plan(t standard.Task) (p standard.Plan, err error) {
 		return p, err
 	}
 	done := []string{}
-	for _, j := range Jobs() {
+	for _, j := range jobs() {
 		input, ok := asked[j.Name]
 		if !ok {
 			continue
@@ -151,7 +147,7 @@ func (c *coordinator) plan(t standard.Task) (p standard.Plan, err error) {
 }
 
 // does is who does a job.
-func (c *coordinator) does(j Job) string {
+func (c *coordinator) does(j job) string {
 	if slug := c.team[j.Name]; slug != "" {
 		return slug
 	}
@@ -172,27 +168,14 @@ func withAction(job string, input json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// DryRun implements orchestrator.DryRunner: the coordinator itself sends nothing.
-func (c *coordinator) DryRun(context.Context, standard.Task, standard.Plan,
-	*orchestrator.Context) (standard.DryRun, error) {
-	return noCalls(), nil
+// tryOut implements worker: the coordinator itself sends nothing.
+func (c *coordinator) tryOut(context.Context, standard.Task, World) (standard.DryRun, error) {
+	return standard.DryRun{Warnings: []string{}, Calls: []transaction.Tx{}, Violations: []string{}}, nil
 }
 
-func noCalls() standard.DryRun {
-	return standard.DryRun{Warnings: []string{}, Calls: []transaction.Tx{}, Violations: []string{}}
-}
-
-// Execute implements orchestrator.Module.
-func (c *coordinator) Execute(ctx context.Context, _ standard.Task, p standard.Plan,
-	w *orchestrator.Context) (standard.Execution, error) {
-	return w.RunPlan(ctx, p, func(_ context.Context, _ standard.Step, inputs map[string]json.RawMessage,
-		_ *orchestrator.Context) (json.RawMessage, error) {
-		return c.conclude(inputs)
-	})
-}
-
-// conclude gathers what the specialists came to.
-func (c *coordinator) conclude(inputs map[string]json.RawMessage) (json.RawMessage, error) {
+// work gathers what the specialists came to.
+func (c *coordinator) work(_ context.Context, _ standard.Task, inputs map[string]json.RawMessage,
+	_ World) (json.RawMessage, error) {
 	out := Conclusion{Jobs: map[string]Concluded{}}
 	for job, raw := range inputs {
 		var d delegated
@@ -205,16 +188,10 @@ func (c *coordinator) conclude(inputs map[string]json.RawMessage) (json.RawMessa
 	return json.Marshal(out)
 }
 
-// Verify implements orchestrator.Module.
-func (c *coordinator) Verify(_ context.Context, t standard.Task, done standard.Execution,
-	_ *orchestrator.Context) (standard.Verification, error) {
-	return c.verify(t, done)
-}
-
-// verify compares the results with the plan: each job was completed by a run of its own, and the
+// compare compares the results with the plan: each job was completed by a run of its own, and the
 // conclusion names that run.
-func (c *coordinator) verify(t standard.Task, done standard.Execution) (v standard.Verification,
-	err error) {
+func (c *coordinator) compare(_ context.Context, t standard.Task, done standard.Execution,
+	_ World) (v standard.Verification, err error) {
 	p, err := c.plan(t)
 	if err != nil {
 		return v, err
@@ -247,14 +224,8 @@ func conclusion(done standard.Execution) (out Conclusion) {
 	return out
 }
 
-// Summarize implements orchestrator.Module.
-func (c *coordinator) Summarize(_ context.Context, _ standard.Task, done standard.Execution,
-	_ standard.Verification, _ *orchestrator.Context) (standard.Summary, error) {
-	return summarized(done), nil
-}
-
-// summarized describes the result of each specialist's job.
-func summarized(done standard.Execution) standard.Summary {
+// summarize describes the result of each specialist's job.
+func (c *coordinator) summarize(_ standard.Task, done standard.Execution, _ standard.Verification) standard.Summary {
 	s := standard.Summary{KeyActions: []string{}, Receipts: []string{}, Warnings: []string{}}
 	said := conclusion(done)
 	for _, name := range names() {

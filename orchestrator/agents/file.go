@@ -18,7 +18,8 @@ import (
 // maxFile bounds the files that agents read, in bytes.
 const maxFile = 256 << 10
 
-// publish returns a data URI of a file, which needs no host. hash is keccak256 of the bytes.
+// publish returns a data URI of a file, which needs no host. hash is keccak256 of the bytes. Equal files have equal
+// URIs, as json.Marshal sorts the members of maps: a repeated method sends the same transaction.
 func publish(file any) (uri string, hash common.Hash, err error) {
 	body, err := json.Marshal(file)
 	if err != nil {
@@ -27,7 +28,8 @@ func publish(file any) (uri string, hash common.Hash, err error) {
 	return "data:application/json;base64," + base64.StdEncoding.EncodeToString(body), crypto.Keccak256Hash(body), nil
 }
 
-// fetch reads a file: out of the URI itself, or over HTTP through the guard.
+// fetch reads a file: out of the URI itself, or over HTTP through the guard. IPFS and others are not read, since
+// the runtime of an agent in another process offers no such call.
 func fetch(ctx context.Context, w World, uri string) ([]byte, error) {
 	switch ref := resolver.Classify(uri); ref.Kind {
 	case resolver.KindData, resolver.KindJSON:
@@ -50,7 +52,8 @@ func fetch(ctx context.Context, w World, uri string) ([]byte, error) {
 	}
 }
 
-// services returns the HTTP endpoints in an agent's registration file.
+// services returns the HTTP endpoints in an agent's registration file, in its order. What else is wrong with the
+// file is not the reader's business.
 func services(ctx context.Context, w World, c Chain, id repute.AgentID) ([]string, error) {
 	uri, err := view(ctx, w, c.ID, c.Identity, identities.PackTokenURI(id.TokenID.ToBig()), identities.UnpackTokenURI)
 	if err != nil {

@@ -56,6 +56,8 @@ func payerSheet() sheet {
 		capabilities: []string{"treasury-ops"}, categories: []string{"pay"}, writes: 1}
 }
 
+// payer is the craft of the payer. Its key in the treasury follows from its slug, so that another slug has no
+// policy.
 type payer struct {
 	self   Self
 	chains places
@@ -112,7 +114,8 @@ func (p *payer) payee(ctx context.Context, w World, in Payment) (common.Address,
 	return wallet, id.String(), err
 }
 
-// earned returns why the report of the step before does not justify the payment, empty if it does.
+// earned returns why the report of the step before does not justify the payment, empty if it does. Where the payee
+// is an agent, the report MUST be about it; for an account the task's author vouches for that.
 func (p *payer) earned(o order[Payment]) (string, error) {
 	if o.In.MinSuccessRate == 0 {
 		return "", nil
@@ -156,7 +159,8 @@ func (p *payer) tx(ctx context.Context, w World, o order[Payment]) (tx transacti
 	return tx, c, err
 }
 
-// dryRun compares the payment with the treasury's current limits, and lists every exceeded cap.
+// dryRun compares the payment with the treasury's current limits, and lists every exceeded cap. The contract
+// enforces them in any case: what is listed here is told before anything is sent, and all of it at once.
 func (p *payer) dryRun(ctx context.Context, w World, o order[Payment]) (d standard.DryRun, err error) {
 	tx, c, err := p.tx(ctx, w, o)
 	if err != nil {
@@ -240,7 +244,8 @@ func (p *payer) limits(ctx context.Context, w World, c Chain, tx *transaction.Tx
 // key returns the payer's key in the treasury.
 func (p *payer) key() common.Hash { return crypto.Keccak256Hash([]byte(p.self.Slug)) }
 
-// do pays, if the report of the measured agent allows it.
+// do pays, if the report of the measured agent allows it. The window is read before the payment is sent, for verify
+// to compare with; a repeated method gets the first answer to that read again.
 func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, err error) {
 	lack, err := p.earned(o)
 	if err != nil {

@@ -75,6 +75,7 @@ func registrarSheet() sheet {
 		categories: []string{"register"}, writes: 1}
 }
 
+// registrar is the craft of the registrar.
 type registrar struct {
 	self   Self
 	chains places
@@ -118,7 +119,8 @@ func (r *registrar) accept(o order[Identity]) error {
 	return nil
 }
 
-// subject returns the agent that an order concerns.
+// subject returns the agent that an order concerns. The registrar itself is refused: its key sends the
+// transactions, so that whoever writes a task could otherwise rename it or move its wallet.
 func (r *registrar) subject(o order[Identity]) (id repute.AgentID, c Chain, err error) {
 	text := o.In.Agent
 	if text == "" {
@@ -230,7 +232,8 @@ func ask(ctx context.Context, w World, q ConsentRequest) (c Consent, err error) 
 	return c, json.Unmarshal(answer, &c)
 }
 
-// dryRun declares the transaction of the order.
+// dryRun declares the transaction of the order. The consent of the dry run is not the one that is sent, as it has a
+// deadline; any other difference from the declared call ends the run.
 func (r *registrar) dryRun(ctx context.Context, w World, o order[Identity]) (d standard.DryRun, err error) {
 	tx, _, _, err := r.tx(ctx, w, o)
 	if o.In.Action == jobWallet && o.In.Signature == "" { // the wallet consents anew when it is sent
@@ -266,7 +269,7 @@ func (r *registrar) do(ctx context.Context, w World, o order[Identity]) (done Re
 	return done, nil
 }
 
-// verify reads the changed values from the registry.
+// verify reads the changed values from the registry, and takes nothing from the result but the agent's id.
 func (r *registrar) verify(ctx context.Context, w World, o order[Identity],
 	done Registered) (out []standard.Check, err error) {
 	id, c, err := r.chains.agent("result.agent", done.Agent)

@@ -98,6 +98,7 @@ func reporterSheet() sheet {
 		capabilities: []string{"measurement", "feedback"}, categories: []string{"report"}, calls: 50, writes: 2}
 }
 
+// reporter is the craft of the reporter.
 type reporter struct {
 	self   Self
 	chains places
@@ -188,8 +189,8 @@ func shownText(body []byte) string {
 	return strings.ReplaceAll(text, "\x00", "")
 }
 
-// ratings follow from a measurement: the share of answers, and their median time where
-// there were any.
+// ratings follow from a measurement: the share of answers, and their median time where there were any. requests
+// MUST NOT be empty. verify computes them again from the files, so that they depend on nothing else.
 func ratings(requests []Request, tag2 string) []Rating {
 	var times []int64
 	for _, r := range requests {
@@ -291,7 +292,8 @@ func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times 
 	return done, c, txs, nil
 }
 
-// dryRun measures with one request, and declares the ratings that it would post.
+// dryRun measures with one request, and declares the ratings that it would post. Both ratings are declared only
+// where the endpoint answers now: a rating that was not declared would be refused.
 func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d standard.DryRun, err error) {
 	done, _, txs, err := r.prepare(ctx, w, o, 1, true)
 	if err != nil {

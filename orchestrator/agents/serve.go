@@ -13,19 +13,15 @@ import (
 	"repute"
 	"repute/orchestrator/outbound"
 	"repute/orchestrator/remote"
-	"repute/orchestrator/standard"
 	"repute/orchestrator/transaction"
 )
-
-// answerer answers the methods of the protocol, with a World that asks the runtime.
-type answerer interface {
-	answer(ctx context.Context, method string, q remote.Question, w World) (any, error)
-}
 
 // maxQuestion bounds requests of a runtime, in bytes.
 const maxQuestion = 8 << 20
 
-// Handler serves an agent by the protocol repute-agent/1, for orchestrators in other processes.
+// Handler serves an agent by the protocol repute-agent/1, for orchestrators in other processes. It keeps nothing
+// between requests, and checks no callers: whoever may reach it learns what the agent would do, and no more, since
+// every call is made by the runtime that asks.
 func Handler(a Agent) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /info", func(w http.ResponseWriter, _ *http.Request) {
@@ -54,8 +50,8 @@ func reply(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body) // the runtime went away: it asks again
 }
 
-// respond calls a method. Where it wants a call that has no outcome yet, the method ends
-// there, and the call is the answer.
+// respond calls a method. Where it wants a call that has no outcome yet, the method ends there, and the call is the
+// answer. The method has a goroutine of its own, because Goexit ends it without running what follows the call.
 func respond(ctx context.Context, a Agent, method string, q remote.Question) (int, remote.Answer) {
 	w := &asking{outcomes: q.Outcomes}
 	var result any
@@ -138,64 +134,4 @@ func (a *asking) Read(_ context.Context, chainID uint64, to common.Address, data
 // Send implements World.
 func (a *asking) Send(_ context.Context, tx transaction.Tx) (out transaction.Sent, err error) {
 	return out, a.next(remote.Call{Kind: "send", Tx: &tx}, &out)
-}
-
-// answer implements answerer.
-func (s *specialist[I, R]) answer(ctx context.Context, method string, q remote.Question, w World) (any, error) {
-	var done standard.Execution
-	if q.Execution != nil {
-		done = *q.Execution
-	}
-	switch method {
-	case "can-handle":
-		_, err := s.order(q.Task)
-		return err == nil, err
-	case "plan":
-		return s.plan(q.Task), nil
-	case "dry-run":
-		return result(s.tryOut(ctx, q.Task, w))
-	case "execute":
-		return result(s.work(ctx, q.Task, w))
-	case "verify":
-		return result(s.compare(ctx, q.Task, done, w))
-	case "summarize":
-		var v standard.Verification
-		if q.Verification != nil {
-			v = *q.Verification
-		}
-		return s.summarize(q.Task, done, v), nil
-	}
-	return nil, nil
-}
-
-// result returns a value or an error, never both.
-func result[T any](v T, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
-// answer implements answerer.
-func (c *coordinator) answer(_ context.Context, method string, q remote.Question, _ World) (any, error) {
-	var done standard.Execution
-	if q.Execution != nil {
-		done = *q.Execution
-	}
-	switch method {
-	case "can-handle":
-		_, err := c.jobs(q.Task)
-		return err == nil, err
-	case "plan":
-		return result(c.plan(q.Task))
-	case "dry-run":
-		return noCalls(), nil
-	case "execute":
-		return result(c.conclude(q.Inputs))
-	case "verify":
-		return result(c.verify(q.Task, done))
-	case "summarize":
-		return summarized(done), nil
-	}
-	return nil, nil
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"repute"
-	"repute/orchestrator"
 	"repute/orchestrator/standard"
 )
 
@@ -20,23 +19,27 @@ type order[I any] struct {
 	Before map[string]json.RawMessage
 }
 
-// specialist is an agent with one step. do and dryRun MUST make the same calls when they are
-// repeated.
+// craft is what a specialist can do: orders have an input I and a result R.
+type craft[I, R any] interface {
+	// accept refuses an impossible order without any call.
+	accept(o order[I]) error
+	dryRun(ctx context.Context, w World, o order[I]) (standard.DryRun, error)
+	do(ctx context.Context, w World, o order[I]) (R, error)
+	// verify compares the result of do with the chain.
+	verify(ctx context.Context, w World, o order[I], done R) ([]standard.Check, error)
+	summary(o order[I], done R) standard.Summary
+}
+
+// specialist is a worker with one step.
 type specialist[I, R any] struct {
 	info standard.Info
-	// accept refuses an impossible order without any call.
-	accept func(o order[I]) error
-	dryRun func(ctx context.Context, w World, o order[I]) (standard.DryRun, error)
-	do     func(ctx context.Context, w World, o order[I]) (R, error)
-	// verify compares the result of do with the chain.
-	verify  func(ctx context.Context, w World, o order[I], done R) ([]standard.Check, error)
-	summary func(o order[I], done R) standard.Summary
+	craft[I, R]
 }
 
 // onlyStep names the step of a specialist's plan.
 const onlyStep = "work"
 
-// Info implements orchestrator.Module.
+// Info implements worker.
 func (s *specialist[I, R]) Info() standard.Info { return s.info }
 
 // order decodes a task. The input of a step that depends on others includes their results.
@@ -63,30 +66,16 @@ func strictly(text json.RawMessage, into any) error {
 	return d.Decode(into)
 }
 
-// CanHandle implements orchestrator.Module.
-func (s *specialist[I, R]) CanHandle(_ context.Context, t standard.Task) (bool, error) {
-	if _, err := s.order(t); err != nil {
-		return false, err
-	}
-	return true, nil
-}
-
-// Plan implements orchestrator.Module.
-func (s *specialist[I, R]) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (standard.Plan,
-	error) {
-	return s.plan(t), nil
+// accepts implements worker.
+func (s *specialist[I, R]) accepts(t standard.Task) error {
+	_, err := s.order(t)
+	return err
 }
 
 // plan returns the plan with the single step.
-func (s *specialist[I, R]) plan(t standard.Task) standard.Plan {
+func (s *specialist[I, R]) plan(t standard.Task) (standard.Plan, error) {
 	return standard.Plan{Steps: []standard.Step{{ID: onlyStep, Description: t.Goal, Agent: s.info.Slug,
-		DependsOn: []string{}, Input: t.Input}}}
-}
-
-// DryRun implements orchestrator.DryRunner.
-func (s *specialist[I, R]) DryRun(ctx context.Context, t standard.Task, _ standard.Plan,
-	c *orchestrator.Context) (standard.DryRun, error) {
-	return s.tryOut(ctx, t, c)
+		DependsOn: []string{}, Input: t.Input}}}, nil
 }
 
 // tryOut simulates the order: its calls, and the objections to them.
@@ -108,17 +97,9 @@ func listed[T any](list []T) []T {
 	return list
 }
 
-// Execute implements orchestrator.Module.
-func (s *specialist[I, R]) Execute(ctx context.Context, t standard.Task, p standard.Plan,
-	c *orchestrator.Context) (standard.Execution, error) {
-	return c.RunPlan(ctx, p, func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
-		c *orchestrator.Context) (json.RawMessage, error) {
-		return s.work(ctx, t, c)
-	})
-}
-
-// work carries out the order, and returns its result as JSON.
-func (s *specialist[I, R]) work(ctx context.Context, t standard.Task, w World) (json.RawMessage, error) {
+// work carries out the order, and returns its result as JSON. The results of steps before are in the task's input.
+func (s *specialist[I, R]) work(ctx context.Context, t standard.Task, _ map[string]json.RawMessage,
+	w World) (json.RawMessage, error) {
 	o, err := s.order(t)
 	if err != nil {
 		return nil, err
@@ -128,12 +109,6 @@ func (s *specialist[I, R]) work(ctx context.Context, t standard.Task, w World) (
 		return nil, err
 	}
 	return json.Marshal(done)
-}
-
-// Verify implements orchestrator.Module.
-func (s *specialist[I, R]) Verify(ctx context.Context, t standard.Task, done standard.Execution,
-	c *orchestrator.Context) (standard.Verification, error) {
-	return s.compare(ctx, t, done, c)
 }
 
 // compare checks the result against the chain, as the phase Verify asks.
@@ -168,12 +143,6 @@ func scored(checks []standard.Check) standard.Verification {
 		}
 	}
 	return standard.Verification{Checks: checks, Score: float64(passed) / float64(max(len(checks), 1))}
-}
-
-// Summarize implements orchestrator.Module.
-func (s *specialist[I, R]) Summarize(_ context.Context, t standard.Task, done standard.Execution,
-	v standard.Verification, _ *orchestrator.Context) (standard.Summary, error) {
-	return s.summarize(t, done, v), nil
 }
 
 // summarize describes the result and the failed checks.
@@ -215,7 +184,7 @@ type delegated struct {
 	Steps   []standard.StepResult `json:"steps"`
 }
 
-// before reads the result of the specialist that did a step before.
+// before reads the result of the specialist that did a step before. repute.ErrNotFound if there was no such step.
 func before[R any](results map[string]json.RawMessage, step string) (r R, err error) {
 	raw, ok := results[step]
 	if !ok {

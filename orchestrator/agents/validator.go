@@ -70,6 +70,7 @@ func validatorSheet() sheet {
 		capabilities: []string{"validation"}, categories: []string{"validate"}, writes: 1}
 }
 
+// validator is the craft of the validator. from may be empty: then only work of tools is validated.
 type validator struct {
 	self   Self
 	chains places
@@ -186,8 +187,8 @@ func canonical(v json.RawMessage) (common.Hash, error) {
 	return crypto.Keccak256Hash(text), err
 }
 
-// judge does the work again and compares. Work that cannot be repeated does not have the claimed
-// result.
+// judge does the work again and compares. Work that cannot be repeated does not have the claimed result: otherwise
+// an agent could claim anything about a page that it takes down. What ends the run is no judgment, and returned.
 func judge(ctx context.Context, w World, hash common.Hash, id repute.AgentID, work Work) (r report, err error) {
 	r = report{Request: hash, Agent: id.String()}
 	if r.Claimed, err = canonical(work.Claimed); err != nil {

@@ -15,7 +15,9 @@ import (
 	"repute/orchestrator/transaction"
 )
 
-// World is everything that an agent can call. *orchestrator.Context implements it.
+// World is everything that an agent can call; *orchestrator.Context implements it. Each call is checked by the
+// policy, counted and recorded by the run, and made once however often the method is repeated. Send returns when
+// the transaction is confirmed.
 type World interface {
 	Tool(ctx context.Context, name string, input json.RawMessage) (json.RawMessage, error)
 	HTTP(ctx context.Context, q outbound.HTTPRequest) (outbound.HTTPResponse, error)

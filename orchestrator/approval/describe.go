@@ -1,12 +1,12 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -90,10 +90,10 @@ type Describer struct {
 func (d *Describer) Describe(ctx context.Context, out *Shown, tx *transaction.Tx, listed *contracts.Function,
 	s *transaction.Simulation) error {
 	out.ChainID, out.Target, out.Payee = tx.ChainID, tx.Target.Hex(), tx.Payee
-	out.Value, out.Purpose = transaction.OrZero(tx.Value), tx.Purpose
+	out.Value, out.Purpose = cmp.Or(tx.Value, "0"), tx.Purpose
 	out.Calls, out.Amounts, out.Effects, out.Names = []ShownCall{}, []ShownAmount{}, []ShownAmount{}, []ShownName{}
 	if tx.Token != nil {
-		out.Amounts = append(out.Amounts, d.amount(tx.ChainID, *tx.Token, transaction.OrZero(tx.Amount)))
+		out.Amounts = append(out.Amounts, d.amount(tx.ChainID, *tx.Token, cmp.Or(tx.Amount, "0")))
 	}
 	for _, c := range d.Calls.Decode(tx.Target, tx.Data, listed) {
 		out.Calls = append(out.Calls, ShownCall(c))
@@ -170,21 +170,8 @@ func (d *Describer) amount(chainID uint64, at common.Address, units string) Show
 		return out
 	}
 	out.Symbol, out.Decimals = coin.Symbol, &coin.Decimals
-	out.Text = inUnits(n, coin.Decimals) + " " + coin.Symbol
+	out.Text = repute.Amount{Value: n, Decimals: coin.Decimals}.Decimal() + " " + coin.Symbol
 	return out
-}
-
-// inUnits is a number with so many of its digits behind the point.
-func inUnits(n *big.Int, decimals uint8) string {
-	digits := n.String()
-	if missing := int(decimals) + 1 - len(digits); missing > 0 {
-		digits = strings.Repeat("0", missing) + digits
-	}
-	at := len(digits) - int(decimals)
-	if fraction := strings.TrimRight(digits[at:], "0"); fraction != "" {
-		return digits[:at] + "." + fraction
-	}
-	return digits[:at]
 }
 
 // maxNames bounds how many agents an address is named after.

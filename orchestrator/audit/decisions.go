@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"repute"
 	"repute/orchestrator/journal"
 	"repute/orchestrator/standard"
-	"repute/orchestrator/transaction"
 	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store/rundb"
@@ -253,7 +253,7 @@ func (c *checker) terms(d *repute.RunDecision) {
 	case terms.Threshold.RequireIdentity && !v.Threshold.RequireIdentity,
 		!sameJSON(journal.JSON(asked), journal.JSON(v.Threshold)):
 		c.fault(d, "the task asks for another threshold than the trust decision was made for")
-	case v.Task.ID != c.t.Head.Task || v.Task.Value != transaction.OrZero(terms.ValueAtRisk):
+	case v.Task.ID != c.t.Head.Task || v.Task.Value != cmp.Or(terms.ValueAtRisk, "0"):
 		c.fault(d, "the trust decision was made for another task or another value at risk")
 	}
 }

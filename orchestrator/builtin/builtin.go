@@ -1,6 +1,12 @@
 // Package builtin registers the agents that are part of this binary, so that tasks and plans name them as they name
 // agents on other servers: by a slug, with a manifest, and with the proof that the program may work under the agent's
 // identity.
+//
+// The proof of such an agent is the address of its configured key: it holds while that address is the agent's wallet
+// or owner in the index, which the trust gate looks up for each decision. Register is idempotent, and is called at
+// each start of an engine: what is stored of an agent follows the binary and its configuration. The time of a proof
+// is kept while the key stays. An agent that could not work under its identity is logged here, at the start, and not
+// only when its first task is refused.
 package builtin
 
 import (

@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/control/rest"
+	"repute/orchestrator/journal"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/standard"
 	"repute/store/chaindb"
@@ -70,7 +71,8 @@ func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*rest.Answer[Tas
 	return rest.Say(&TaskAgentList{list}), err
 }
 
-// Agents returns all agents that can be given tasks, by slug.
+// Agents returns all agents that can be given tasks, by slug, in the order of the database. They are not paged: an
+// operator registers each, so that they are few.
 func (c *Control) Agents(ctx context.Context) ([]TaskAgent, error) {
 	list, err := rundb.Modules(ctx, c.db)
 	out := []TaskAgent{}
@@ -136,9 +138,9 @@ func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{},
 	return out, err
 }
 
-// Register registers an agent that runs on a server of its own, or reads the manifest of a
-// registered one again. repute.ErrInvalid names the wrong field; repute.ErrConflict means that the
-// slug belongs to another agent.
+// Register registers an agent that runs on a server of its own, or reads the manifest of a registered one again.
+// Another URL for a known slug is refused, so that a caller cannot take over the tasks of an agent by its name.
+// repute.ErrInvalid names the wrong field; repute.ErrConflict means that the slug belongs to another agent.
 func (c *Control) Register(ctx context.Context, r AgentRegistration) (a TaskAgent, isNew bool, err error) {
 	if r.Slug == "" || r.URL == "" {
 		return a, false, repute.Invalid("slug and url", "are missing", `{"slug": …, "url": …, "agentId": …}`)
@@ -170,7 +172,8 @@ func (c *Control) Register(ctx context.Context, r AgentRegistration) (a TaskAgen
 	return a, isNew, err
 }
 
-// ask reads the manifest from the agent's server and checks it against the request.
+// ask reads the manifest from the agent's server and checks it against the request. The proof is checked first,
+// from what is indexed: nothing is sent to a server that did not prove anything, except in development.
 func (c *Control) ask(ctx context.Context, r AgentRegistration) (m repute.Module, err error) {
 	if m.Agent, err = c.identity(ctx, r.AgentID); err != nil {
 		return m, err
@@ -204,12 +207,12 @@ func (c *Control) ask(ctx context.Context, r AgentRegistration) (m repute.Module
 		return m, err
 	}
 	_, m.DryRun = module.(orchestrator.DryRunner)
-	m.Slug, m.URL, m.Manifest = info.Slug, r.URL, encoded(info.Manifest)
+	m.Slug, m.URL, m.Manifest = info.Slug, r.URL, journal.JSON(info.Manifest)
 	return m, nil
 }
 
-// identity resolves the identity of an indexed agent. It is nil when the request names none, which
-// only a lenient orchestrator accepts.
+// identity resolves the identity of an indexed agent. It is nil when the request names none, which only a lenient
+// orchestrator accepts. An agent that is not indexed yet is not found, since no gate could judge it.
 func (c *Control) identity(ctx context.Context, text string) (*repute.AgentID, error) {
 	if text == "" {
 		if c.o.Lenient {

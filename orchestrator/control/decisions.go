@@ -172,7 +172,8 @@ func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most i
 	return out, c.replay(ctx, &out, t.Decisions, after, most)
 }
 
-// replay adds a page of the decisions, each made again.
+// replay adds a page of the decisions, each made again. The page ends before the next trust decision and not after
+// the last one, so that decisions of other kinds at the end make no empty page.
 func (c *Control) replay(ctx context.Context, out *GateCheck, list []repute.RunDecision, after int64, most int) error {
 	for i := range list {
 		d := &list[i]
@@ -211,8 +212,9 @@ func (c *Control) again(ctx context.Context, d *repute.RunDecision) (out Checked
 	return out, true, err
 }
 
-// signed reports whether one of the service's keys signed the head of a task's decisions. If none
-// did, note explains the consequence, and fault is the error if a signature was required.
+// signed reports whether one of the service's keys signed the head of a task's decisions. If none did, note
+// explains the consequence, and fault is the error if a signature was required. The head is as old as its last
+// decision, which says which of the keys was in use then.
 func (c *Control) signed(t *rundb.DecidedTask, now time.Time) (signed bool, note, fault string) {
 	at := now
 	if n := len(t.Decisions); n > 0 {

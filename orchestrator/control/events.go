@@ -28,8 +28,10 @@ type event struct {
 	At    time.Time       `json:"at"`
 }
 
-// follow streams the events of a run after Last-Event-ID. The stream ends after run.finished. If no
-// further event is possible the answer is 204, so that browsers do not reconnect.
+// follow streams the events of a run after Last-Event-ID. The stream ends after run.finished. If no further event
+// is possible the answer is 204, so that browsers do not reconnect. Until the first event or poll nothing is
+// written: an error before that is an answer with its status, an error after it only cuts the stream, and the
+// client goes on from its last event.
 func (c *Control) follow(e echo.Context) error {
 	ctx := e.Request().Context()
 	last := e.Request().Header.Get("Last-Event-ID")
@@ -117,8 +119,8 @@ func (s *stream) send(ctx context.Context) (sent bool, err error) {
 	return len(list) > 0, nil
 }
 
-// one writes an event if it concerns the run, and reads the run again if the event may have ended
-// it.
+// one writes an event if it concerns the run, and reads the run again if the event may have ended it. Events are
+// numbered by the root run, whose stream has those of all runs below it.
 func (s *stream) one(ctx context.Context, ev repute.RunEvent) (err error) {
 	if s.run.ID == s.run.Root || ev.Run == s.run.ID {
 		b, err := json.Marshal(event{ev.Run, ev.Kind, ev.Data, ev.Time})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -45,19 +46,20 @@ type serviceDoc struct {
 	Description string `json:"description,omitempty"`
 }
 
+// identityLine is an entry of registrations. chainId is repeated for clients that do not parse the registry.
 type identityLine struct {
 	AgentID  json.Number `json:"agentId"`
 	Registry string      `json:"agentRegistry"`
 	ChainID  uint64      `json:"chainId"`
 }
 
-// registrationOf returns the registration file of an agent; own is the public URL of this service,
-// or empty.
+// registrationOf returns the registration file of an agent; own is the public URL of this service, or empty. Equal
+// inputs give equal bytes, since the hash of the file may be on the chain.
 func registrationOf(m repute.Module, f standard.Manifest, own string) registrationDoc {
 	d := registrationDoc{Type: erc8004Type, Name: cmp.Or(f.Name, m.Slug), Description: f.Description,
 		Services: []serviceDoc{}, Active: true,
 		Registrations: []identityLine{}, Trust: []string{"reputation", "validation"}}
-	for _, kind := range sortedKeys(f.Endpoints) {
+	for _, kind := range slices.Sorted(maps.Keys(f.Endpoints)) { // in order, so that the file has the same bytes each time
 		s := serviceDoc{Name: kind, Endpoint: f.Endpoints[kind], URL: f.Endpoints[kind]}
 		switch kind {
 		case "mcp", "a2a", "oasf":
@@ -94,15 +96,6 @@ func registryOf(id repute.AgentID) string {
 	return full[:len(full)-len(token)]
 }
 
-// sortedKeys returns the keys of a map in order, so that files have the same bytes each time.
-func sortedKeys(m map[string]string) (out []string) {
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
-
 // capabilityOf returns agent.json: the agent's own manifest, completed with the limits that apply
 // where it names none, and with the identity under which it is registered.
 func capabilityOf(m repute.Module, f standard.Manifest) standard.Manifest {
@@ -130,8 +123,9 @@ func capabilityOf(m repute.Module, f standard.Manifest) standard.Manifest {
 // sampleModule is the agent of the examples in the OpenAPI document.
 func sampleModule() repute.Module { return repute.Module{Slug: "my-agent"} }
 
-// mountFiles serves the three files of each agent, and those of the coordinator at the paths that
-// OpenFi's clients read.
+// mountFiles serves the three files of each agent, and those of the coordinator at the paths that OpenFi's clients
+// read. They are built of the stored manifest at each request, and not cached: an agent may be registered again at
+// any time.
 func (c *Control) mountFiles() {
 	for _, f := range []struct {
 		name, id, summary string

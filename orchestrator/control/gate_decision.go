@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,16 +46,13 @@ type GateDecision struct {
 
 // gateDecisionOnWire converts a decision of the trust gate into the form of the API.
 func gateDecisionOnWire(v trustgate.Decision) *GateDecision {
-	w := &GateDecision{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons,
+	w := &GateDecision{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: rest.OrEmpty(v.Decision.Reasons),
 		Status: v.Agent.Status,
 		Score:  v.Agent.Score, Low: v.Agent.Low,
 		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01,
 		OpenFi: rest.ObjectOf(v.OpenFi), Gates: wire.EncodeGates(v.Gates),
 		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, Proof: v.Proof,
 		Manifest: v.Manifest, At: v.At}
-	if w.Reasons == nil {
-		w.Reasons = []policy.Reason{}
-	}
 	if v.Demanded != nil {
 		w.Threshold = *v.Demanded
 	}
@@ -78,6 +76,7 @@ type TrustAnswer struct {
 	Differs  string `json:"differs,omitempty" doc:"what is other than what is stored"`
 }
 
+// trustInput asks for the decision about an agent, for a task of a value.
 type trustInput struct {
 	Slug  string `path:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
 	Value string `query:"valueAtRisk" pattern:"^[0-9]{1,78}$" doc:"of the task it is judged for, in wei, decimal"`
@@ -112,15 +111,13 @@ func (c *Control) decideGate(ctx context.Context, slug string, q TrustQuestion) 
 	if err := c.check(&r); err != nil {
 		return v, err
 	}
-	task := policy.Task{Coordinator: slug, Value: q.ValueAtRisk, Tags: q.Tags, Budget: policy.DefaultBudget()}
-	if task.Value == "" {
-		task.Value = "0"
-	}
+	task := policy.Task{Coordinator: slug, Value: cmp.Or(q.ValueAtRisk, "0"), Tags: q.Tags,
+		Budget: policy.DefaultBudget()}
 	return trustgate.Decide(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
 }
 
-// recomputeTrust serves POST /v1/agents/{slug}/trust: the score is replayed from the stored
-// evidence and compared.
+// recomputeTrust serves POST /v1/agents/{slug}/trust: the score is replayed from the stored evidence and compared.
+// The text of the policy is stored first, because the replay reads it as a run's replay would, by its hash.
 func (c *Control) recomputeTrust(ctx context.Context, _ string, in *rest.SlugInput,
 	q TrustQuestion) (*rest.Answer[TrustAnswer],
 	error) {
@@ -143,8 +140,8 @@ func (c *Control) recomputeTrust(ctx context.Context, _ string, in *rest.SlugInp
 	return rest.Say(&out), nil
 }
 
-// verify computes a decision again. A different result, or missing evidence, is an answer and no
-// error.
+// verify computes a decision again. A different result, or missing evidence, is an answer and no error. It waits
+// while two others are computed.
 func (c *Control) verify(ctx context.Context, v trustgate.Decision) (good bool, differs string, err error) {
 	select {
 	case c.replays <- struct{}{}:
@@ -160,7 +157,8 @@ func (c *Control) verify(ctx context.Context, v trustgate.Decision) (good bool, 
 	return err == nil, "", err
 }
 
-// gateDecisionOf returns the decision that a phase stored; found is false if it stored none.
+// gateDecisionOf returns the decision that a phase stored; found is false if it stored none. The phase execute
+// stores one where the task moved more than it declared and the gate was asked again: that one counts then.
 func gateDecisionOf(p repute.RunPhase) (v trustgate.Decision, found bool, err error) {
 	switch p.Phase {
 	case repute.PhaseTrust:

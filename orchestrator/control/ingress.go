@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/orchestrator/control/rest"
+	"repute/orchestrator/journal"
 	"repute/store/rundb"
 )
 
@@ -60,7 +61,7 @@ func (c *Control) ingress(ctx context.Context, by string, in *submitInput,
 	}
 	task := TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: r.Terms, Key: r.Key}
 	if len(r.Input) == 0 && (r.Channel != "" || r.Sender != "") {
-		task.Input = encoded(map[string]string{"channel": r.Channel, "sender": r.Sender})
+		task.Input = journal.JSON(map[string]string{"channel": r.Channel, "sender": r.Sender})
 	}
 	submitted, err := c.submitTask(ctx, by, in, task)
 	if err != nil {
@@ -77,10 +78,11 @@ func (c *Control) ingress(ctx context.Context, by string, in *submitInput,
 // message returns the idempotency key of a message. It includes the chat, because messages are
 // numbered per chat.
 func (r *IngressTask) message() string {
-	place := sha256.Sum256(encoded([]string{r.Channel, r.Sender, r.MessageID}))
+	place := sha256.Sum256(journal.JSON([]string{r.Channel, r.Sender, r.MessageID}))
 	return "chat/" + hex.EncodeToString(place[:])
 }
 
+// receiptInput names a receipt of a run. The id of a receipt alone is not enough: it is found only by its run.
 type receiptInput struct {
 	ID      string         `path:"id"`
 	Receipt httpapi.Number `path:"receipt" minimum:"0" maximum:"9007199254740991"`

@@ -28,8 +28,9 @@ type IdentityProof struct {
 // maxConsent is the longest validity of an IdentityProof.
 const maxConsent = time.Hour
 
-// ClaimText returns the text that the agent's wallet or owner signs, with the expiry in seconds
-// since 1970. The registry is the indexed one of the chain.
+// ClaimText returns the text that the agent's wallet or owner signs, with the expiry in seconds since 1970. The
+// registry is the indexed one of the chain. It names slug and URL, so that a signature serves for no other
+// registration.
 func ClaimText(slug, url string, id repute.AgentID, expires int64) string {
 	return fmt.Sprintf("repute: agent %s at %s works as %d:%s\nexpires: %d", slug, url, id.ChainID, id.TokenID.String(),
 		expires)
@@ -83,8 +84,9 @@ func Prove(key *ecdsa.PrivateKey, slug, url string, id repute.AgentID, now time.
 	return p, nil
 }
 
-// check refuses a consent that is not signed by the agent's wallet or owner, or that has expired,
-// and returns the signer.
+// check refuses a consent that is not signed by the agent's wallet or owner, or that has expired, and returns the
+// signer. The owner counts only where the chain names it: a claimed one is what a file says. Wallets that are
+// contracts cannot sign it, as nothing is asked of a chain here.
 func (p *IdentityProof) check(text string, a repute.Agent, now time.Time) (by common.Address, err error) {
 	until := time.Unix(p.Expires, 0)
 	if until.Before(now) || until.After(now.Add(maxConsent)) {

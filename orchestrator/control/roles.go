@@ -100,7 +100,8 @@ func IsPrivate(path string) bool {
 	return !known || role != ""
 }
 
-// checkRoles returns an error that names the routes below /v1 that are missing in roleOf.
+// checkRoles returns an error that names the routes below /v1 that are missing in roleOf. A program that would
+// serve one does not start.
 func checkRoles(routes []*echo.Route) error {
 	var missing []error
 	for _, r := range routes {

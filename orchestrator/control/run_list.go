@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"repute"
-	"repute/internal/httpapi"
 	"repute/orchestrator/control/rest"
 	"repute/store/rundb"
 )
@@ -36,13 +35,13 @@ type RunList struct {
 	Next string      `json:"nextCursor,omitempty"`
 }
 
+// runsInput selects a page of runs. AgentID finds the runs of every agent that has the identity now.
 type runsInput struct {
-	Status   string         `query:"status" enum:"pending,planning,running,completed,failed,cancelled"`
-	Agent    string         `query:"agent" doc:"slug of the agent"`
-	AgentID  string         `query:"agentId" doc:"identity on the chain, e.g. 8453:22: runs of every agent that has it now"`
-	Awaiting string         `query:"awaiting" enum:"approval" doc:"approval: those that wait for a person"`
-	Limit    httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
-	Cursor   string         `query:"cursor" doc:"nextCursor of the page before"`
+	Status   string `query:"status" enum:"pending,planning,running,completed,failed,cancelled"`
+	Agent    string `query:"agent" doc:"slug of the agent"`
+	AgentID  string `query:"agentId" doc:"identity on the chain, e.g. 8453:22: runs of every agent that has it now"`
+	Awaiting string `query:"awaiting" enum:"approval" doc:"approval: those that wait for a person"`
+	rest.PageInput
 }
 
 // list is the list that the parameters name.
@@ -58,7 +57,7 @@ func ListOfRuns(status repute.RunStatus, agent, agentID string, isAwaiting bool)
 
 // filter reads the parameters of a list of runs. Agent is nil without an identity.
 func (in *runsInput) filter() (f rundb.RunFilter, agent *repute.AgentRef, size int, err error) {
-	if size, err = httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage); err != nil {
+	if size, err = in.Size(); err != nil {
 		return f, nil, 0, err
 	}
 	f.Status, f.Agent, f.Awaiting = repute.RunStatus(in.Status), in.Agent, in.Awaiting == "approval"
@@ -122,7 +121,10 @@ func (c *Control) listRuns(ctx context.Context, in *runsInput) (*rest.Answer[Run
 	if err != nil {
 		return nil, err
 	}
-	list, next := CutRuns(list, size, in.list())
+	list, next, err := CutRuns(list, size, in.list())
+	if err != nil {
+		return nil, err
+	}
 	details, err := rundb.ReadDetails(ctx, c.db, list)
 	if err != nil {
 		return nil, err
@@ -136,11 +138,8 @@ func (c *Control) listRuns(ctx context.Context, in *runsInput) (*rest.Answer[Run
 
 // CutRuns returns the first size runs and the cursor of the next page of l, empty at the end. list MUST have been read
 // with a limit of size + 1.
-func CutRuns(list []repute.Run, size int, l rest.List) (page []repute.Run, next string) {
-	if len(list) <= size {
-		return list, ""
-	}
-	return list[:size], l.Cursor(list[size-1].Created, list[size-1].ID)
+func CutRuns(list []repute.Run, size int, l rest.List) (page []repute.Run, next string, err error) {
+	return rest.Cut(l, list, size, func(r repute.Run) (time.Time, string) { return r.Created, r.ID })
 }
 
 // listedRun converts a run into its form in the list of all runs.

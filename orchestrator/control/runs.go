@@ -12,7 +12,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/internal/httpapi"
 	"repute/orchestrator/approval"
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/control/treasury"
@@ -210,8 +209,8 @@ func runOnWire(r repute.Run) (Run, error) {
 	return w, err
 }
 
-// ReadResult returns a run with only its phases, summary and steps. It needs the database and no
-// Control.
+// ReadResult returns a run with only its phases, summary and steps. It needs the database and no Control: the
+// command that watches a task shows its result by it.
 func ReadResult(ctx context.Context, db *store.DB, r repute.Run) (Run, error) {
 	w, err := runOnWire(r)
 	if err != nil {
@@ -298,14 +297,13 @@ func approvalOnWire(a rundb.Approval) Approval {
 
 // runPageInput requests a page of a numbered list of a run.
 type runPageInput struct {
-	ID     string         `path:"id"`
-	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
-	Cursor string         `query:"cursor" doc:"nextCursor of the page before"`
+	ID string `path:"id"`
+	rest.PageInput
 }
 
 // page returns the size of the page, and the number after which it begins.
 func (in *runPageInput) page() (size int, after int64, err error) {
-	if size, err = httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage); err != nil {
+	if size, err = in.Size(); err != nil {
 		return 0, 0, err
 	}
 	after, err = number("cursor", in.Cursor)
@@ -337,7 +335,8 @@ func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*rest.Ans
 	return rest.Say(&out), c.joinTreasury(ctx, run.ID, out.Receipts)
 }
 
-// joinTreasury adds the treasury's events to the receipts of transactions.
+// joinTreasury adds the treasury's events to the receipts of transactions. They are what the chain says beside what
+// the runtime recorded, and come later than a receipt.
 func (c *Control) joinTreasury(ctx context.Context, run string, receipts []Receipt) error {
 	events, err := treasury.EventsOf(ctx, c.db, run)
 	for i := range receipts {
@@ -372,7 +371,8 @@ func receiptOnWire(r repute.Receipt) Receipt {
 		Request: r.Request, Result: r.Result, Started: r.Started, Ended: rest.OptionalTime(r.Ended)}
 }
 
-// approveRun serves POST /v1/runs/{id}/approval: a person's answer to what the run waits for.
+// approveRun serves POST /v1/runs/{id}/approval: a person's answer to what the run waits for. The subject has the
+// hash of what was shown: an answer to something that has changed meanwhile is refused by the client.
 func (c *Control) approveRun(ctx context.Context, by string, in *rest.IDInput,
 	a ApprovalAnswer) (*rest.Answer[Run], error) {
 	switch err := checkReason(a.Reason); {

@@ -15,6 +15,7 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/orchestrator/control/rest"
+	"repute/orchestrator/journal"
 	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store"
@@ -87,13 +88,13 @@ type RetryFrom struct {
 
 // TasksInput selects a page of tasks, the newest first.
 type TasksInput struct {
-	Status      string         `query:"status" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
-	Coordinator string         `query:"coordinator" doc:"slug"`
-	Awaiting    string         `query:"awaiting" enum:"approval" doc:"approval: those about which a person must decide"`
-	Limit       httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
-	Cursor      string         `query:"cursor" doc:"nextCursor of the page before"`
+	Status      string `query:"status" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
+	Coordinator string `query:"coordinator" doc:"slug"`
+	Awaiting    string `query:"awaiting" enum:"approval" doc:"approval: those about which a person must decide"`
+	rest.PageInput
 }
 
+// submitInput is the idempotency key of a submission, where it is in the header.
 type submitInput struct {
 	Key string `header:"Idempotency-Key" maxLength:"80" doc:"equal keys: one task; also idempotencyKey in the body"`
 }
@@ -106,8 +107,8 @@ func (c *Control) check(r *standard.Request) error {
 	return r.Threshold.CheckGates("threshold", c.o.Gates)
 }
 
-// takes refuses a task that an agent of this binary cannot do. Agents on other servers are asked
-// during the run.
+// takes refuses a task that an agent of this binary cannot do. Agents on other servers are asked during the run: a
+// submission does not wait for another server.
 func (c *Control) takes(ctx context.Context, r *standard.Request) error {
 	for _, m := range c.o.Modules {
 		if m.Info().Slug != r.Coordinator {
@@ -125,20 +126,24 @@ func (c *Control) takes(ctx context.Context, r *standard.Request) error {
 	return nil
 }
 
+// request returns a task as it is submitted: with the configured coordinator where the caller names none, and with a
+// key of the caller's own. header is the key in the header of the request. Terms that cannot be met are refused.
+func (c *Control) request(ctx context.Context, by, header string, r *TaskRequest) (standard.Request, error) {
+	key, err := keyOf(by, header, r.Key)
+	if err != nil {
+		return standard.Request{}, err
+	}
+	out := standard.Request{Goal: r.Goal, Input: r.Input, Coordinator: cmp.Or(r.Coordinator, c.o.Coordinator),
+		Terms: standard.Terms(r.Terms), Key: key, By: by}
+	return out, cmp.Or(c.check(&out), c.takes(ctx, &out))
+}
+
 // submitTask serves POST /v1/tasks. The same key with the same task returns the task that was
 // stored first, with another task repute.ErrConflict.
 func (c *Control) submitTask(ctx context.Context, by string, in *submitInput,
 	r TaskRequest) (*rest.Answer[Task], error) {
-	key, err := keyOf(by, in.Key, r.Key)
+	request, err := c.request(ctx, by, in.Key, &r)
 	if err != nil {
-		return nil, err
-	}
-	if r.Coordinator == "" {
-		r.Coordinator = c.o.Coordinator
-	}
-	request := standard.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
-		Terms: standard.Terms(r.Terms), Key: key, By: by}
-	if err := cmp.Or(c.check(&request), c.takes(ctx, &request)); err != nil {
 		return nil, err
 	}
 	t, added, err := c.client.Submit(ctx, request)
@@ -160,32 +165,31 @@ func (c *Control) submitTask(ctx context.Context, by string, in *submitInput,
 // maxKey bounds idempotency keys, in characters.
 const maxKey = 80
 
-// keyOf returns the idempotency key of a task, unique among all callers.
+// keyOf returns the idempotency key of a task, unique among all callers: it begins with the caller's name, so that
+// nobody gets the task of another by guessing a key.
 func keyOf(by, header, body string) (string, error) {
 	if header != "" && body != "" && header != body {
 		return "", repute.Invalid("idempotencyKey", "differs from the header Idempotency-Key", "one of both")
 	}
-	key := header
-	if key == "" {
-		key = body
-	}
-	switch {
+	switch key := cmp.Or(header, body); {
 	case key == "":
 		return "", nil
 	case utf8.RuneCountInString(key) > maxKey || httpapi.Clean(key) != key:
 		return "", repute.Invalid("idempotencyKey", "is too long or no text",
 			fmt.Sprintf("at most %d characters", maxKey))
+	default:
+		return by + "/" + key, nil
 	}
-	return by + "/" + key, nil
 }
 
-// same reports whether a stored task equals a request.
+// same reports whether a stored task equals a request. Terms are compared in the form that they are stored in, and
+// inputs without blanks; members in another order make another input.
 func same(t repute.Task, r standard.Request) bool {
 	var terms standard.Terms
 	if json.Unmarshal(t.Terms, &terms) != nil {
 		return false
 	}
-	return t.Goal == r.Goal && t.Coordinator == r.Coordinator && bytes.Equal(encoded(terms), encoded(r.Terms)) &&
+	return t.Goal == r.Goal && t.Coordinator == r.Coordinator && bytes.Equal(journal.JSON(terms), journal.JSON(r.Terms)) &&
 		bytes.Equal(compact(t.Input), compact(r.Input))
 }
 
@@ -199,15 +203,6 @@ func compact(raw json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// encoded returns a value as JSON. The value MUST be encodable.
-func encoded(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return b
-}
-
 // listTasks serves GET /v1/tasks, newest first.
 func (c *Control) listTasks(ctx context.Context, in *TasksInput) (*rest.Answer[TaskList], error) {
 	out, err := Tasks(ctx, c.db, in)
@@ -216,7 +211,7 @@ func (c *Control) listTasks(ctx context.Context, in *TasksInput) (*rest.Answer[T
 
 // Tasks returns a page of the tasks of a database. repute.ErrInvalid names the wrong member of in.
 func Tasks(ctx context.Context, db *store.DB, in *TasksInput) (out TaskList, err error) {
-	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
+	size, err := in.Size()
 	if err != nil {
 		return out, err
 	}
@@ -240,14 +235,11 @@ func Tasks(ctx context.Context, db *store.DB, in *TasksInput) (out TaskList, err
 		return out, err
 	}
 	out.Tasks = []Task{}
-	if len(list) > size {
-		list = list[:size]
-		out.Next = l.Cursor(list[size-1].Created, list[size-1].ID)
-	}
+	list, out.Next, err = rest.Cut(l, list, size, func(t repute.Task) (time.Time, string) { return t.Created, t.ID })
 	for _, t := range list {
 		out.Tasks = append(out.Tasks, taskOnWire(t))
 	}
-	return out, nil
+	return out, err
 }
 
 // taskStatuses returns the statuses that the list can be filtered by.
@@ -279,7 +271,7 @@ func (c *Control) getTask(ctx context.Context, in *rest.IDInput) (*rest.Answer[T
 // maxReason bounds reasons that people give, in characters.
 const maxReason = 2 << 10
 
-// checkReason refuses a reason that is too long or not printable.
+// checkReason refuses a reason that is too long. What cannot be stored of it is removed by the store.
 func checkReason(s string) error {
 	if n := utf8.RuneCountInString(s); n > maxReason {
 		return repute.Invalid("reason", fmt.Sprintf("has %d characters", n), fmt.Sprintf("at most %d", maxReason))

@@ -18,10 +18,6 @@ import (
 // Inputs and answers of OpenFi's tools. Answers that equal those of routes use the types of the
 // routes.
 type (
-	listTool struct {
-		Limit int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"absent: 50"`
-		After string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
-	}
 	agentPage struct {
 		TaskAgentList
 		Next string `json:"nextCursor,omitempty"`
@@ -37,8 +33,7 @@ type (
 	}
 	receiptsTool struct {
 		RunTool
-		Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"absent: 50"`
-		Cursor string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
+		rest.PageTool
 	}
 	trustTool struct {
 		rest.SlugTool
@@ -84,7 +79,7 @@ func (c *Control) addTools(s *mcp.Server) error {
 // addAgentTools adds the tools about agents.
 func (c *Control) addAgentTools(s *mcp.Server) error {
 	return cmp.Or(
-		mcp.Add(s, mcp.Tool[listTool, agentPage]{Name: "openfi_list_agents",
+		mcp.Add(s, mcp.Tool[rest.PageTool, agentPage]{Name: "openfi_list_agents",
 			Description: "Lists the agents that can be given tasks, by slug. Next: openfi_get_trust_summary, then openfi_submit_task.",
 			Do:          c.listAgentsTool}),
 		mcp.Add(s, mcp.Tool[rest.SlugTool, TaskAgent]{Name: "openfi_get_agent",
@@ -117,8 +112,7 @@ func (c *Control) addRunTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[receiptsTool, ReceiptList]{Name: "openfi_get_run_receipts",
 			Description: "What a run reached outside itself, as the runtime recorded it: tools, HTTP, chain, transactions, other agents.",
 			Do: rest.Private(c.router, func(ctx context.Context, in receiptsTool) (ReceiptList, error) {
-				return rest.Body(c.listReceipts(ctx,
-					&runPageInput{in.RunID, httpapi.Number(rest.Text(in.Limit)), in.Cursor}))
+				return rest.Body(c.listReceipts(ctx, &runPageInput{in.RunID, in.Input()}))
 			})}),
 		mcp.Add(s, mcp.Tool[submitTool, submitted]{Name: "openfi_submit_task",
 			Description: "Asks a coordinator for a task. The run goes on by itself; next: openfi_get_run of task.runId. With dry_run the answer says what trust gate and policy would decide.",
@@ -141,22 +135,30 @@ func (c *Control) addTrustTools(s *mcp.Server) error {
 }
 
 // listAgentsTool is the tool openfi_list_agents.
-func (c *Control) listAgentsTool(ctx context.Context, in listTool) (w agentPage, err error) {
+func (c *Control) listAgentsTool(ctx context.Context, in rest.PageTool) (w agentPage, err error) {
 	list, err := c.Agents(ctx)
 	if err != nil {
 		return w, err
 	}
-	from, found := slices.BinarySearchFunc(list, in.After,
-		func(a TaskAgent, slug string) int { return cmp.Compare(a.Slug, slug) })
-	if found {
-		from++
-	}
-	w.Agents = list[from:]
+	w.Agents = agentsAfter(list, in.Cursor)
 	if size := cmp.Or(in.Limit, httpapi.DefaultPage); len(w.Agents) > size {
 		w.Agents = w.Agents[:size]
 		w.Next = w.Agents[size-1].Slug
 	}
 	return w, nil
+}
+
+// agentsAfter returns the agents whose slugs are after one, in the order of bytes. The database has the order of its
+// collation, in which hyphens may not count: the agent of a cursor may have been removed, so that its place is found
+// by comparing.
+func agentsAfter(list []TaskAgent, slug string) []TaskAgent {
+	bySlug := func(a TaskAgent, slug string) int { return cmp.Compare(a.Slug, slug) }
+	slices.SortFunc(list, func(a, b TaskAgent) int { return bySlug(a, b.Slug) })
+	from, found := slices.BinarySearchFunc(list, slug, bySlug)
+	if found {
+		from++
+	}
+	return list[from:]
 }
 
 // manifestTool is the tool openfi_get_agent_manifest.
@@ -182,7 +184,8 @@ func (c *Control) recomputeTool(ctx context.Context, in recomputeTool) (w TrustA
 	return TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}, err
 }
 
-// submitTool is the tool openfi_submit_task. A dry run says what would be decided.
+// submitTool is the tool openfi_submit_task. A dry run says what would be decided. The tool has no header, so that
+// its key is idempotencyKey alone.
 func (c *Control) submitTool(ctx context.Context, in submitTool) (w submitted, err error) {
 	by, err := c.router.Caller(ctx, httpapi.RoleAsk)
 	if err != nil {
@@ -198,32 +201,23 @@ func (c *Control) submitTool(ctx context.Context, in submitTool) (w submitted, e
 // foresee returns the decisions about a task as far as they are known before it is planned. It
 // stores nothing.
 func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w submitted, err error) {
-	if _, err := keyOf(by, "", r.Key); err != nil {
+	asked, err := c.request(ctx, by, "", &r)
+	if err != nil {
 		return w, err
 	}
-	r.Coordinator = cmp.Or(r.Coordinator, c.o.Coordinator)
-	asked := standard.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
-		Terms: standard.Terms(r.Terms), Key: r.Key, By: by}
-	if err := cmp.Or(c.check(&asked), c.takes(ctx, &asked)); err != nil {
-		return w, err
-	}
-	m, err := c.module(ctx, r.Coordinator)
+	m, err := c.module(ctx, asked.Coordinator)
 	if err != nil {
 		return w, err
 	}
 	p := c.o.Policy()
-	task := policy.Task{Goal: r.Goal, Coordinator: r.Coordinator, Value: cmp.Or(r.ValueAtRisk, "0"), Tags: r.Tags,
+	task := policy.Task{Goal: r.Goal, Coordinator: asked.Coordinator, Value: cmp.Or(r.ValueAtRisk, "0"), Tags: r.Tags,
 		Budget: p.Budget(r.Budget)}
 	v, err := trustgate.Decide(ctx, c.db, p, c.o.Lenient, m, task, r.Threshold)
 	if err != nil {
 		return w, err
 	}
 	d := p.Decide(ctx, &policy.Input{Phase: repute.PhasePolicy.String(), Task: task, Agent: v.Agent,
-		Plan: policy.Plan{Agents: []string{r.Coordinator}}})
-	w = submitted{DryRun: true, GateDecision: gateDecisionOnWire(v), Policy: &policyForecast{d.Effect, d.Reasons},
-		Budget: &task.Budget}
-	if w.Policy.Reasons == nil {
-		w.Policy.Reasons = []policy.Reason{}
-	}
-	return w, nil
+		Plan: policy.Plan{Agents: []string{asked.Coordinator}}})
+	return submitted{DryRun: true, GateDecision: gateDecisionOnWire(v),
+		Policy: &policyForecast{d.Effect, rest.OrEmpty(d.Reasons)}, Budget: &task.Budget}, nil
 }

@@ -17,8 +17,7 @@ type (
 		Status      string `json:"status,omitempty" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
 		Coordinator string `json:"coordinator,omitempty" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" doc:"slug"`
 		Awaiting    string `json:"awaiting,omitempty" enum:"approval" doc:"only those about which a person must decide"`
-		Limit       int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"absent: 50"`
-		Cursor      string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
+		rest.PageTool
 	}
 	// TaskTool names a task.
 	TaskTool struct {
@@ -61,9 +60,7 @@ func (c *Control) addTaskTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[tasksTool, TaskList]{Name: "openfi_list_tasks",
 			Description: "Lists tasks, newest first. Next: openfi_list_runs; where awaiting is set, openfi_get_run of its runId.",
 			Do: rest.Private(c.router, func(ctx context.Context, in tasksTool) (TaskList, error) {
-				return rest.Body(c.listTasks(ctx,
-					&TasksInput{in.Status, in.Coordinator, in.Awaiting, httpapi.Number(rest.Text(in.Limit)),
-						in.Cursor}))
+				return rest.Body(c.listTasks(ctx, &TasksInput{in.Status, in.Coordinator, in.Awaiting, in.Input()}))
 			})}),
 		mcp.Add(s, mcp.Tool[TaskTool, Task]{Name: "openfi_list_runs",
 			Description: "One task with all its runs, that of the whole task first. Next: openfi_get_run.",
@@ -129,8 +126,8 @@ func (c *Control) changed(ctx context.Context, id string, dry bool, not func(rep
 	return w, err
 }
 
-// approveTool is the tool openfi_approve_run. A dry run reports whether the run waits for that
-// answer.
+// approveTool is the tool openfi_approve_run. A dry run reports whether the run waits for that answer. The answer
+// shows what was decided, since a model that only knows the subject could approve what it never saw.
 func (c *Control) approveTool(ctx context.Context, in approveTool) (w answered, err error) {
 	by, err := c.router.Caller(ctx, httpapi.RoleApprove)
 	if err != nil {

@@ -1,5 +1,14 @@
-// Package crosscheck compares what an agent says of its run with what the runtime stored of it: steps, calls,
-// receipts, and the agent's records on chains.
+// Package crosscheck compares what an agent says of its run with what the runtime stored of it. It is the runtime's
+// half of the phases verify and summarize, and believes nothing that an agent reports.
+//
+// Execution checks that the runtime itself has every step of the plan as completed, that it is known how each call
+// ended, that the receipts that the agent names exist, and that no transaction changed records which the agent must
+// not change (package safety), by the logs of the transactions. Summary refuses a text that names receipts or
+// transactions which no run of the task has: people act on it. Manifest compares the agent's manifest with that of
+// the run's beginning.
+//
+// A check that does not pass is a result, which fails the phase. An error is one of the runtime, after which the
+// phase is repeated.
 package crosscheck
 
 import (
@@ -38,19 +47,18 @@ func (c *Checker) Execution(ctx context.Context, plan standard.Plan, done standa
 		return nil, err
 	}
 	kept, err := c.recordsKept(ctx, receipts)
-	return []standard.Check{standard.StepsDone(plan, steps), standard.CallsEnded(c.Run.Attempt, receipts), claims,
-		kept}, err
+	return []standard.Check{stepsDone(plan, steps), callsEnded(c.Run.Attempt, receipts), claims, kept}, err
 }
 
 // claims checks that each receipt that the execution names is there.
 func (c *Checker) claims(ctx context.Context, done standard.Execution, receipts []repute.Receipt) (standard.Check,
 	error) {
-	own, inner := done.Claims()
-	if check := standard.ReceiptsExist(own, receipts); !check.Passed || len(inner) == 0 {
+	own, inner := claimedBy(&done)
+	if check := receiptsExist(own, receipts); !check.Passed || len(inner) == 0 {
 		return check, nil
 	}
 	all, err := c.taskReceipts(ctx)
-	return standard.ReceiptsExist(inner, all), err
+	return receiptsExist(inner, all), err
 }
 
 // recordsKept checks that no transaction changed the agent's identity or trust records, or rated a
@@ -70,7 +78,7 @@ func (c *Checker) taskReceipts(ctx context.Context) (all []repute.Receipt, err e
 
 // Summary refuses a summary that names receipts which no run of the task has.
 func (c *Checker) Summary(ctx context.Context, s *standard.Summary) error {
-	claimed := s.Claims()
+	claimed := namedBy(s)
 	if len(claimed) == 0 {
 		return nil
 	}
@@ -78,7 +86,7 @@ func (c *Checker) Summary(ctx context.Context, s *standard.Summary) error {
 	if err != nil {
 		return err
 	}
-	if check := standard.ReceiptsExist(claimed, all); !check.Passed {
+	if check := receiptsExist(claimed, all); !check.Passed {
 		return fmt.Errorf("the agent's summary: %s", check.Details)
 	}
 	return nil

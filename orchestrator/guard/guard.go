@@ -1,4 +1,10 @@
-// Package guard calls code that may panic, or go on after it was told to end.
+// Package guard calls code that may panic, or go on after it was told to end: the methods of agents, and steps of
+// plans.
+//
+// Call runs the code in a goroutine of its own and waits for it until its context ends and a grace of two seconds is
+// over. After that the caller continues without it, with an error: the goroutine is left behind, because Go cannot
+// stop it. What it does then reaches nothing, as its Context is closed. A panic becomes a PanicError, whose stack is
+// for the log alone, because errors are shown to the authors of tasks.
 package guard
 
 import (

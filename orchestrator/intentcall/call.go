@@ -3,18 +3,13 @@ package intentcall
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"time"
 
 	"repute"
 	"repute/manifest/agentjson"
 	"repute/orchestrator/outbound"
 	"repute/orchestrator/payer"
 )
-
-// maxAnswer bounds an answer, in bytes.
-const maxAnswer = 10 << 20
 
 // Sender sends a request: a payer.Payer, or Free.
 type Sender interface {
@@ -105,32 +100,11 @@ func Call(ctx context.Context, s Sender, r payer.Request) (payer.Answer, error) 
 type Free struct{ Client *http.Client }
 
 // Do implements Sender.
-func (f Free) Do(ctx context.Context, r payer.Request) (a payer.Answer, err error) {
-	direct := outbound.Direct(f.Client)
-	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, r.Reader())
-	if err != nil {
-		return a, repute.Invalid("endpoint", err.Error(), "an https URL")
-	}
-	if r.Type != "" {
-		req.Header.Set("Content-Type", r.Type)
-	}
-	began := time.Now()
-	res, err := direct.Do(req)
-	if err != nil {
-		return a, fmt.Errorf("%w: %w", repute.ErrUnavailable, outbound.Reason(req, err))
-	}
-	defer res.Body.Close()
-	a = payer.Answer{Status: res.StatusCode, Header: res.Header, At: began.UTC()}
-	if a.Body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1)); err != nil {
-		return a, fmt.Errorf("%s: %w: %w", req.URL.Host, repute.ErrUnavailable, err)
-	}
-	a.Elapsed = time.Since(began)
-	switch {
-	case len(a.Body) > maxAnswer:
-		return a, fmt.Errorf("%s: the answer has more than %d bytes: %w", req.URL.Host, maxAnswer, repute.ErrLimited)
-	case a.Status == http.StatusPaymentRequired:
-		return a, repute.Invalid("max", "is missing, and the service demands payment for an intent without a price",
+func (f Free) Do(ctx context.Context, r payer.Request) (payer.Answer, error) {
+	a, err := payer.Send(ctx, outbound.Direct(f.Client), &r)
+	if err == nil && a.Status == http.StatusPaymentRequired {
+		err = repute.Invalid("max", "is missing, and the service demands payment for an intent without a price",
 			"the most that the call may cost, in dollars")
 	}
-	return a, nil
+	return a, err
 }

@@ -1,10 +1,21 @@
-// Package leases keeps the leases of the runs that one process works on.
+// Package leases keeps the leases of the root runs that one process works on.
+//
+// A Set has one lease for each run, with the function that ends the work on it. The engine calls Renew every fifth of
+// the time that a lease holds: one statement extends all of them by the database's clock, however many there are. A
+// run whose lease is not among those extended belongs to another process by now, and a run that somebody canceled is
+// reported by the same statement: in both cases the context of the work ends, with the reason as its cause. Work that
+// does not see the end in time is harmless, because every write of a run checks the fence of its lease.
+//
+// An error of Renew ends nothing. If the database is unavailable for longer than a lease holds, another process may
+// take the run, and the next Renew that succeeds finds out.
 package leases
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,10 +63,7 @@ func (s *Set) EndAll(why error) {
 // (repute.ErrFenced) or canceled (ErrCancelled).
 func (s *Set) Renew(ctx context.Context, db *store.DB, hold time.Duration) error {
 	s.mu.Lock()
-	kept := make([]rundb.Lease, 0, len(s.ends))
-	for l := range s.ends {
-		kept = append(kept, l)
-	}
+	kept := slices.Collect(maps.Keys(s.ends))
 	s.mu.Unlock()
 	if len(kept) == 0 {
 		return nil

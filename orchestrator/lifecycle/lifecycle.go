@@ -1,5 +1,12 @@
-// Package lifecycle has the rules of the nine phases of a run: which phases are skipped, and what follows for the run
-// and its task from what came of one. It reads and stores nothing.
+// Package lifecycle has the rules of the nine phases of a run: which phases are skipped (Skips), and what follows for
+// the run and its task from what came of one (Ending). It is pure, so that the rules can be tested for every
+// combination of outcomes; the engine stores what follows in one transaction with the phase.
+//
+// A run goes on while its phases are ok. After one that failed or was rejected only the last phase, record, is done,
+// but that a run whose verification failed is still summarized, for the person who reads what happened. Record closes
+// the run: its status is completed if no phase was bad, cancelled if somebody had asked for that, and failed
+// otherwise. The task is rejected where a rule, a policy or a person refused it, and failed where the work did not
+// succeed. A phase that waits for a person changes no status: the run is awaiting.
 package lifecycle
 
 import (

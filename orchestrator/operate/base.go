@@ -24,10 +24,11 @@ const (
 	indexPause = 200 * time.Millisecond
 )
 
-// policyBase returns the current policy of an agent, whose fields a change keeps unless it names
-// them: the policy on which endpoints agree at one block. It MUST equal the last indexed PolicySet
-// event at or below that block. repute.ErrConflict if they differ; repute.ErrUnavailable if the
-// index is behind the block or absent.
+// policyBase returns the current policy of an agent, whose fields a change keeps unless it names them: the policy
+// on which endpoints agree at one block. It MUST equal the last indexed PolicySet event at or below that block:
+// setPolicy writes all fields, so that an endpoint that lies about one could have the owner sign it.
+// repute.ErrConflict if they differ; repute.ErrUnavailable if the index is behind the block, after a wait of
+// indexWait, or absent.
 func (o *Operator) policyBase(ctx context.Context, slug string) (p bindings.AgentPoliciesOutput, err error) {
 	for end := time.Now().Add(indexWait); ; {
 		if p, err = o.confirmedPolicy(ctx, slug); !errors.Is(err, errIndexBehind) || time.Now().After(end) {
@@ -86,8 +87,8 @@ func setIn(tx common.Hash) string {
 	return "the last PolicySet that is indexed is of transaction " + tx.Hex()
 }
 
-// policyDiffers returns how a policy on the chain differs from the event that set it; empty if it
-// does not. Without an event the policy MUST be empty.
+// policyDiffers returns how a policy on the chain differs from the event that set it; empty if it does not. Without
+// an event the policy MUST be empty, since no other function of the treasury writes it.
 func policyDiffers(event json.RawMessage, p *bindings.AgentPoliciesOutput) (string, error) {
 	set := map[string]any{}
 	if len(event) > 0 {

@@ -12,11 +12,13 @@ import (
 	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/orchestrator/approval"
+	"repute/orchestrator/journal"
 	"repute/orchestrator/transaction"
 )
 
-// decode adds the decoded call of a step, for people and rules. A transaction that the treasury's
-// owner signs MUST be decodable.
+// decode adds the decoded call of a step, for people and rules. A transaction that the treasury's owner signs MUST
+// be decodable: such a key may do everything, so that nothing is signed by it that a person could not read. Another
+// call that cannot be decoded is shown as its bytes, and the rules decide.
 func (o *Operator) decode(ctx context.Context, s *step) error {
 	s.Calls = nil
 	if len(s.Tx.Data) == 0 {
@@ -50,7 +52,8 @@ func settings(function string) string {
 		"unpause": "Unpaused"}[function]
 }
 
-// asAsked compares the event of a transaction of the treasury's owner with the signed arguments.
+// asAsked compares the event of a transaction of the treasury's owner with the signed arguments. A contract at the
+// address of the treasury may be another one, or an upgraded one, that takes the same call and does something else.
 // Its error is final and names both, because the transaction is on the chain.
 func asAsked(treasury common.Address, data []byte, sent transaction.Sent) error {
 	of := bindings.NewOpenFiTreasury().GetABI()
@@ -79,10 +82,10 @@ func asAsked(treasury common.Address, data []byte, sent transaction.Sent) error 
 		if has(plain, &call) {
 			return nil
 		}
-		said = append(said, string(encoded(plain)))
+		said = append(said, string(journal.JSON(plain)))
 	}
 	return fmt.Errorf("transaction %s is on the chain, but the treasury does not say what was asked: %s was signed with %s, and its %s events say %s: look at the treasury, and pause it where that is not meant",
-		sent.Hash, call.Function, encoded(call.Arguments), settings(m.RawName), said)
+		sent.Hash, call.Function, journal.JSON(call.Arguments), settings(m.RawName), said)
 }
 
 // has reports whether an event has all arguments of a call.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -40,8 +41,10 @@ type book struct {
 	token common.Address // zero: native coin
 }
 
-// CompareTreasury compares a treasury's policies and spending windows at the newest indexed
-// block with the events up to there. repute.ErrUnavailable: it cannot be done now.
+// CompareTreasury compares a treasury's policies and spending windows at the newest indexed block with the events
+// up to there. An endpoint that holds events back is found by it, since the contract's own sums contain what it did
+// not tell. The comparison of a block is made once and remembered, as the status is asked for often.
+// repute.ErrUnavailable: it cannot be done now.
 func (o *Operator) CompareTreasury(ctx context.Context, t walletdb.Treasury) (TreasuryCompared, error) {
 	if last := o.compared.Load(); last != nil && last.BlockHash == t.Cursor.Hash.Hex() {
 		return *last, nil
@@ -120,12 +123,7 @@ func (c *comparison) list(ctx context.Context, db *store.DB) error {
 
 // add records a book whose values are to be read.
 func (c *comparison) add(b book) {
-	for _, known := range c.books {
-		if known == b {
-			return
-		}
-	}
-	if len(c.books) < maxBooks {
+	if len(c.books) < maxBooks && !slices.Contains(c.books, b) {
 		c.books = append(c.books, b)
 	}
 }
@@ -153,7 +151,8 @@ func (c *comparison) views() (out []wallet.View) {
 	return out
 }
 
-// read decodes the values on the chain, and compares policies.
+// read decodes the values on the chain, and compares policies. The answers are in the order of views: two for a
+// book of native coin, one for a token.
 func (c *comparison) read(seen wallet.Seen) error {
 	b := bindings.NewOpenFiTreasury()
 	c.windows = map[book]window{}

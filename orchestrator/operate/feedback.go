@@ -74,7 +74,7 @@ func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address
 	m, err := rundb.Module(ctx, o.db, slug)
 	if err == nil && m.Agent != nil && m.Agent.ChainID == o.o.TrustChain {
 		var more []common.Address
-		more, err = o.controllers(ctx, tokenOf(*m.Agent))
+		more, err = o.controllers(ctx, m.Agent.TokenID.ToBig())
 		own = append(own, more...)
 	}
 	if err != nil && !errors.Is(err, repute.ErrNotFound) && !errors.Is(err, repute.ErrInvalid) {
@@ -119,8 +119,7 @@ func (f *FeedbackRequest) agent(chain uint64, registry common.Address) (*big.Int
 		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is not in the registry of chain %d", f.AgentID, chain),
 			"an agent of the trust chain")
 	}
-	token, _ := new(big.Int).SetString(ref.TokenID.String(), 10)
-	return token, nil
+	return ref.TokenID.ToBig(), nil
 }
 
 // check refuses feedback that the registry would reject.

@@ -119,11 +119,12 @@ func (o *Operator) register(j *job, uri string, owner, serves common.Address) {
 	}
 }
 
-// update adds the transactions for the values that differ from the chain.
+// update adds the transactions for the values that differ from the chain. repute.ErrConflict if none does: an act
+// without a transaction would say that something was done.
 func (o *Operator) update(ctx context.Context, j *job, id repute.AgentID, uri string, walletNamed bool,
 	serves common.Address) error {
 	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
-	token := tokenOf(id)
+	token := id.TokenID.ToBig()
 	seen, err := o.wallet.Look(ctx, o.o.TrustChain, at, wallet.View{To: at, Data: b.PackTokenURI(token)},
 		wallet.View{To: at, Data: b.PackGetAgentWallet(token)}, wallet.View{To: at, Data: b.PackOwnerOf(token)})
 	if err != nil {
@@ -148,12 +149,6 @@ func (o *Operator) update(ctx context.Context, j *job, id repute.AgentID, uri st
 			j.agent, id)
 	}
 	return nil
-}
-
-// tokenOf returns the token id as a big.Int.
-func tokenOf(id repute.AgentID) *big.Int {
-	token, _ := new(big.Int).SetString(id.TokenID.String(), 10)
-	return token
 }
 
 // SetAgentWallet sets another wallet of an agent. The wallet's signature is given by the caller or
@@ -185,7 +180,7 @@ func (o *Operator) SetAgentWallet(ctx context.Context, r AgentWallet, h How) (Ac
 		return Act{}, repute.Invalid("signature and deadline", "belong together",
 			"both, or neither where the wallet's key is configured")
 	}
-	at, b, token := o.identityRegistry(), bindings.NewIdentityRegistry(), tokenOf(*m.Agent)
+	at, b, token := o.identityRegistry(), bindings.NewIdentityRegistry(), m.Agent.TokenID.ToBig()
 	if len(signature) == 0 {
 		if signature, r.Deadline, err = o.signed(ctx, to, token); err != nil {
 			return Act{}, err
@@ -220,7 +215,9 @@ func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int
 	return signature, deadline, err
 }
 
-// consented completes a step with the wallet's signature: the stored one, or a new one.
+// consented completes a step with the wallet's signature: the stored one, or a new one. A new one is valid for some
+// minutes only and differs from the one before, so that the intent that a crash left behind MUST be sent with its
+// own data. What it does is simulated here, as the step could not be simulated when the action was judged.
 func (o *Operator) consented(ctx context.Context, intent *transaction.Intent, c *consent,
 	before []transaction.Sent) error {
 	stored, err := walletdb.ReadIntent(ctx, o.db, intent.ID)
@@ -257,7 +254,8 @@ func (o *Operator) consented(ctx context.Context, intent *transaction.Intent, c 
 	return nil
 }
 
-// registered stores the identity that a transaction registered for an agent.
+// registered stores the identity that a transaction registered for an agent. It is called again after a crash, and
+// stores the same then.
 func (o *Operator) registered(ctx context.Context, row *walletdb.Act, s transaction.Sent) (outcome, error) {
 	m, err := rundb.Module(ctx, o.db, row.Agent)
 	if err != nil {
@@ -272,9 +270,7 @@ func (o *Operator) registered(ctx context.Context, row *walletdb.Act, s transact
 		return outcome{}, err
 	}
 	id := repute.AgentID{ChainID: row.ChainID, Registry: at}
-	if id.TokenID, err = repute.ParseTokenID(token.String()); err != nil {
-		return outcome{}, fmt.Errorf("registered agent: %w", err)
-	}
+	id.TokenID.SetFromBig(token)
 	m.Agent = &id
 	return outcome{AgentID: id.String()}, rundb.SaveModule(ctx, o.db, m)
 }

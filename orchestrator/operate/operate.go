@@ -3,11 +3,8 @@ package operate
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +20,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/orchestrator/journal"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/trustgate"
 	"repute/orchestrator/wallet"
@@ -119,8 +117,8 @@ type recorded struct {
 	ApprovedFor string `json:"approvedFor,omitempty"`
 }
 
-// approval hashes what a person approves: the transactions of an action, and the rules that require
-// approval.
+// approval hashes what a person approves: the transactions of an action, and the rules that require approval. A
+// later decision that rests on other rules is not what the person saw, and takes another approval.
 func (d *recorded) approval(steps []step) string {
 	var rules []string
 	for _, r := range d.Reasons {
@@ -133,7 +131,7 @@ func (d *recorded) approval(steps []step) string {
 	for i := range steps {
 		transactions[i] = steps[i].Tx
 	}
-	sum := sha256.Sum256(encoded(struct {
+	sum := sha256.Sum256(journal.JSON(struct {
 		Rules        []string
 		Transactions []transaction.Tx
 	}{slices.Compact(rules), transactions}))
@@ -146,8 +144,9 @@ const (
 	maxID      = 64
 )
 
-// asked returns the result of an earlier request with the same idempotency key; known is false if
-// there was none.
+// asked returns the result of an earlier request with the same idempotency key; known is false if there was none.
+// Each action calls it before it looks at anything else, so that the repeated request gets its answer also where
+// the state that was checked then has changed. A dry run has no key.
 func (o *Operator) asked(ctx context.Context, kind string, request any, h How) (act Act, known bool, err error) {
 	if utf8.RuneCountInString(h.Key) > maxKey {
 		return Act{}, false, repute.Invalid("idempotencyKey", "is too long",
@@ -175,11 +174,13 @@ func (h How) key() string {
 	return h.By + "/" + h.Key
 }
 
-// perform carries out a new action, or simulates it. A refusal is a *transaction.DeniedError; it is
-// stored too.
+// perform carries out a new action, or simulates it. The action is stored with its transactions and the decision
+// before the first of them is signed: from there on Run completes it, whatever happens to this request. Of two
+// requests at once with one key, one is stored and both answer with it. A refusal is a *transaction.DeniedError; it
+// is stored too.
 func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
-	row := walletdb.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent,
-		Alone: j.kind == kindPolicy, Request: encoded(j.request)}
+	row := walletdb.Act{ID: journal.NewID("act"), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent,
+		Alone: j.kind == kindPolicy, Request: journal.JSON(j.request)}
 	denied, err := o.judge(ctx, j, h, &row)
 	if err != nil {
 		return Act{}, err
@@ -205,7 +206,7 @@ func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
 
 // again returns the answer to a repeated request.
 func (o *Operator) again(ctx context.Context, kind string, request any, known *walletdb.Act) (Act, error) {
-	if known.Kind != kind || string(known.Request) != string(encoded(request)) {
+	if known.Kind != kind || string(known.Request) != string(journal.JSON(request)) {
 		return Act{}, repute.Conflict("the idempotency key was used for act %s, which is another: take another key",
 			known.ID)
 	}
@@ -247,7 +248,7 @@ func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) 
 	if d.Effect == policy.RequireApproval && h.Approve {
 		d.Approved, d.ApprovedFor = h.By, d.approval(j.steps)
 	}
-	row.Decision, row.Transactions = encoded(d), encoded(j.steps)
+	row.Decision, row.Transactions = journal.JSON(d), journal.JSON(j.steps)
 	return d.denied(), nil
 }
 
@@ -287,17 +288,15 @@ func (o *Operator) judgeStep(ctx context.Context, p *policy.Policy, j *job, s *s
 	return nil
 }
 
-// add adds a reason; the strongest effect counts.
+// add adds a reason; the strongest effect counts: deny, then require_approval, then allow, which are all that a
+// rule of this phase may have.
 func (d *Decision) add(r policy.Reason) {
 	if d.Effect != policy.Deny && r.Effect != policy.Allow {
 		d.Effect = r.Effect
 	}
-	for _, known := range d.Reasons {
-		if known == r {
-			return
-		}
+	if !slices.Contains(d.Reasons, r) {
+		d.Reasons = append(d.Reasons, r)
 	}
-	d.Reasons = append(d.Reasons, r)
 }
 
 // simulate simulates the transaction of a step.
@@ -308,7 +307,8 @@ func (o *Operator) simulate(ctx context.Context, origin transaction.Origin, s *s
 	return o.wallet.Simulate(ctx, origin, s.Tx)
 }
 
-// facts returns the indexed data of the agent for which an action is done.
+// facts returns the indexed data of the agent for which an action is done. An agent that this service does not know
+// is unrated: the treasury may act for it, and the rules decide.
 func (o *Operator) facts(ctx context.Context, p *policy.Policy, j *job) (policy.Agent, error) {
 	unknown := policy.Agent{Slug: j.agent, Status: "unrated", Validation: policy.ValidationDisabled}
 	m, err := rundb.Module(ctx, o.db, j.agent)
@@ -332,38 +332,12 @@ func input(j *job, s *step, origin transaction.Origin, agent policy.Agent, p *po
 	in := policy.Input{Phase: "call", Agent: agent,
 		Task: policy.Task{ID: origin.Task, Goal: j.kind, Coordinator: j.agent, Value: cmp.Or(s.Tx.Value, "0"),
 			Tags: []string{"operator"}, Budget: budget},
-		Call: policy.Call{ChainID: s.Tx.ChainID, Target: s.Tx.Target.Hex(), Value: cmp.Or(s.Tx.Value, "0"),
-			Amount: cmp.Or(s.Tx.Amount, "0"), Purpose: s.Purpose}}
-	if len(s.Tx.Data) >= 4 {
-		in.Call.Selector = hexutil.Encode(s.Tx.Data[:4])
-	}
-	if s.Tx.Token != nil {
-		in.Call.Token = s.Tx.Token.Hex()
-	}
+		Call: s.Tx.Call()}
+	in.Call.Purpose = s.Purpose
 	if len(s.Calls) > 0 && s.Calls[0].Decoded != nil {
 		in.Call.Function, in.Call.Args = s.Calls[0].Function, s.Calls[0].Decoded.Values()
 	}
 	return in
-}
-
-// newID returns an unpredictable id that sorts by time.
-func newID() string {
-	var b [16]byte
-	ms := uint64(time.Now().UnixMilli())
-	for i := range 6 {
-		b[i] = byte(ms >> (40 - 8*i))
-	}
-	rand.Read(b[6:]) // never fails
-	return "act_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
-}
-
-// encoded returns a value as JSON. The value MUST be encodable.
-func encoded(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return b
 }
 
 // slugOf refuses a text that is not a slug.

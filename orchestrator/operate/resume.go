@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/orchestrator/journal"
 	"repute/orchestrator/transaction"
 	"repute/store/column"
 	"repute/store/walletdb"
@@ -68,8 +69,9 @@ func (o *Operator) carryAll(ctx context.Context, behind walletdb.Act) (last wall
 	return open[len(open)-1]
 }
 
-// carryOn sends the missing transactions of an action and waits a while for their result. The
-// action stays open if its result is not known then.
+// carryOn sends the missing transactions of an action and waits at most Wait for their result. The action stays
+// open if its result is not known then, which is no error. Several processes may do it for one action at the same
+// time: an intent is signed once, and who ends the action second changes nothing.
 func (o *Operator) carryOn(ctx context.Context, row *walletdb.Act) (Act, error) {
 	waiting, cancel := context.WithTimeout(ctx, o.o.Wait)
 	defer cancel()
@@ -78,7 +80,7 @@ func (o *Operator) carryOn(ctx context.Context, row *walletdb.Act) (Act, error) 
 	case err == nil:
 		var functions []walletdb.CallFunction
 		if functions, err = functionsOf(row); err == nil {
-			err = walletdb.EndAct(ctx, o.db, row.ID, encoded(result), functions)
+			err = walletdb.EndAct(ctx, o.db, row.ID, journal.JSON(result), functions)
 		}
 	case !errors.Is(err, repute.ErrUnavailable) && waiting.Err() == nil:
 		err = walletdb.FailAct(ctx, o.db, row.ID, at, err.Error())
@@ -185,7 +187,7 @@ func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recor
 	if d.Approved != "" && d.approval(steps) != d.ApprovedFor { // something else was approved
 		d.Approved, d.ApprovedFor = "", ""
 	}
-	if err := walletdb.RejudgeAct(ctx, o.db, row.ID, encoded(d), encoded(steps)); err != nil {
+	if err := walletdb.RejudgeAct(ctx, o.db, row.ID, journal.JSON(d), journal.JSON(steps)); err != nil {
 		return err
 	}
 	if denied := d.denied(); denied != nil {
@@ -213,7 +215,9 @@ func (o *Operator) readAgain(ctx context.Context, row *walletdb.Act, steps []ste
 	return true, nil
 }
 
-// sendStep sends the transaction of one step, or resumes sending it.
+// sendStep sends the transaction of one step, or resumes sending it. The data of a consent or of the treasury's
+// owner may differ between two processes that make it at the same time: the one that was stored first is what both
+// send.
 func (o *Operator) sendStep(ctx context.Context, id string, origin transaction.Origin, s *step,
 	before []transaction.Sent) (transaction.Sent, error) {
 	intent := transaction.Intent{ID: id, Origin: origin, Tx: s.Tx}
@@ -269,7 +273,8 @@ func (o *Operator) Acts(ctx context.Context, before time.Time, beforeID string, 
 	return out, nil
 }
 
-// view returns an action with the results of its transactions.
+// view returns an action with the results of its transactions. An act is not stored again when its transactions
+// move on: their intents have the state, and are read with it.
 func (o *Operator) view(ctx context.Context, row *walletdb.Act) (Act, error) {
 	act, err := o.shown(row)
 	if err != nil || row.Refused != "" {

@@ -14,14 +14,12 @@ import (
 	"repute"
 )
 
-// Doer sends HTTP requests; it guards what may be reached.
-type Doer interface {
-	Do(*http.Request) (*http.Response, error)
-}
-
 // Direct returns a client that returns redirects instead of following them, as payments and secrets must not reach
-// another host than the one that was named.
+// another host than the one that was named; nil of nil.
 func Direct(c *http.Client) *http.Client {
+	if c == nil {
+		return nil
+	}
 	own := *c
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own
@@ -58,9 +56,9 @@ func (q *HTTPRequest) Verb() string {
 	return q.Method
 }
 
-// Send makes one HTTP request. The idempotency key is the same whenever the same call is repeated
-// after a crash, so that the receiver can tell.
-func (q *HTTPRequest) Send(ctx context.Context, client Doer, key string) (out HTTPResponse, err error) {
+// Send makes one HTTP request with a client, which MUST guard what may be reached. The idempotency key is the same
+// whenever the same call is repeated after a crash, so that the receiver can tell.
+func (q *HTTPRequest) Send(ctx context.Context, client *http.Client, key string) (out HTTPResponse, err error) {
 	if client == nil {
 		return out, &repute.MissingError{What: "HTTP", Why: "is not configured"}
 	}

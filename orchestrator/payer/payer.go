@@ -1,7 +1,6 @@
 package payer
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -12,14 +11,18 @@ import (
 	"fmt"
 	"log/slog"
 	"math/big"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"repute"
+	"repute/internal/httprule"
 	"repute/internal/indexclient"
+	"repute/orchestrator/journal"
 	"repute/orchestrator/outbound"
 	"repute/policy"
 	"repute/store"
@@ -30,7 +33,6 @@ import (
 // Options configure a Payer.
 type Options struct {
 	Index string       // base URL of the index that is asked whom to trust
-	API   *http.Client // that reaches the index; one of its own when nil
 	HTTP  *http.Client // that reaches servers; http.DefaultClient when nil. Redirects are not followed
 	// Keys returns the key that pays on a chain; repute.ErrNotFound where none does.
 	Keys  func(chainID uint64) (x402.Signer, error)
@@ -57,7 +59,7 @@ type Payer struct {
 
 // New returns a Payer. repute.ErrInvalid where the index is no URL.
 func New(db *store.DB, o Options) (*Payer, error) {
-	api, err := indexclient.New(o.Index, o.API)
+	api, err := indexclient.New(o.Index, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +96,7 @@ func purchaseID(call string) string {
 
 // digest names a request.
 func (r *Request) digest() string {
-	h := sha256.New()
-	for _, part := range [][]byte{[]byte(r.Method), []byte(r.URL), []byte(r.Type), r.Body} {
-		fmt.Fprintf(h, "%d:", len(part))
-		h.Write(part)
-	}
-	return hex.EncodeToString(h.Sum(nil))
+	return journal.Digest([]byte(r.Method), []byte(r.URL), []byte(r.Type), r.Body)
 }
 
 // Answer is what a server answered. Receipt is nil where nothing was paid.
@@ -174,6 +171,23 @@ func (r *Request) check() (*url.URL, error) {
 		return nil, repute.Invalid("url", fmt.Sprintf("%.200q is no URL", r.URL), "http or https")
 	}
 	return u, nil
+}
+
+// serverOf returns the host that a URL names, with its port where that is not the usual one, as caps and rules know it.
+// An agent writes the URL, and a host has many spellings: each would have a cap of its own, and pass a rule about
+// another.
+func serverOf(u *url.URL) string {
+	host, port := httprule.Host(u.Hostname()), httprule.Port(u)
+	if n, err := strconv.Atoi(port); err == nil {
+		port = strconv.Itoa(n) // 0443 is dialed as 443
+	}
+	if port != httprule.Port(&url.URL{Scheme: u.Scheme}) {
+		return net.JoinHostPort(host, port)
+	}
+	if strings.Contains(host, ":") { // an address of IPv6
+		return "[" + host + "]"
+	}
+	return host
 }
 
 // ask sends a request without a payment. demand is nil where the server demands none.
@@ -264,12 +278,12 @@ func (p *Payer) lacking(d *x402.PaymentRequired) string {
 
 // coin finds the listed coin that is demanded.
 func (p *Payer) coin(chain uint64, r *x402.Requirements) (repute.Stablecoin, bool) {
-	for _, c := range p.o.Coins {
-		if c.ChainID == chain && c.Address == r.Asset {
-			return c, true
-		}
+	i := slices.IndexFunc(p.o.Coins,
+		func(c repute.Stablecoin) bool { return c.ChainID == chain && c.Address == r.Asset })
+	if i < 0 {
+		return repute.Stablecoin{}, false
 	}
-	return repute.Stablecoin{}, false
+	return p.o.Coins[i], true
 }
 
 // worth is what an amount counts for, rounded up: caps MUST NOT be passed by parts of a millionth.
@@ -294,7 +308,7 @@ func (p *Payer) buy(ctx context.Context, r *Request, u *url.URL, d *x402.Payment
 	}
 	now := time.Now()
 	out := &walletdb.Purchase{ID: newID(), By: p.o.By, ChainID: o.chain, Agent: p.o.Agent, Request: r.digest(),
-		Host: u.Host, Worth: o.worth, Task: p.o.Task, Call: r.Call,
+		Host: serverOf(u), Worth: o.worth, Task: p.o.Task, Call: r.Call,
 		Expires: now.Add(time.Duration(o.MaxTimeoutSeconds) * time.Second)}
 	if out.Decision, err = json.Marshal(decision{Payee: payee, MinScore: p.o.MinScore,
 		Payment: o.Requirements}); err != nil {
@@ -310,7 +324,7 @@ func (p *Payer) buy(ctx context.Context, r *Request, u *url.URL, d *x402.Payment
 	}
 	if refused != nil {
 		out.Refused, out.Payment = refused.Reason, json.RawMessage("null")
-		p.o.Log.Warn("payment refused", "host", u.Host, "reason", refused.Reason)
+		p.o.Log.Warn("payment refused", "host", out.Host, "reason", refused.Reason)
 		_, err := walletdb.AddPurchase(ctx, p.db, *out, walletdb.Caps{})
 		return nil, errors.Join(refused, err)
 	}
@@ -323,13 +337,13 @@ func (p *Payer) examine(ctx context.Context, u *url.URL, d *x402.PaymentRequired
 	if err != nil {
 		return nil, nil, err
 	}
-	payee, err := p.index.payee(ctx, o.chain, o.PayTo, u.Hostname())
+	payee, err := p.index.payee(ctx, o.chain, o.PayTo, httprule.Host(u.Hostname()))
 	return o, payee, err
 }
 
 // described is an offer as the rules of a policy see it.
 func (o *offer) described(u *url.URL, payee *Payee) *policy.Payment {
-	out := &policy.Payment{Host: u.Host, Network: o.Network, Asset: o.Asset.Hex(), To: o.PayTo.Hex(),
+	out := &policy.Payment{Host: serverOf(u), Network: o.Network, Asset: o.Asset.Hex(), To: o.PayTo.Hex(),
 		Amount: o.Amount.Big().String(), USD: float64(o.worth) / 1e6}
 	if payee != nil {
 		out.Payee, out.By, out.Status = payee.Agent, payee.By, payee.Status
@@ -422,6 +436,3 @@ func newID() string {
 	rand.Read(b[:]) // never fails
 	return fmt.Sprintf("buy_%012x%s", time.Now().UnixMilli(), hex.EncodeToString(b[:]))
 }
-
-// Reader reads the body from its beginning.
-func (r *Request) Reader() *bytes.Reader { return bytes.NewReader(r.Body) }

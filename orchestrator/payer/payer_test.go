@@ -1,12 +1,15 @@
 package payer_test
 
 import (
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -165,7 +168,7 @@ func TestPays(t *testing.T) {
 		r.Transaction == "" {
 		t.Errorf("%+v of %+v", r, r.Payee)
 	}
-	if by, err := r.Signed.Signer(); err != nil || by != w.Payee() {
+	if by, err := paytest.ReceiptSigner(r.Signed); err != nil || by != w.Payee() {
 		t.Errorf("signed by %s: %v", by, err)
 	}
 	stored, err := walletdb.Purchases(t.Context(), w.db, 10)
@@ -313,6 +316,33 @@ func TestCaps(t *testing.T) {
 	all.Wait()
 	if refused != 4 || w.paid(t) != 80_000 {
 		t.Errorf("%d refused, %d units", refused, w.paid(t))
+	}
+}
+
+// TestCapOfSpellings: a host has one cap, however its URL is written.
+func TestCapOfSpellings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.trusted("owner", "40")
+	w.shop.Accepts = []x402.Requirements{w.Requirements(40_000)}
+	shop, err := url.Parse(w.url)
+	ok(t, err)
+	p := w.payer(t, func(o *payer.Options) {
+		o.HTTP = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network,
+			_ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, shop.Host)
+		}}}
+	})
+	for i, host := range []string{"bücher.example", "BÜCHER.example:80", "xn--bcher-kva.example.", "bücher.example:080"} {
+		_, err := p.Do(t.Context(), payer.Request{Method: "POST", URL: "http://" + host + shop.Path,
+			Body: []byte{byte('a' + i)}})
+		var over *walletdb.CapError
+		if i < 2 && err != nil || i >= 2 && !errors.As(err, &over) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if w.paid(t) != 80_000 {
+		t.Errorf("%d units", w.paid(t))
 	}
 }
 

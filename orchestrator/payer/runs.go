@@ -16,7 +16,6 @@ import (
 // RunOptions configure payments of runs.
 type RunOptions struct {
 	HTTP *http.Client // that reaches servers: the one that guards requests of agents
-	API  *http.Client // that reaches the index; one of its own when nil
 	// Keys returns the key with which an agent pays on a chain; repute.ErrNotFound where it has none.
 	Keys  func(chainID uint64, slug string) (x402.Signer, error)
 	Coins []repute.Stablecoin // that are paid with
@@ -71,7 +70,7 @@ func (r *Runs) Quote(ctx context.Context, s policy.Spending, b outbound.Purchase
 
 // payer pays within the spending of a policy in the name of a run.
 func (r *Runs) payer(s policy.Spending, b *outbound.Purchase) (*Payer, error) {
-	return New(r.db, Options{Index: s.Index, API: r.o.API, HTTP: r.o.HTTP, Coins: r.o.Coins, Agent: b.Agent,
+	return New(r.db, Options{Index: s.Index, HTTP: r.o.HTTP, Coins: r.o.Coins, Agent: b.Agent,
 		By: "task " + b.Task, Task: b.Task, MaxCall: s.MaxCall, MaxTask: s.MaxTask, MaxHost: s.MaxHost,
 		MaxDay:   s.MaxDay,
 		MinScore: s.MinScore, AllowUnknown: s.AllowUnknown, Log: r.o.Log,

@@ -1,6 +1,7 @@
 package payer
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,10 +24,32 @@ const (
 	firstPause = 500 * time.Millisecond
 )
 
-// send makes one request, with a payment where there is one. repute.ErrUnavailable where no whole
-// answer is received.
-func (p *Payer) send(ctx context.Context, r *Request, payment *x402.Payment) (a Answer, err error) {
-	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, r.Reader())
+// send makes one request, with a payment where there is one.
+func (p *Payer) send(ctx context.Context, r *Request, payment *x402.Payment) (Answer, error) {
+	if payment == nil {
+		return Send(ctx, p.o.HTTP, r)
+	}
+	text, err := x402.Encode(payment)
+	if err != nil {
+		return Answer{}, err
+	}
+	name := x402.HeaderPayment
+	if payment.Version == x402.V1 {
+		name = x402.HeaderPaymentV1
+	}
+	paid := *r
+	paid.Header = http.Header{}
+	for name, values := range r.Header {
+		paid.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	paid.Header.Set(name, text) // whatever the request says of it
+	return Send(ctx, p.o.HTTP, &paid)
+}
+
+// Send makes one request as it is, and reads the whole answer, of at most 10 MiB. repute.ErrUnavailable where no whole
+// answer is received. The errors quote no address, which may hold a secret.
+func Send(ctx context.Context, client *http.Client, r *Request) (a Answer, err error) {
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
 		return a, repute.Invalid("url", err.Error(), "http or https")
 	}
@@ -36,19 +59,8 @@ func (p *Payer) send(ctx context.Context, r *Request, payment *x402.Payment) (a 
 	if r.Type != "" {
 		req.Header.Set("Content-Type", r.Type)
 	}
-	if payment != nil {
-		text, err := x402.Encode(payment)
-		if err != nil {
-			return a, err
-		}
-		name := x402.HeaderPayment
-		if payment.Version == x402.V1 {
-			name = x402.HeaderPaymentV1
-		}
-		req.Header.Set(name, text)
-	}
 	began := time.Now()
-	res, err := p.o.HTTP.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return a, fmt.Errorf("%w: %w", repute.ErrUnavailable, outbound.Reason(req, err))
 	}

@@ -1,5 +1,17 @@
 // Package pending follows transactions that runs journaled to their end: in which form they are journaled, how they
 // ended, and what happens to those whose run ended first.
+//
+// A transaction is journaled before it is handed to the wallet, as Charged: with the part of the gas budget that was
+// taken for it and with what it moves out of the treasury. IntentID names it to the wallet, which sends one
+// transaction per name. So the journal and the wallet can be compared at any time: Earlier finds the transaction that
+// an interrupted step has sent already, LeftOf counts those that the dry run declared, and Moved adds up what the
+// whole task moves.
+//
+// A run can end, by its time or a cancellation, while its transaction is in the mempool. Every engine calls Settle
+// now and then, which asks the wallet for the end of such transactions and completes their receipts and the budget of
+// their task. Open reports which errors leave the end unknown; everything else is final.
+//
+// Settling takes no lease: it writes only receipts of runs that ended, each once (rundb.SettleCall).
 package pending
 
 import (

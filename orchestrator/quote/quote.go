@@ -1,5 +1,13 @@
-// Package quote says what the payments that an agent plans would cost, whom they would pay, and whether they
-// would be made: by the payments and the rules of a policy. Nothing is paid.
+// Package quote says what the payments that an agent plans would cost, whom they would pay, and whether they would be
+// made: by the payments and the rules of a policy. Nothing is paid.
+//
+// It serves the dry run: Rules.All asks each server for its demand, without a payment, and compares it with the caps,
+// the score of the payee and the rules. A planned payment that would be refused ends the run before Execute, and so
+// do payments that pass the cap of the task together. Execute is not bound to what was quoted: prices change, and
+// each payment is judged again when it is made.
+//
+// A server that is not asked, or does not answer, has the verdict unknown, which forbids nothing. Only requests by
+// GET are asked, because a server may do its work for any other method; an agent that knows better sets Planned.Ask.
 package quote
 
 import (

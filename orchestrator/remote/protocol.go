@@ -1,10 +1,20 @@
-// Package remote makes agents in any language modules of the orchestrator. An agent is an
-// HTTP server with one route per method of a module; docs/reference/agents.md and its OpenAPI
-// document describe them. An agent reaches nothing through the runtime by itself: where a
-// method needs a tool, a chain or a transaction it answers with the calls that it wants,
-// the runtime makes them within budget and policy, and asks again with their outcomes.
-// So an agent needs no state, and one that is asked again after a crash gets the outcomes
-// that the journal has.
+// Package remote makes agents in any language modules of the orchestrator. An agent is an HTTP server with one
+// route per method of a module; docs/reference/agents.md and its OpenAPI document describe them.
+//
+// An agent reaches nothing through the runtime by itself: where a method needs a tool, a chain or a transaction it
+// answers with the calls that it wants, the runtime makes them within budget and policy, and asks again with their
+// outcomes. So an agent needs no state, and one that is asked again after a crash gets the outcomes that the
+// journal has.
+//
+// Open asks an agent who it is, when it is registered. Stored makes the module of a registered agent without asking
+// it, with the manifest as it was accepted. Both give an orchestrator.Module, which is an orchestrator.DryRunner
+// too where the agent has a dry run.
+//
+// What an agent answers is foreign. An answer has at most 1 MiB, a method wants at most 16 calls at once and calls
+// at most 32 times, and the outcomes of a method have at most 8 MiB, since each question carries them all. What a
+// rule refuses is an outcome, from which the agent may go on. What ends the run (an approval that is awaited, a
+// budget that is used up, a transaction or payment whose end is open) is never told to the agent: it would look
+// like something that was not done.
 package remote
 
 import (

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 
@@ -100,7 +99,7 @@ func (k *Records) mayWrite(ctx context.Context, tx *transaction.Tx, signature st
 		return fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 	}
 	for _, id := range k.Mine {
-		if subject == nil || subject.String() == id.TokenID.String() {
+		if subject == nil || *subject == id.TokenID {
 			return transaction.Refuse("self",
 				"an agent does not change its own identity or trust records, nor those of one that it works for (%s)",
 				signature)
@@ -125,8 +124,7 @@ func (k *Records) subjectOf(ctx context.Context, tx *transaction.Tx, argument in
 		token, err := query.ValidationSubject(ctx, k.Db, k.ChainID, tx.Target, common.BytesToHash(word))
 		return &token, err
 	}
-	token, err := repute.ParseTokenID(new(big.Int).SetBytes(word).String())
-	return &token, err
+	return new(repute.TokenID).SetBytes32(word), nil
 }
 
 // mayRate refuses ratings of an agent that has a controller in common with one of mine: a second
@@ -168,18 +166,13 @@ func (k *Records) controllers(ctx context.Context, id repute.AgentID) (out []com
 
 // Has reports whether an address is one of the registries.
 func (r *Registries) Has(a common.Address) bool {
-	for _, v := range r.Validations {
-		if v == a {
-			return true
-		}
-	}
-	return a == r.Identity || a == r.Reputation
+	return a == r.Identity || a == r.Reputation || slices.Contains(r.Validations, a)
 }
 
-// HasLogs tells of a transaction whose logs must be seen: it had an effect, on a chain where
+// hasLogs tells of a transaction whose logs must be seen: it had an effect, on a chain where
 // the agent has records. Treasury and registries emit an event with each call, so none at
 // all are some that were too many to keep.
-func (k *Records) HasLogs(sent *transaction.Sent) bool {
+func (k *Records) hasLogs(sent *transaction.Sent) bool {
 	known := slices.ContainsFunc(k.Registries, func(r Registries) bool { return r.ChainID == k.ChainID })
 	return sent.OK && known && len(k.Mine) > 0
 }
@@ -201,7 +194,7 @@ func (k *Records) MayLog(ctx context.Context, logs []types.Log) error {
 			subject, one = repute.AgentOf(event)
 		}
 		for _, id := range k.Mine {
-			if one && subject.String() == id.TokenID.String() || err != nil && names(l, id.TokenID) {
+			if one && subject == id.TokenID || err != nil && names(l, id.TokenID) {
 				return transaction.Refuse("self",
 					"an agent does not change its own identity or trust records, nor those of one that it works for, through others (registry %s)", l.Address)
 			}
@@ -225,7 +218,7 @@ func Broken(ctx context.Context, receipts []repute.Receipt, records func(chainID
 		var logs []types.Log
 		if r.Kind != repute.CallTransaction || !r.Done || json.Unmarshal(r.Result, &sent) != nil ||
 			len(sent.Result) == 0 &&
-				!records(r.Chain).HasLogs(&sent) {
+				!records(r.Chain).hasLogs(&sent) {
 			continue
 		}
 		if err := json.Unmarshal(sent.Result, &logs); err != nil {
@@ -247,6 +240,5 @@ func judges(e repute.Event) bool {
 
 // names tells whether a log that nobody can read has an agent's number among its topics.
 func names(l *types.Log, token repute.TokenID) bool {
-	return len(l.Topics) > 1 &&
-		slices.ContainsFunc(l.Topics[1:], func(t common.Hash) bool { return t.Big().String() == token.String() })
+	return len(l.Topics) > 1 && slices.Contains(l.Topics[1:], common.Hash(token.Bytes32()))
 }

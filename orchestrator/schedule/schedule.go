@@ -1,4 +1,10 @@
-// Package schedule orders the steps of a plan.
+// Package schedule runs the steps of a plan: each after all steps that it depends on, and independent ones at the
+// same time, at most eight of them.
+//
+// Run returns when every step has a result. A step whose dependency is not completed is skipped, with the reason, and
+// so are those behind it: a failed step fails what needs it and nothing else. When the context ends, steps that wait
+// for others are skipped, and steps that run are told by their own context. Nothing is stored here: the engine's Do
+// finds the results that an earlier process stored, and returns them without doing the step again.
 package schedule
 
 import (

@@ -144,18 +144,16 @@ func checkCycles(p Plan) error {
 
 // Agents are the slugs of a plan, each once, in order.
 func (p Plan) Agents() (out []string) {
-	seen := map[string]bool{}
-	for _, s := range p.Steps {
-		if !seen[s.Agent] {
-			seen[s.Agent] = true
-			out = append(out, s.Agent)
-		}
-	}
-	for _, slug := range p.OnDemand {
-		if !seen[slug] {
-			seen[slug] = true
+	add := func(slug string) {
+		if !slices.Contains(out, slug) {
 			out = append(out, slug)
 		}
+	}
+	for _, s := range p.Steps {
+		add(s.Agent)
+	}
+	for _, slug := range p.OnDemand {
+		add(slug)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -109,9 +110,9 @@ func (d *Declared) checkBounds(p *Placeholder) error {
 	typeName := "uint256"
 	switch p.Path {
 	case placeValue:
-		sample = OrZero(d.Value)
+		sample = cmp.Or(d.Value, "0")
 	case placeAmount:
-		sample = OrZero(d.Amount)
+		sample = cmp.Or(d.Amount, "0")
 	default:
 		i := slices.IndexFunc(d.arguments, func(a contracts.Argument) bool { return a.Path == p.Path })
 		if i < 0 || strings.HasSuffix(d.arguments[i].Type, "]") {

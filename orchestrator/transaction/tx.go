@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 
@@ -8,6 +9,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/journal"
+	"repute/policy"
 )
 
 // Tx is a transaction that an agent wants. Native coin and calls go to Target; where
@@ -90,6 +92,16 @@ func PayeeID(text string) (repute.AgentID, error) {
 	return id, nil
 }
 
+// Call returns the transaction as the rules of a policy see it, without what its calldata says.
+func (t *Tx) Call() policy.Call {
+	out := policy.Call{ChainID: t.ChainID, Target: t.Target.Hex(), Selector: t.Selector(),
+		Value: cmp.Or(t.Value, "0"), Amount: cmp.Or(t.Amount, "0"), Purpose: t.Purpose, Payee: t.Payee}
+	if t.Token != nil {
+		out.Token = t.Token.Hex()
+	}
+	return out
+}
+
 // Selector is the function that a call names, empty for none.
 func (t *Tx) Selector() string {
 	if len(t.Data) < 4 {
@@ -101,10 +113,7 @@ func (t *Tx) Selector() string {
 // Digest names a transaction by all that it is: chain, target, value, data, token, amount and
 // payee.
 func (t *Tx) Digest() string {
-	var token common.Address
-	if t.Token != nil {
-		token = *t.Token
-	}
+	token := tokenIn(t)
 	value, _ := ParseAmount(t.Value) // checked before
 	amount, _ := ParseAmount(t.Amount)
 	return journal.Digest(fmt.Append(nil, t.ChainID), t.Target[:], fmt.Append(nil, value), t.Data, token[:],
@@ -129,14 +138,6 @@ func ParseAmount(s string) (*big.Int, error) {
 		return nil, fmt.Errorf("%.40q… is too large", s)
 	}
 	return v, nil
-}
-
-// OrZero returns an amount, "0" for none.
-func OrZero(s string) string {
-	if s == "" {
-		return "0"
-	}
-	return s
 }
 
 // Difference is a − b of two amounts, empty where one cannot be read.

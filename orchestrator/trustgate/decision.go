@@ -168,8 +168,8 @@ func (v *Decision) addScore(s *repute.Score) error {
 	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params,
 		Tags:   s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: replay.HashInput(s.Result),
-		Sources: hashOrNil(s.Sources), Credentials: hashOrNil(s.Credentials),
-		FileScales: hashOrNil(s.FileScales), VerifiedTo: s.VerifiedTo}
+		Sources: orNil(s.Sources), Credentials: orNil(s.Credentials),
+		FileScales: orNil(s.FileScales), VerifiedTo: s.VerifiedTo}
 	var r struct {
 		Gates []trust.GateView `json:"gates"`
 	}
@@ -187,15 +187,15 @@ func (v *Decision) addScore(s *repute.Score) error {
 	return nil
 }
 
-// hashOrNil returns nil for the zero hash.
-func hashOrNil(h common.Hash) *common.Hash {
-	if h == (common.Hash{}) {
+// orNil returns nil for the zero value, so that JSON leaves it out.
+func orNil[T comparable](v T) *T {
+	if v == *new(T) {
 		return nil
 	}
-	return &h
+	return &v
 }
 
-// hashOf is the opposite of hashOrNil.
+// hashOf is the opposite of orNil.
 func hashOf(h *common.Hash) common.Hash {
 	if h == nil {
 		return common.Hash{}

@@ -33,16 +33,8 @@ type Proof struct {
 
 // ProofOf returns the proof with which a module was registered.
 func ProofOf(m repute.Module, needed bool) *Proof {
-	return &Proof{Needed: needed, URL: m.URL, Kind: m.Proof.Kind, Host: m.Proof.Host, Signer: known(m.Proof.Signer),
+	return &Proof{Needed: needed, URL: m.URL, Kind: m.Proof.Kind, Host: m.Proof.Host, Signer: orNil(m.Proof.Signer),
 		At: m.Proof.At}
-}
-
-// known returns nil for the zero address.
-func known(a common.Address) *common.Address {
-	if a == (common.Address{}) {
-		return nil
-	}
-	return &a
 }
 
 // Look adds the currently indexed data by which the proof is checked.
@@ -53,9 +45,9 @@ func (p *Proof) Look(ctx context.Context, db *store.DB, id repute.AgentID) error
 		if err != nil {
 			return fmt.Errorf("wallet and owner of agent %s: %w", id, err)
 		}
-		p.Wallet = known(a.Wallet)
+		p.Wallet = orNil(a.Wallet)
 		if !a.OwnerClaimed {
-			p.Owner = known(a.Owner)
+			p.Owner = orNil(a.Owner)
 		}
 	case repute.ProofDomain:
 		proofs, err := query.DomainProofs(ctx, db, id)

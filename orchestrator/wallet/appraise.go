@@ -30,8 +30,9 @@ type appraisal struct {
 	at *head
 }
 
-// appraise evaluates a call at the newest block. Gas and tip are estimates of the endpoints and may
-// differ: of gas the upper median is used, of tips the lower one. Everything else must agree.
+// appraise evaluates a call at the newest block. Gas and tip are estimates of the endpoints and may differ: of gas
+// the upper median is used, so that one low estimate does not make the transaction fail, and of tips the lower one,
+// so that one high tip does not make it dear. Everything else must agree.
 func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*appraisal, error) {
 	list, at, err := agree(ctx, c, nil, func(ctx context.Context, e *endpoint, at *head) (opinion, error) {
 		return c.opinion(ctx, e, k, at, withTerms)
@@ -69,7 +70,7 @@ func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, wit
 	if withTerms && o.reason == "" && k.spends != nil && len(k.spends.Data) > 0 {
 		o.logs, o.simulated = e.logs(ctx, k, at.Hash)
 	}
-	if o.balance, err = e.balance(ctx, k.signer.Address(), at.Hash); err != nil {
+	if o.balance, err = e.amount(ctx, "balance", "eth_getBalance", k.signer.Address(), pinned(at.Hash)); err != nil {
 		return o, err
 	}
 	if o.tip, err = e.tip(ctx); err != nil {

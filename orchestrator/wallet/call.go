@@ -23,7 +23,9 @@ type call struct {
 	still  func(context.Context) error
 }
 
-// callOf returns the call for an agent's transaction, and refuses one that must not be signed.
+// callOf returns the call for an agent's transaction, and refuses one that must not be signed. A call of a registry
+// is made by the agent's own key; every other one is a spending of the treasury, which the operator's key signs
+// whatever its target: the contract has the caps and lists.
 func (c *chain) callOf(o transaction.Origin, tx *transaction.Tx) (*call, error) {
 	value, err := rules.Amount("tx.value", tx.Value)
 	if err != nil {

@@ -261,15 +261,9 @@ func (w *Wallet) Operator(chainID uint64) (common.Address, error) {
 // Identity returns the address that signs an agent's registry writes on a chain; repute.ErrNotFound
 // if there is none.
 func (w *Wallet) Identity(chainID uint64, slug string) (common.Address, error) {
-	c, err := w.on(chainID)
+	s, err := w.IdentityKey(chainID, slug)
 	if err != nil {
 		return common.Address{}, err
-	}
-	s := c.identities[slug]
-	if s == nil {
-		return common.Address{},
-			&repute.MissingError{What: fmt.Sprintf("identity key of agent %q on chain %d", slug, chainID),
-				Why: "is not configured"}
 	}
 	return s.Address(), nil
 }
@@ -288,13 +282,5 @@ func (w *Wallet) on(chainID uint64) (*chain, error) {
 // repute.ErrInvalid where the contract refuses, repute.ErrUnavailable where too few endpoints
 // answer, or two disagree.
 func (w *Wallet) Read(ctx context.Context, chainID uint64, to common.Address, data []byte) ([]byte, error) {
-	c, err := w.on(chainID)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := c.agreedViews(ctx, nil, to, []View{{To: to, Data: data}})
-	if err != nil {
-		return nil, err
-	}
-	return seen.Answers[0], nil
+	return w.ReadFrom(ctx, chainID, common.Address{}, to, data)
 }

@@ -82,8 +82,8 @@ func (w *Wallet) ConsentOfRun(ctx context.Context, by transaction.Origin, consen
 	return w.SignConsent(ctx, consent)
 }
 
-// registered reports whether the receipts of the registrar's runs show that they registered
-// an agent.
+// registered reports whether the receipts of the registrar's runs show that they registered an agent. The journal
+// is asked, and not the chain, which says who owns the agent and not who had it registered.
 func (w *Wallet) registered(ctx context.Context, c *chain, agent *big.Int) (bool, error) {
 	token := common.BigToHash(agent)
 	receipts, err := rundb.SentWithTopic(ctx, w.db, w.registrar, c.ChainID, token)

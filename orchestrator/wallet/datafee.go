@@ -31,8 +31,8 @@ const (
 // maxDataFee bounds the accepted fee for data, in bits of its wei.
 const maxDataFee = 96
 
-// hasOracle reports whether a chain takes a fee for data. It reads the code of the oracle until
-// endpoints have agreed about it.
+// hasOracle reports whether a chain takes a fee for data. It reads the code of the oracle until endpoints have
+// agreed about it; afterwards it is known for the life of the process.
 func (c *chain) hasOracle(ctx context.Context, e *endpoint, at *head) (bool, error) {
 	if known := c.oracle.Load(); known != oracleUnknown {
 		return known == oracleThere, nil

@@ -57,8 +57,8 @@ func plain(text string) string {
 	}, text)
 }
 
-// failed returns the error of an endpoint that failed. Only the log contains the endpoint's own
-// text.
+// failed returns the error of an endpoint that failed. Only the log contains the endpoint's own text, which may
+// have its URL with a key in it, and what the endpoint wants a reader to believe.
 func (e *endpoint) failed(doing string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "request",
@@ -98,7 +98,9 @@ func (e *endpoint) batch(ctx context.Context, calls []rpc.BatchElem) error {
 	return e.rpc.BatchCallContext(ctx, calls)
 }
 
-// pinned returns the last argument of calls that use the state after one block.
+// pinned returns the last argument of calls that use the state after one block. The hash, and not the number, makes
+// answers comparable: of a number two endpoints may have different blocks. Nodes answer such a call also for a
+// block that was replaced, while they have it.
 func pinned(block common.Hash) rpc.BlockNumberOrHash {
 	return rpc.BlockNumberOrHashWithHash(block, false)
 }
@@ -215,8 +217,8 @@ func (e *endpoint) send(ctx context.Context, raw []byte) (note string, err error
 	return "", e.failed("send", err)
 }
 
-// viewsAt reads a balance and calls view functions at a block, pinned by its hash, in one
-// request.
+// viewsAt reads a balance and calls view functions at a block, pinned by its hash, in one request. If the contract
+// refuses one of them the whole result is a refusal.
 func (e *endpoint) viewsAt(ctx context.Context, at *head, balanceOf common.Address, views []View) (Seen, error) {
 	balance, answers := new(hexutil.Big), make([]hexutil.Bytes, len(views))
 	batch := []rpc.BatchElem{{Method: "eth_getBalance", Args: []any{balanceOf, pinned(at.Hash)}, Result: balance}}

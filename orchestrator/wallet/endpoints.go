@@ -53,7 +53,8 @@ func (c *chain) each(ctx context.Context, f func(*endpoint) error) error {
 	return errors.Join(errs...)
 }
 
-// endpoint returns the endpoint of a node of the chain's pool.
+// endpoint returns the endpoint of a node of the chain's pool. The pool may be shared, and its nodes are those that
+// were opened for the same URLs.
 func (c *chain) endpoint(n *node.Node) *endpoint {
 	return c.nodes[slices.IndexFunc(c.nodes, func(e *endpoint) bool { return e.rpc == n })]
 }

@@ -1,6 +1,7 @@
 package wallet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,7 +93,8 @@ type pastCall struct {
 	Input     hexutil.Bytes   `json:"input"`
 }
 
-// Transaction returns which contract a mined transaction called, and with what; endpoints agree on it.
+// Transaction returns which contract a mined transaction called, and with what; endpoints agree on it. The zero
+// address for one that made a contract.
 func (w *Wallet) Transaction(ctx context.Context, chainID uint64, hash common.Hash) (to common.Address, data []byte,
 	err error) {
 	c, err := w.on(chainID)
@@ -142,6 +144,6 @@ func (w *Wallet) Finalized(ctx context.Context, chainID uint64) (number, seconds
 		return 0, 0, fmt.Errorf("chain %d: its final block is not known: %w: %w", chainID, repute.ErrUnavailable,
 			failed)
 	}
-	slowest := slices.MinFunc(heads, func(a, b *head) int { return int(a.Number) - int(b.Number) })
+	slowest := slices.MinFunc(heads, func(a, b *head) int { return cmp.Compare(a.Number, b.Number) })
 	return uint64(slowest.Number), uint64(slowest.Time), nil
 }

@@ -58,9 +58,10 @@ func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n
 	return max(n.Next, min(pending, others)), nil
 }
 
-// gap returns the smallest nonce that is missing below those in the journal, because an endpoint
-// once counted too many transactions, or because foreign ones were dropped. Without a gap it
-// returns the next nonce. Every endpoint must return the account's count.
+// gap returns the smallest nonce that is missing below those in the journal, because an endpoint once counted too
+// many transactions, or because foreign ones were dropped. Without a gap it returns the next nonce. Every endpoint
+// must return the account's count: a nonce that is used again by mistake replaces a transaction that somebody waits
+// for.
 func (c *chain) gap(ctx context.Context, of common.Address, pending uint64, n walletdb.Nonces,
 	note func(string, ...any)) (uint64, error) {
 	free, err := n.Free(ctx, pending, c.StuckAfter)

@@ -113,6 +113,26 @@ func TestOneLiarAmongThree(t *testing.T) {
 		simulate)
 }
 
+// A block number of 64 bits is not smaller than others: what an endpoint invents is not taken for final.
+func TestFinalizedOfLiar(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	liar := w.proxy(func(method string) *message {
+		if method != "eth_getBlockByNumber" {
+			return nil
+		}
+		return &message{Result: []byte(`{"number":"0xffffffffffffff00","hash":"0x` + strings.Repeat("11", 32) +
+			`","timestamp":"0xffffffffffffff00"}`)}
+	}, nil)
+	for place, c := range w.amidst(liar) {
+		a, _ := w.open(c)
+		number, _, err := a.Finalized(t.Context(), w.d.Chain().ID)
+		if head := w.d.Head().Number; err != nil || number > head {
+			t.Errorf("liar at %d: block %d of %d is final: %v", place, number, head, err)
+		}
+	}
+}
+
 // What endpoints estimate is the honest ones' of three: the tip, gas and the nonce.
 func TestOutvoted(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,8 @@ func (e *endpoint) checkReceipt(ctx context.Context, in *walletdb.Intent, a *wal
 	return nil
 }
 
-// contradiction returns an impossible property of a receipt's logs, empty for none.
+// contradiction returns an impossible property of a receipt's logs, empty for none. An endpoint that invents
+// success has to invent the event too, which then must equal what other endpoints return.
 func contradiction(in *walletdb.Intent, r *types.Receipt) string {
 	for _, l := range r.Logs {
 		if l == nil || l.TxHash != r.TxHash || l.BlockHash != r.BlockHash {
@@ -127,8 +128,8 @@ func contradiction(in *walletdb.Intent, r *types.Receipt) string {
 	return ""
 }
 
-// agreed reports whether the other endpoints return the same as first. It returns false if one does
-// not have it yet or too few answer. A contradiction is repute.ErrUnavailable.
+// agreed reports whether the other endpoints return the same as first. It returns false if one does not have it yet
+// or too few answer: the intent stays open, and is looked at again. A contradiction is repute.ErrUnavailable.
 func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent, m walletdb.Mining, good bool) (bool,
 	error) {
 	i := slices.IndexFunc(in.Attempts, func(a walletdb.IntentAttempt) bool { return a.Hash == m.Hash })
@@ -163,5 +164,5 @@ func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent
 		}
 		agree++
 	}
-	return agree >= min(2, len(c.nodes)), nil
+	return agree >= c.quorum(), nil
 }

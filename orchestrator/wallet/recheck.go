@@ -11,8 +11,9 @@ import (
 // finalDepth is the depth at which a block is final if the endpoint reports no finalized block.
 const finalDepth = 64
 
-// recheck reopens confirmed transactions whose block left the chain before it was final: they are
-// sent again with the same nonce.
+// recheck reopens confirmed transactions whose block left the chain before it was final: they are sent again with
+// the same nonce. What was built on them goes on meanwhile, as nothing here can take it back; the log has it as an
+// error.
 func (w *Wallet) recheck(ctx context.Context, c *chain) error {
 	var final uint64
 	err := c.with(ctx, func(e *endpoint) (err error) {

@@ -19,8 +19,8 @@ import (
 var refusals = []string{"revert", "insufficient funds", "gas required exceeds", "out of gas", "invalid opcode",
 	"invalid jump", "stack underflow", "stack overflow", "exceeds block gas limit", "intrinsic gas"}
 
-// refusal returns why the chain would refuse a call; refused is false if the endpoint failed
-// instead.
+// refusal returns why the chain would refuse a call; refused is false if the endpoint failed instead. Data of the
+// error is a revert. Nodes that send none are told by their texts, for which there is no standard.
 func (e *endpoint) refusal(err error) (reason string, refused bool) {
 	var answer rpc.Error
 	if !errors.As(err, &answer) {

@@ -45,8 +45,9 @@ func (w *Wallet) Run(ctx context.Context) error {
 	}
 }
 
-// stepAll takes one step with every open intent of a chain. before has the followers of the previous
-// pass, after receives those of this one.
+// stepAll takes one step with every open intent of a chain, one after another and in pages, so that a pass ends.
+// before has the followers of the previous pass, after receives those of this one: a follower remembers when it
+// last sent. An error ends the pass, because it mostly is that of all endpoints.
 func (w *Wallet) stepAll(ctx context.Context, c *chain, before, after map[string]*follower) error {
 	for last := ""; ; {
 		open, err := walletdb.OpenIntents(ctx, w.db, c.ChainID, last)
@@ -54,23 +55,16 @@ func (w *Wallet) stepAll(ctx context.Context, c *chain, before, after map[string
 			return err
 		}
 		for i := range open {
-			if err := w.stepIntent(ctx, c, &open[i], before, after); err != nil {
+			id := open[i].ID
+			f := before[id] // with its endpoint and times
+			if f == nil {
+				f = w.follower(c, id)
+			}
+			after[id] = f
+			if _, err := f.step(ctx); err != nil {
 				return err
 			}
 		}
 		last = open[len(open)-1].ID
 	}
-}
-
-// stepIntent takes one step with an intent. Its follower, with endpoint and times, is kept from pass
-// to pass.
-func (w *Wallet) stepIntent(ctx context.Context, c *chain, in *walletdb.Intent, before,
-	after map[string]*follower) error {
-	f := before[in.ID]
-	if f == nil {
-		f = w.follower(c, in.ID)
-	}
-	after[in.ID] = f
-	_, err := f.step(ctx)
-	return err
 }

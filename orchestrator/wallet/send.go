@@ -109,8 +109,10 @@ func (w *Wallet) sign(ctx context.Context, intent *transaction.Intent,
 	return w.add(ctx, c, k, in, c.Budget(c.field, most))
 }
 
-// add signs and stores an intent by data on which endpoints agree. The error is final if the chain
-// refuses the call, its cost exceeds the limit, or the sender cannot pay.
+// add signs and stores an intent by data on which endpoints agree. The nonce is assigned in the transaction of
+// walletdb.AddIntent, which locks the account's nonces for all processes: whoever signs next sees this one. Still
+// is asked last, as close to the signature as can be. The error is final if the chain refuses the call, its cost
+// exceeds the limit, or the sender cannot pay.
 func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 	most rules.Budget) (walletdb.Intent, error) {
 	a, err := c.appraise(ctx, k, false)
@@ -179,7 +181,8 @@ func (c *chain) keyOf(in *walletdb.Intent) (rules.Role, keys.Signer) {
 	return rules.ByIdentity, nil
 }
 
-// follow follows an intent until it is final.
+// follow follows an intent until it is final. Once it is signed, every error is repute.ErrUnavailable: whether the
+// transaction will be mined is not known. Endpoints may fail for Patience before the caller is told.
 func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (transaction.Sent, error) {
 	if in.State.Final() {
 		return outcome(&in)
@@ -327,8 +330,8 @@ func (f *follower) settle(ctx context.Context, e *endpoint, in walletdb.Intent, 
 	return walletdb.ReadIntent(ctx, f.w.db, in.ID)
 }
 
-// sendEarlier sends earlier transactions of the account again, for which nobody may be waiting: this
-// transaction is mined only after them.
+// sendEarlier sends earlier transactions of the account again, for which nobody may be waiting: this transaction is
+// mined only after them. They are sent as rarely as this one.
 func (f *follower) sendEarlier(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
 	next, err := e.nonce(ctx, in.From, "latest")
 	if err != nil || next >= in.Nonce || !f.due() {
@@ -364,7 +367,9 @@ func (f *follower) push(ctx context.Context, e *endpoint, in *walletdb.Intent) e
 	return nil
 }
 
-// offer sends the newest form of an intent, or a replacement with higher fees if that is due.
+// offer sends the newest form of an intent, or a replacement with higher fees if that is due: its form is older
+// than StuckAfter, and this process has sent it for as long. After a restart the old form thus gets its chance
+// first.
 func (f *follower) offer(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
 	if in.Attempts[len(in.Attempts)-1].Age >= f.c.StuckAfter && time.Since(f.fresh) >= f.c.StuckAfter &&
 		!in.State.Final() {

@@ -15,19 +15,23 @@ import (
 // SendSettlement is Send for a transaction that settles an x402 payment: intent's Data to its
 // Target, signed by the identity of its Agent. Agents cannot request it.
 func (w *Wallet) SendSettlement(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
-	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.settlementCall(&intent) })
+	return w.once(ctx, &intent, func(c *chain) (*call, error) {
+		return c.identityCall(&intent, "settler", (*rules.Rules).Settles,
+			"settles no payment in a token that is listed for chain %d")
+	})
 }
 
-// settlementCall makes the transaction of a settlement. The error says why the rules do not permit
-// it.
-func (c *chain) settlementCall(in *transaction.Intent) (*call, error) {
+// identityCall makes a transaction that the key of an intent's agent signs, and that no run may request. field names
+// the agent's slug in errors, permits is the rule that MUST hold, and otherwise is the text of its refusal.
+func (c *chain) identityCall(in *transaction.Intent, field string,
+	permits func(*rules.Rules, common.Address, []byte) bool, otherwise string) (*call, error) {
 	signer := c.identities[in.Agent]
 	switch {
 	case signer == nil:
-		return nil, repute.Invalid("settler", fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
+		return nil, repute.Invalid(field, fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
 			"a slug of identities")
-	case !c.rules.Settles(in.Target, in.Data):
-		return nil, rules.Refusal("settles no payment in a token that is listed for chain %d", c.ChainID)
+	case !permits(&c.rules, in.Target, in.Data):
+		return nil, rules.Refusal(otherwise, c.ChainID)
 	}
 	return &call{Origin: in.Origin, by: rules.ByIdentity, signer: signer, to: in.Target, data: in.Data}, nil
 }
@@ -36,42 +40,19 @@ func (c *chain) settlementCall(in *transaction.Intent) (*call, error) {
 // registry, signed by the identity of its Agent, which MUST be the owner or an operator of the agent that
 // the request is about. Agents of runs cannot request it.
 func (w *Wallet) SendValidationRequest(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
-	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.validationCall(&intent) })
-}
-
-// validationCall makes the transaction of a request to a validator. The error says why the rules do not
-// permit it.
-func (c *chain) validationCall(in *transaction.Intent) (*call, error) {
-	signer := c.identities[in.Agent]
-	switch {
-	case signer == nil:
-		return nil, repute.Invalid("validation.sender",
-			fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
-			"a slug of identities")
-	case !c.rules.AsksValidation(in.Target, in.Data):
-		return nil, rules.Refusal("asks no validator in a registry that is listed for chain %d", c.ChainID)
-	}
-	return &call{Origin: in.Origin, by: rules.ByIdentity, signer: signer, to: in.Target, data: in.Data}, nil
+	return w.once(ctx, &intent, func(c *chain) (*call, error) {
+		return c.identityCall(&intent, "validation.sender", (*rules.Rules).AsksValidation,
+			"asks no validator in a registry that is listed for chain %d")
+	})
 }
 
 // SendValidationAnswer is Send for the answer to a request that names the identity of intent's Agent as validator:
 // intent's Data to its Target, a validation registry. Runs answer requests by Send.
 func (w *Wallet) SendValidationAnswer(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
-	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.answerCall(&intent) })
-}
-
-// answerCall makes the transaction of an answer. The error says why the rules do not permit it.
-func (c *chain) answerCall(in *transaction.Intent) (*call, error) {
-	signer := c.identities[in.Agent]
-	switch {
-	case signer == nil:
-		return nil, repute.Invalid("validation.answerer",
-			fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
-			"a slug of identities")
-	case !c.rules.AnswersValidation(in.Target, in.Data):
-		return nil, rules.Refusal("answers no request in a registry that is listed for chain %d", c.ChainID)
-	}
-	return &call{Origin: in.Origin, by: rules.ByIdentity, signer: signer, to: in.Target, data: in.Data}, nil
+	return w.once(ctx, &intent, func(c *chain) (*call, error) {
+		return c.identityCall(&intent, "validation.answerer", (*rules.Rules).AnswersValidation,
+			"answers no request in a registry that is listed for chain %d")
+	})
 }
 
 // IdentityKey is the key that signs for an agent on a chain; repute.ErrNotFound where there is
@@ -90,11 +71,7 @@ func (w *Wallet) IdentityKey(chainID uint64, slug string) (keys.Signer, error) {
 
 // ReadFrom is Read of a call that an account makes.
 func (w *Wallet) ReadFrom(ctx context.Context, chainID uint64, from, to common.Address, data []byte) ([]byte, error) {
-	c, err := w.on(chainID)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := c.agreedViews(ctx, nil, to, []View{{From: from, To: to, Data: data}})
+	seen, err := w.Look(ctx, chainID, to, View{From: from, To: to, Data: data})
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -25,7 +24,8 @@ func (w *Wallet) Simulate(ctx context.Context, o transaction.Origin, tx transact
 	return w.simulated(ctx, tx.ChainID, func(c *chain) (*call, error) { return c.callOf(o, &tx) })
 }
 
-// simulated executes the call that is made for a chain.
+// simulated executes the call that is made for a chain. What the wallet's own rules refuse has a block too, on
+// which endpoints agree, as readers compare simulations by it.
 func (w *Wallet) simulated(ctx context.Context, chainID uint64,
 	made func(*chain) (*call, error)) (transaction.Simulation, error) {
 	c, err := w.on(chainID)
@@ -90,8 +90,9 @@ func (c *chain) tooDear(a *appraisal, most rules.Budget) string {
 // maxTxGas is the largest gas limit of a transaction on chains with EIP-7825.
 const maxTxGas = 1 << 24
 
-// execute executes a call at a block. gas is a limit with room for changes in later blocks; reason
-// is set if the chain refuses the call.
+// execute executes a call at a block. gas is a limit with a fifth of room for changes in later blocks; reason is
+// set if the chain refuses the call. eth_call comes first, as its error has the reason of a revert, which that of
+// the estimate often lacks.
 func (e *endpoint) execute(ctx context.Context, k *call, at common.Hash) (gas uint64, reason string, err error) {
 	m := message(k.signer.Address(), k.to, k.data)
 	if err := e.call(ctx, nil, "eth_call", m, pinned(at)); err != nil {
@@ -114,12 +115,8 @@ func (e *endpoint) refusedOr(doing string, err error) (uint64, string, error) {
 	return 0, "", e.failed(doing, err)
 }
 
-// balance returns the balance of an account at a block, in wei.
-func (e *endpoint) balance(ctx context.Context, of common.Address, at common.Hash) (*big.Int, error) {
-	return e.amount(ctx, "balance", "eth_getBalance", of, pinned(at))
-}
-
-// readTerms reads a treasury's terms at a block, in one request.
+// readTerms reads a treasury's terms at a block, in one request. An address without code has no terms: nothing is
+// allowed there.
 func (e *endpoint) readTerms(ctx context.Context, t *rules.Terms, s *rules.Spending, at *head) error {
 	qs := t.Questions(s)
 	answers := make([]hexutil.Bytes, len(qs)+1)

@@ -48,8 +48,9 @@ func (f *follower) nonceTaken(ctx context.Context, in walletdb.Intent) (walletdb
 	return walletdb.ReadIntent(ctx, f.w.db, in.ID)
 }
 
-// otherOf finds the transaction that used an intent's nonce and is none of its forms. It returns
-// the zero hash if there is not enough evidence; why is what is missing.
+// otherOf finds the transaction that used an intent's nonce and is none of its forms. It returns the zero hash if
+// there is not enough evidence; why is what is missing. One endpoint that shows no such transaction, or one of the
+// intent's own, is enough for that: ending an intent that is mined later would have the caller send it again.
 func (c *chain) otherOf(ctx context.Context, in *walletdb.Intent) (other common.Hash, why string, err error) {
 	agree := 0
 	for _, e := range c.nodes {
@@ -70,7 +71,7 @@ func (c *chain) otherOf(ctx context.Context, in *walletdb.Intent) (other common.
 		other = seen
 		agree++
 	}
-	if need := min(2, len(c.nodes)); agree < need {
+	if agree < c.quorum() {
 		if why == "" {
 			why = "too few endpoints answer"
 		}

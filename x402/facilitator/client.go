@@ -34,13 +34,13 @@ type endpoint struct {
 
 // Times of a Client.
 const (
-	// DefaultTimeout is for one request. Facilitators answer a settlement when it is mined.
-	DefaultTimeout = 60 * time.Second
+	// defaultTimeout is for one request. Facilitators answer a settlement when it is mined.
+	defaultTimeout = 60 * time.Second
 	resting        = 30 * time.Second // after a failure
 )
 
 // NewClient returns a client of the facilitators at the base URLs, which are asked in their order.
-// A nil client is http.DefaultClient, a timeout of 0 DefaultTimeout. Redirects are not followed.
+// A nil client is http.DefaultClient, a timeout of 0 one minute. Redirects are not followed.
 func NewClient(client *http.Client, timeout time.Duration, urls ...string) (*Client, error) {
 	if client == nil {
 		client = http.DefaultClient
@@ -49,7 +49,7 @@ func NewClient(client *http.Client, timeout time.Duration, urls ...string) (*Cli
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c := &Client{http: &own, timeout: timeout}
 	if timeout <= 0 {
-		c.timeout = DefaultTimeout
+		c.timeout = defaultTimeout
 	}
 	for _, u := range urls {
 		if !strings.HasPrefix(u, "https://") && !strings.HasPrefix(u, "http://") {
@@ -86,16 +86,6 @@ func (c *Client) mark(i int, healthy bool) {
 	if !healthy {
 		c.known[i].until = time.Now().Add(resting)
 	}
-}
-
-// Healthy reports for each URL, in the order of NewClient, whether its last answer was one.
-func (c *Client) Healthy() (out []bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.known {
-		out = append(out, time.Now().After(c.known[i].until))
-	}
-	return out
 }
 
 // Verify implements Facilitator: the first facilitator that answers decides. An answer that names

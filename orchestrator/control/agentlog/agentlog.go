@@ -1,4 +1,11 @@
-// Package agentlog makes agent_log.json, the append-only log of an agent's runs.
+// Package agentlog makes agent_log.json, the append-only log of an agent's runs, which OpenFi's clients read and may
+// keep.
+//
+// An entry is one attempt of a run that ended, the oldest first. It is made of data that later attempts do not
+// change, so that it has the same bytes whenever it is read: a retry adds an entry and changes none. A page has a
+// number of attempts, and ends early where the results of agents are large. Attempts that end at the same moment may
+// still be stored by another process: the cursor stays before them, and a reader may see one again, which runId and
+// attempt tell.
 package agentlog
 
 import (
@@ -6,7 +13,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"repute"
@@ -111,8 +117,11 @@ func Page(ctx context.Context, db *store.DB, m repute.Module, f standard.Manifes
 		}
 		size = n
 	}
-	places := rest.ListOf("agent log", m.Slug)
-	after, err := readPlace(places, cursor)
+	of := string(rest.ListOf("agent log", m.Slug))
+	after, known, err := store.DecodeCursor[rundb.LogPlace](of, cursor)
+	if known && (rest.Known("run", after.Root) != nil || after.Number < 0) { // the database could not compare it
+		err = store.BadCursor()
+	}
 	if err != nil {
 		return doc, err
 	}
@@ -134,7 +143,9 @@ func Page(ctx context.Context, db *store.DB, m repute.Module, f standard.Manifes
 		doc.Runs = append(doc.Runs, entry)
 		bytes += entry.bytes()
 		if l.Settled || len(list) == size || bytes > maxBytes {
-			doc.Next = placeOf(places, l.LogPlace)
+			if doc.Next, err = store.EncodeCursor(of, l.LogPlace); err != nil {
+				return doc, err
+			}
 		}
 		if bytes > maxBytes {
 			break
@@ -144,25 +155,6 @@ func Page(ctx context.Context, db *store.DB, m repute.Module, f standard.Manifes
 		doc.Next = cursor // nothing is settled after it
 	}
 	return doc, nil
-}
-
-// placeOf writes a place in an agent's log as a cursor.
-func placeOf(l rest.List, p rundb.LogPlace) string {
-	return l.Cursor(p.At, p.Root+"/"+strconv.FormatInt(p.Number, 10))
-}
-
-// readPlace reads a cursor that placeOf wrote; empty for the beginning.
-func readPlace(l rest.List, text string) (p rundb.LogPlace, err error) {
-	at, id, err := l.ReadCursor(text)
-	if err != nil || text == "" {
-		return p, err
-	}
-	root, n, _ := strings.Cut(id, "/")
-	number, err := strconv.ParseInt(n, 10, 64)
-	if err != nil || number < 0 {
-		return p, repute.Invalid("cursor", "is none of ours", "nextCursor of the page before")
-	}
-	return rundb.LogPlace{At: at, Root: root, Number: number}, nil
 }
 
 // logged returns the entry of one attempt. It uses only data that later attempts do not change,

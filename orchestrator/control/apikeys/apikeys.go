@@ -1,4 +1,10 @@
-// Package apikeys has the routes by which operators make, list and revoke API keys.
+// Package apikeys has the routes by which operators make, list and revoke API keys, and the Source by which a server
+// finds the key of a request.
+//
+// A key gives its holder a rate of requests and a scope, and no role: what needs a role needs a token of the
+// configuration. The text of a key is in the answer that made it and never again, as only its sha256 is stored. A
+// name is never used again, so that logs stay unambiguous. A revoked or expired key stays listed. A server may go on
+// with a revoked key for as long as it remembers keys.
 package apikeys
 
 import (

@@ -1,6 +1,15 @@
-// Package rest mounts the operations of the control plane: typed handlers under /v1 with strict
-// decoding of bodies, one form of answers and errors, cursors of lists, and the checks of callers
-// that routes and MCP tools share. It knows nothing of tasks, runs or treasuries.
+// Package rest mounts the operations of the control plane: typed handlers under /v1 with strict decoding of bodies,
+// one form of answers and errors, cursors of lists, and the checks of callers that routes and MCP tools share. It
+// knows nothing of tasks, runs or treasuries.
+//
+// Read mounts a handler of a GET, Write one that changes something: it takes the name of the caller's token, decodes
+// the body, refuses unknown fields by name, and validates it by the schema that the OpenAPI document shows. A handler
+// returns an Answer or an error, whose kind decides the status. What routes return tools return too: Body unwraps an
+// answer, Caller checks the roles of a tool's caller, and Private those of a tool that reads.
+//
+// A List gives the cursors of a list that is ordered by time and id (Cut, ReadCursor). A cursor of another list, or
+// of the same one with other filters, is refused; ids that no entity can have are refused before the database is
+// asked (Known).
 package rest
 
 import (

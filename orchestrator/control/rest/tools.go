@@ -70,3 +70,12 @@ type DryRunTool struct {
 type SlugTool struct {
 	Slug string `json:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" doc:"as openfi_list_agents gives it"`
 }
+
+// PageTool selects a page of a list.
+type PageTool struct {
+	Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"absent: 50"`
+	Cursor string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
+}
+
+// Input returns the page in the form of the routes.
+func (in *PageTool) Input() PageInput { return PageInput{httpapi.Number(Text(in.Limit)), in.Cursor} }

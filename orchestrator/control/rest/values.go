@@ -2,55 +2,60 @@ package rest
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/store"
 )
 
-// List is a digest of what is listed and by which filters, for its cursors: in another list their place would skip or
-// repeat entities. Make one with ListOf.
-type List [9]byte
+// List names what is listed and by which filters, for its cursors: in another list their place would skip or repeat
+// entities. Make one with ListOf.
+type List string
 
 // ListOf returns the list of what is named, with the values of its filters in a fixed order.
-func ListOf(what string, filters ...string) (l List) {
-	sum := sha256.Sum256([]byte(what + "\x00" + strings.Join(filters, "\x00")))
-	copy(l[:], sum[:])
-	return l
+func ListOf(what string, filters ...string) List {
+	question, _ := store.CursorFor(what, filters) // texts always have a JSON form
+	return List(question)
 }
 
-// Cursor returns the cursor of a place in a list that is ordered by time and id.
-func (l List) Cursor(at time.Time, id string) string {
-	place := strconv.AppendInt(l[:], at.UnixMicro(), 10)
-	return base64.RawURLEncoding.EncodeToString(append(append(place, '/'), id...))
+// place is the position of an entity in a list that is ordered by time and id.
+type place struct {
+	At time.Time `json:"t"`
+	ID string    `json:"i"`
 }
 
-// ReadCursor reads a cursor that Cursor wrote: the time and id of the last entity of the page before. The empty text
+// Cut returns the first size of the items, which MUST have been read with a limit of size + 1, and the cursor of the
+// next page, empty at the end. placeOf returns the time and the id of an item, by which the list is ordered.
+func Cut[T any](l List, items []T, size int, placeOf func(T) (time.Time, string)) (page []T, next string, err error) {
+	return store.Cut(items, size, string(l), func(item T) place {
+		at, id := placeOf(item)
+		return place{at, id}
+	})
+}
+
+// ReadCursor reads a cursor that Cut returned: the time and id of the last entity of the page before. The empty text
 // is the beginning of the list. repute.ErrInvalid: it is no cursor, or one of another list.
 func (l List) ReadCursor(text string) (at time.Time, id string, err error) {
-	if text == "" {
-		return at, "", nil
+	p, ok, err := store.DecodeCursor[place](string(l), text)
+	if ok && Known("entity", p.ID) != nil { // the database could not compare it
+		err = store.BadCursor()
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err == nil && len(raw) > len(l) && !bytes.HasPrefix(raw, l[:]) {
-		return at, "", repute.Invalid("cursor", "belongs to another list, or to one with other filters",
-			"repeat the filters of the first page, or start again without a cursor")
-	}
-	place, isOurs := bytes.CutPrefix(raw, l[:])
-	micros, id, found := strings.Cut(string(place), "/")
-	n, err2 := strconv.ParseInt(micros, 10, 64)
-	if err != nil || err2 != nil || !isOurs || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID ||
-		httpapi.Clean(id) != id {
-		return at, "", repute.Invalid("cursor", "is not a cursor of this list", "nextCursor of the page before")
-	}
-	return time.UnixMicro(n).UTC(), id, nil
+	return p.At.UTC(), p.ID, err
+}
+
+// PageInput are the parameters of a page of a list.
+type PageInput struct {
+	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
+	Cursor string         `query:"cursor" doc:"nextCursor of the page before"`
+}
+
+// Size returns the number of entities of the page.
+func (in *PageInput) Size() (int, error) {
+	return httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 }
 
 // IDInput is the path parameter of an entity with an id.

@@ -1,12 +1,23 @@
-// Package treasury serves the treasury and the operator actions: its status, policies and events, and
-// transactions that a person requests outside any run, as routes under /v1 and as MCP tools. Package
-// operate carries the actions out.
+// Package treasury serves the treasury and the operator actions: its status, policies and events, and transactions
+// that a person requests outside any run, as routes under /v1 and as MCP tools. Package operate carries the actions
+// out.
+//
+// An action is one request: its answer is the operate.Act with the decision of the policy, the simulation and, where
+// it was sent in time, the transaction. 202 says that it goes on by itself; the same request with the same
+// Idempotency-Key returns the same act. A dry run stores and sends nothing. approve=true approves what the policy
+// leaves to a person, and takes the role approve beside that of the action. A refused act is stored too, and the
+// error names it.
+//
+// Routes and tools share one path: acting and actTool call the same method of an Operator. Where no wallet is
+// configured all of them answer so (NoWallet). Events are what package indexer stored of the treasury's logs, and the
+// status compares them with the treasury's own books.
 package treasury
 
 import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"repute"
 	"repute/internal/httpapi"
@@ -23,8 +34,8 @@ type Service struct {
 	operated *operate.Operator
 }
 
-// Mount adds the routes to a router. Without an operator no wallet is configured, and the routes
-// answer so.
+// Mount adds the routes to a router. Without an operator no wallet is configured, and the routes answer so, rather
+// than with the 404 of a path that does not exist.
 func Mount(router *rest.Router, db *store.DB, operator *operate.Operator) *Service {
 	s := &Service{router: router, db: db, operated: operator}
 	s.mount()
@@ -71,6 +82,7 @@ type ActInput struct {
 	Key     string       `header:"Idempotency-Key" maxLength:"80" doc:"equal keys: one operator action"`
 }
 
+// slugActInput are the parameters of an action about one agent, which the path names.
 type slugActInput struct {
 	ActInput
 	Slug string `path:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
@@ -111,7 +123,9 @@ func acting[R any](s *Service, do func(*operate.Operator, context.Context, R, op
 	}
 }
 
-// acts carries out an operator action and answers with it, also where the policy refused it.
+// acts carries out an operator action and answers with it. Where the policy refused it, the error names the act,
+// which has the decision and the simulation: 202 and an error are the only answers after which a caller looks
+// there.
 func (s *Service) acts(by string, in *ActInput, do func(*operate.Operator, operate.How) (operate.Act,
 	error)) (*rest.Answer[operate.Act], error) {
 	o, err := s.operator()
@@ -153,7 +167,8 @@ func (s *Service) treasuryPolicy(ctx context.Context,
 	return rest.Say(&p), err
 }
 
-// configurePolicy serves PUT /v1/treasury/policies/{slug}.
+// configurePolicy serves PUT /v1/treasury/policies/{slug}. The body may repeat the agent of the path, as the tool
+// and stored requests have it there.
 func (s *Service) configurePolicy(ctx context.Context, by string, in *slugActInput,
 	r operate.PolicyChange) (*rest.Answer[operate.Act], error) {
 	if r.AgentSlug != "" && r.AgentSlug != in.Slug {
@@ -185,18 +200,13 @@ type ActList struct {
 	Next string        `json:"nextCursor,omitempty"`
 }
 
-type actsInput struct {
-	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
-	Cursor string         `query:"cursor" doc:"nextCursor of the page before"`
-}
-
 // listActs serves GET /v1/acts.
-func (s *Service) listActs(ctx context.Context, in *actsInput) (*rest.Answer[ActList], error) {
+func (s *Service) listActs(ctx context.Context, in *rest.PageInput) (*rest.Answer[ActList], error) {
 	o, err := s.operator()
 	if err != nil {
 		return nil, err
 	}
-	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
+	size, err := in.Size()
 	if err != nil {
 		return nil, err
 	}
@@ -209,15 +219,14 @@ func (s *Service) listActs(ctx context.Context, in *actsInput) (*rest.Answer[Act
 	if err != nil {
 		return nil, err
 	}
-	out := ActList{Acts: list}
-	if len(list) > size {
-		out.Acts = list[:size]
-		out.Next = l.Cursor(*list[size-1].Created, list[size-1].ID)
-	}
-	return rest.Say(&out), nil
+	var out ActList
+	out.Acts, out.Next, err = rest.Cut(l, list, size,
+		func(a operate.Act) (time.Time, string) { return *a.Created, a.ID })
+	return rest.Say(&out), err
 }
 
-// ActWithEvents is an operator action with the treasury's events of it.
+// ActWithEvents is an operator action with the treasury's events of it: those whose run is the act's own id. An
+// action that was done for a run has them there.
 type ActWithEvents struct {
 	operate.Act
 	Treasury []TreasuryEvent `json:"treasuryEvents"`

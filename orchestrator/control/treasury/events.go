@@ -13,7 +13,6 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
-	"repute/internal/httpapi"
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/operate"
 	"repute/store"
@@ -58,7 +57,8 @@ func keyHex(key common.Hash) string {
 	return key.Hex()
 }
 
-// EventsOf returns the treasury's events of a run or an operator action, by its id.
+// EventsOf returns the treasury's events of a run or an operator action, by its id. The contract knows only the
+// id's hash. They are few, as a run is bounded.
 func EventsOf(ctx context.Context, db *store.DB, id string) ([]TreasuryEvent, error) {
 	list, err := walletdb.TreasuryEventsOfRun(ctx, db, crypto.Keccak256Hash([]byte(id)))
 	out := make([]TreasuryEvent, 0, len(list))
@@ -74,13 +74,14 @@ type TreasuryEventList struct {
 	Next   string          `json:"nextCursor,omitempty"`
 }
 
+// treasuryEventsInput selects the events of one agent, or of all.
 type treasuryEventsInput struct {
-	Agent  string         `query:"agent" doc:"slug"`
-	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
-	Cursor string         `query:"cursor" doc:"nextCursor of the page before"`
+	Agent string `query:"agent" doc:"slug"`
+	rest.PageInput
 }
 
-// treasuryEvents serves GET /v1/treasury/events.
+// treasuryEvents serves GET /v1/treasury/events: of the treasury that is configured, also where events of an
+// earlier one are stored.
 func (s *Service) treasuryEvents(ctx context.Context,
 	in *treasuryEventsInput) (*rest.Answer[TreasuryEventList], error) {
 	o, err := s.operator()
@@ -91,7 +92,7 @@ func (s *Service) treasuryEvents(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
+	size, err := in.Size()
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,9 @@ func (s *Service) treasuryEvents(ctx context.Context,
 	return rest.Say(&out), nil
 }
 
-// eventPlace reads a cursor; the newest place when it is empty.
+// eventPlace reads a cursor; the newest place when it is empty. The cursor is the place of an event in the chain,
+// and not bound to its list as other cursors are: a place has the same meaning with every filter, and no order but
+// one.
 func eventPlace(text string) (block uint64, index uint32, err error) {
 	if text == "" {
 		return math.MaxInt64, 0, nil
@@ -153,7 +156,9 @@ type TreasuryIndex struct {
 	NotCompared string                    `json:"notCompared,omitempty" doc:"why they could not be compared now"`
 }
 
-// treasuryStatus serves GET /v1/treasury/status, with the state of the index.
+// treasuryStatus serves GET /v1/treasury/status, with the state of the index. The comparison of the books is part
+// of it, as it shows events that an endpoint held back; that it cannot be made at the moment is no error of the
+// status.
 func (s *Service) treasuryStatus(ctx context.Context, _ *struct{}) (*rest.Answer[TreasuryNow], error) {
 	o, err := s.operator()
 	if err != nil {

@@ -66,7 +66,8 @@ type (
 	}
 )
 
-// operatorTool returns a tool that only reads.
+// operatorTool returns a tool that only reads. It needs a key like the route, since the treasury's state is not
+// public here.
 func operatorTool[In, Out any](s *Service, do func(*operate.Operator, context.Context, In) (Out,
 	error)) func(context.Context, In) (Out, error) {
 	return rest.Private(s.router, func(ctx context.Context, in In) (out Out, err error) {
@@ -78,7 +79,8 @@ func operatorTool[In, Out any](s *Service, do func(*operate.Operator, context.Co
 	})
 }
 
-// actTool carries out an action like its route, with the same caller name and the same errors.
+// actTool carries out an action like its route, with the same caller name and the same errors. Its role is checked
+// here and not by the path of a request, as all tools have one path.
 func actTool[R any](ctx context.Context, s *Service, asked httpapi.Role, r R, dry rest.DryRunTool, how HowTool,
 	do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) (act operate.Act, err error) {
 	needed := []httpapi.Role{asked}

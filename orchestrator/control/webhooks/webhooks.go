@@ -1,5 +1,10 @@
-// Package webhooks serves the routes by which an operator adds, lists, tests and removes webhooks, to which changes of
-// the index are sent. Package webhook of the API sends them.
+// Package webhooks serves the routes by which an operator adds, lists, tests and removes webhooks, to which changes
+// of the index are sent. Package webhook of the API sends them; here are only the rows that say what is sent where.
+//
+// All routes need the role operate, also those that read, because the address of a webhook may be a secret of its
+// receiver. A secret is shown when it is made, by add and rotate, and never again. A new webhook begins at the newest
+// change, or after a cursor that the feed still has. The host of a URL is checked when a webhook is added, and the
+// addresses behind it with each message.
 package webhooks
 
 import (

@@ -33,7 +33,9 @@ func (r Reader) AgentRuns(ctx context.Context, agents []repute.AgentID, first in
 	}
 	pages, all := make([]work.Page[work.AgentRun], len(lists)), []repute.Run{}
 	for i := range lists {
-		lists[i], pages[i].Next = control.CutRuns(lists[i], first, listOf(agents[i]))
+		if lists[i], pages[i].Next, err = control.CutRuns(lists[i], first, listOf(agents[i])); err != nil {
+			return nil, err
+		}
 		all = append(all, lists[i]...)
 	}
 	details, err := rundb.ReadDetails(ctx, r.db, all)

@@ -1,6 +1,7 @@
 package workgraph
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
@@ -123,16 +124,8 @@ func trustInGraph(g *control.GateDecision) *work.Trust {
 	return &work.Trust{AgentID: wire.OrNull(wire.ID(g.AgentID)), Effect: string(g.Effect), Status: g.Status,
 		Score: g.Score,
 		Low:   g.Low, High: g.High, Confidence: g.Confidence, Tier: int32(g.Tier),
-		ValueAtRisk: wire.BigInt(orZero(g.Value)),
+		ValueAtRisk: wire.BigInt(cmp.Or(g.Value, "0")),
 		Policy:      wire.Hash(g.Policy), Reasons: reasonsInGraph(g.Reasons), At: *wire.EncodeTime(g.At)}
-}
-
-// orZero returns a decimal text, "0" for an empty one.
-func orZero(text string) string {
-	if text == "" {
-		return "0"
-	}
-	return text
 }
 
 // decisionInGraph converts a decision.
@@ -163,7 +156,7 @@ func awaitedInGraph(a control.Awaited) work.Awaited {
 func shownInGraph(s *approval.Shown) *work.Shown {
 	amount := func(a approval.ShownAmount) string { return a.Text }
 	return &work.Shown{ChainID: wire.Long(s.ChainID), Target: wire.Address(s.Target), Payee: wire.OrNull(s.Payee),
-		ValueWei: wire.BigInt(orZero(s.Value)), Purpose: s.Purpose, Calls: wire.Each(s.Calls, callInGraph),
+		ValueWei: wire.BigInt(cmp.Or(s.Value, "0")), Purpose: s.Purpose, Calls: wire.Each(s.Calls, callInGraph),
 		Amounts: wire.Each(s.Amounts, amount), Effects: wire.Each(s.Effects, amount),
 		Events: wire.Each(s.Events, func(e approval.ShownEvent) string {
 			return e.Kind + " of " + e.Text + " from " + e.From + " to " + e.To

@@ -1,5 +1,10 @@
 // Package workgraph reads tasks, runs and the treasury for GraphQL: from the same rows as the routes under /v1, for
-// the same callers, in the shapes of api/wire/work.
+// the same callers, in the shapes of api/wire/work. Package api calls a Reader through an interface of its own, so
+// that it does not import the orchestrator.
+//
+// Every method checks the caller first. Lists of a run are cut to what a page shows, and the routes have the rest.
+// The runs of many agents are read with a fixed number of statements. The treasury is read from the chain, which asks
+// all of its endpoints: callers share one reading for three seconds.
 package workgraph
 
 import (
@@ -68,8 +73,8 @@ func (r Reader) Tasks(ctx context.Context, f work.Filter) (out work.Page[work.Ta
 	if err := r.permit(ctx); err != nil {
 		return out, err
 	}
-	in := control.TasksInput{Status: f.Status, Coordinator: f.Agent, Limit: httpapi.Number(strconv.Itoa(f.First)),
-		Cursor: f.After}
+	in := control.TasksInput{Status: f.Status, Coordinator: f.Agent,
+		PageInput: rest.PageInput{Limit: httpapi.Number(strconv.Itoa(f.First)), Cursor: f.After}}
 	if f.Awaiting {
 		in.Awaiting = "approval"
 	}
@@ -102,9 +107,9 @@ func (r Reader) Runs(ctx context.Context, f work.Filter) (out work.Page[work.Run
 	if err != nil {
 		return out, err
 	}
-	list, out.Next = control.CutRuns(list, f.First, of)
+	list, out.Next, err = control.CutRuns(list, f.First, of)
 	out.Nodes = wire.Each(list, lineInGraph)
-	return out, nil
+	return out, err
 }
 
 // lineInGraph converts a stored run into its form in lists of GraphQL.

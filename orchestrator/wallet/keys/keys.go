@@ -1,6 +1,10 @@
-// Package keys reads private keys and signs with them: keys from the environment, files and
-// keystores in memory, and accounts of remote signers such as clef. Nothing in it shows a key
-// or a part of one.
+// Package keys reads private keys and signs with them: keys from the environment, files and keystores in memory
+// (Local), and accounts of remote signers such as clef. A Config names one of them; Open returns its Signer.
+//
+// Nothing in it shows a key or a part of one: errors name the place of the configuration, and a Local prints its
+// address. Files that others may read are refused. The key of a remote signer never leaves it: Open makes no request,
+// each signature is bounded by Timeout, and what comes back is checked, here for typed data and in package rules for
+// transactions. What may be signed is decided by the callers.
 package keys
 
 import (

@@ -27,10 +27,10 @@ func TestPermit(t *testing.T) {
 			ChainID: 7, Identity: identity, Reputation: reputation, Validations: []common.Address{validation}}}
 	o := transaction.Origin{Agent: "payer", Run: "run_1", Task: "task_1"}
 	b := bindings.NewOpenFiTreasury()
-	good := b.PackExecuteCall(ContractID("payer"), payee, big.NewInt(1), nil, ContractID("run_1"), ContractID("task_1"),
+	good := b.PackExecuteCall(contractID("payer"), payee, big.NewInt(1), nil, contractID("run_1"), contractID("task_1"),
 		"x")
 	spend := func(agent, run, task string, target common.Address) []byte {
-		return b.PackExecuteCall(ContractID(agent), target, big.NewInt(1), nil, ContractID(run), ContractID(task), "x")
+		return b.PackExecuteCall(contractID(agent), target, big.NewInt(1), nil, contractID(run), contractID(task), "x")
 	}
 	praise := bindings.NewReputationRegistry().PackGiveFeedback(big.NewInt(1), big.NewInt(1), 0, "", "", "", "",
 		[32]byte{})

@@ -153,7 +153,7 @@ func (r *Rules) PermitTreasury(o transaction.Origin, to common.Address, data []b
 	}
 	_, registry := r.writes(s.Target)
 	switch {
-	case s.Agent != ContractID(o.Agent) || s.Run != ContractID(o.Run) || s.Task != ContractID(o.Task):
+	case s.Agent != contractID(o.Agent) || s.Run != contractID(o.Run) || s.Task != contractID(o.Task):
 		return Refusal("names another agent, run or task")
 	case s.Target == r.Treasury || s.Token == r.Treasury:
 		return Refusal("calls the treasury through itself")

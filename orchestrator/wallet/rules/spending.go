@@ -15,8 +15,8 @@ import (
 	"repute/orchestrator/transaction"
 )
 
-// ContractID returns the key by which the treasury identifies an agent, run or task.
-func ContractID(text string) common.Hash { return crypto.Keccak256Hash([]byte(text)) }
+// contractID returns the key by which the treasury identifies an agent, run or task.
+func contractID(text string) common.Hash { return crypto.Keccak256Hash([]byte(text)) }
 
 // Spending is a decoded call of the treasury by which an agent spends.
 type Spending struct {
@@ -78,7 +78,7 @@ func SpendingOf(o transaction.Origin, tx *transaction.Tx) (*Spending, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Spending{Agent: ContractID(o.Agent), Run: ContractID(o.Run), Task: ContractID(o.Task), Target: tx.Target,
+	s := &Spending{Agent: contractID(o.Agent), Run: contractID(o.Run), Task: contractID(o.Task), Target: tx.Target,
 		Value: value,
 		Data:  tx.Data, Purpose: tx.Purpose}
 	if tx.Token == nil {

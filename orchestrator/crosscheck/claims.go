@@ -1,4 +1,4 @@
-package standard
+package crosscheck
 
 import (
 	"encoding/json"
@@ -6,12 +6,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"repute/orchestrator/standard"
 )
 
-// Claims are the receipts that an execution names and that MUST be of the run itself: its own
+// claimedBy returns the receipts that an execution names and that MUST be of the run itself: its own
 // list, and the members receiptIds of its steps' results. inner are those of receiptIds deeper
 // in results, which may have been handed on from other runs of the task.
-func (e *Execution) Claims() (own, inner []string) {
+func claimedBy(e *standard.Execution) (own, inner []string) {
 	own = slices.Clone(e.ReceiptIDs)
 	for _, s := range e.Steps {
 		var result any
@@ -92,8 +94,8 @@ func receiptsIn(text string) (out []string) {
 	return out
 }
 
-// Claims are the receipts that a summary names, in its list and in its texts.
-func (s *Summary) Claims() []string {
+// namedBy returns the receipts that a summary names, in its list and in its texts.
+func namedBy(s *standard.Summary) []string {
 	out := slices.Clone(s.Receipts)
 	for _, text := range slices.Concat([]string{s.Text}, s.KeyActions, s.Warnings) {
 		out = append(out, receiptsIn(text)...)
