@@ -8,9 +8,6 @@ import (
 	"io"
 	"net/http"
 	"time"
-
-	"repute/internal/httpapi"
-	"repute/orchestrator/agents"
 )
 
 // Bounds of one question to the demo's own API.
@@ -64,15 +61,6 @@ func ask(ctx context.Context, method, url, token string, body, into any) error {
 		return nil
 	}
 	return json.Unmarshal(answer, into)
-}
-
-// guarded is the handler of an agent, which answers requests for this machine's names alone.
-func guarded(a agents.Agent) (http.Handler, error) {
-	guard, err := httpapi.NewGuard(httpapi.GuardOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return guard.Over(agents.Handler(a)), nil
 }
 
 // printJSON writes one value, indented.
