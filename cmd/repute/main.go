@@ -1,5 +1,14 @@
 // Command repute indexes the ERC-8004 registries of EVM chains and answers how
 // far their agents can be trusted.
+//
+// This package has the root of the command line, the commands of the index (serve, import, export events, verify,
+// reindex, dump, migrate, status), and those that have no other home. The others are in packages below internal, one
+// for each subject, which export a function for each command or family of commands; root puts them together. What they
+// share is in internal/cli, what an operator can set in internal/config, and the roles of serve in internal/service.
+//
+// A run of the program is one command: its context ends with the first SIGINT or SIGTERM, its error becomes a line on
+// standard error and an exit code (exitCode), and its result goes to standard output. Cobra's own handling of wrong
+// usage is replaced: every error of the command line names the command, what is wrong and what is allowed (misused).
 package main
 
 import (
@@ -82,7 +91,7 @@ func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "repute: interrupted")
 		return codeInterrupted
 	}
-	fmt.Fprintln(stderr, "repute:", err)
+	fmt.Fprintln(stderr, "repute:", cli.VisibleLines(err.Error())) // errors may quote strangers
 	switch {
 	case errors.As(err, &chosen):
 		return chosen.Code

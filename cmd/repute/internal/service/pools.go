@@ -58,7 +58,7 @@ func (s *Service) runningPool(ctx context.Context, chainID uint64, urls []string
 	return p, nil
 }
 
-// Close ends the connections to endpoints. Run and Speak do so when they return.
+// Close ends the connections to endpoints. Run and ServeStdio do so when they return.
 func (s *Service) Close() {
 	s.pools.mu.Lock()
 	defer s.pools.mu.Unlock()
