@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Bounds of one question to the demo's own API.
+// Bounds of one question to the demo's own API. They are generous, because the demo often runs on a machine that is
+// busy building.
 const (
 	callTimeout = 20 * time.Second
 	maxAnswer   = 16 << 20

@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // knownCommand refuses an unknown command, also together with --help, which cobra handles before
-// the arguments.
+// the arguments. Requests of shells for completions are left to cobra.
 func knownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
@@ -153,7 +153,8 @@ func agentCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// movedCommand returns a hidden command that names the program which has the command now.
+// movedCommand returns a hidden command that names the program which has the command now. Benchmarks and the demo link
+// an Ethereum node, which the product must not.
 func movedCommand(name, use string) *cobra.Command {
 	return &cobra.Command{
 		Use:                name,
@@ -229,7 +230,8 @@ func kindOf(flagType string) string {
 }
 
 // strict makes wrong arguments of a command and its subcommands a usage error, including unknown
-// subcommands.
+// subcommands. A command that only has subcommands prints its help without arguments; cobra would also print it, and
+// exit with 0, for a subcommand that does not exist.
 func strict(cmd *cobra.Command) {
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {

@@ -60,7 +60,8 @@ func checkRetry(f docdb.RetryFilter, agents []string, all bool) error {
 	return nil
 }
 
-// retry schedules failed documents, and prints the reason if nothing was scheduled.
+// retry schedules failed documents, and prints the reason if nothing was scheduled. A process with the role documents
+// fetches them, host by host: many documents of one host still take their time.
 func retry(ctx context.Context, p *cli.Program, db *store.DB, f docdb.RetryFilter) error {
 	n, err := docdb.RetryDocuments(ctx, db, f)
 	if err != nil {

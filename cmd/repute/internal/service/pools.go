@@ -13,7 +13,7 @@ import (
 // so that a limit or a failure that one loop meets counts for all of them. The zero value has none.
 type pools struct {
 	mu      sync.Mutex
-	byURLs  map[string]*node.Pool
+	byURLs  map[string]*node.Pool             // by chain id and list of URLs
 	stop    map[*node.Pool]context.CancelFunc // of pools that run
 	running sync.WaitGroup
 }

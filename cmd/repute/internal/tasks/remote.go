@@ -38,7 +38,8 @@ func (e *remoteClient) rootRun(ctx context.Context, id string) (string, error) {
 	return t.RunID, err
 }
 
-// waitingRun returns the run of a task that waits for an approval; id may also be a run's.
+// waitingRun returns the run of a task that waits for an approval; id may also be a run's. Of several the last one is
+// taken: the runs above it wait for it.
 func (e *remoteClient) waitingRun(ctx context.Context, id string) (string, error) {
 	var t control.Task
 	err := e.Call(ctx, http.MethodGet, taskPath(id, ""), nil, &t)
