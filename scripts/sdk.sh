@@ -20,7 +20,6 @@ fi
 REPUTE_AGENT0_SDK=$cache ${GO:-go} test -count=1 -timeout 10m -v -run 'SDKOfAgent0' ./api/subgraph
 
 start_demo
-rpc=$(sed -n 's/^  devnet RPC  \([^ ]*\) .*/\1/p' "$work/out")
 faucet=$(sed -n 's/^  faucet .*, key \(0x[0-9a-f]*\)$/\1/p' "$work/out")
 node "$cache/devnet.mjs" "$base" "$rpc" "$faucet" >"$work/story.json"
 "$cache/venv/bin/python" scripts/sdk/story.py <"$work/story.json"

@@ -11,7 +11,7 @@ start() {
   base=http://$(sed -n 's/.*msg=listening address=\([^ ]*\).*/\1/p' "$work/log" | head -n 1)
 }
 
-# start_demo runs a demo until its two tasks have ended, so that there is something to ask about.
+# start_demo runs a demo until a task was done and one rejected, so that there is something to ask about.
 start_demo() {
   ./bin/demo --all-roles --listen 127.0.0.1:0 >"$work/out" 2>"$work/log" &
   server=$!

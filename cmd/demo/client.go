@@ -8,12 +8,10 @@ import (
 	"io"
 	"net/http"
 	"time"
-
-	"repute/internal/httpapi"
-	"repute/orchestrator/agents"
 )
 
-// Bounds of one question to the demo's own API.
+// Bounds of one question to the demo's own API. They are generous, because the demo often runs on a machine that is
+// busy building.
 const (
 	callTimeout = 20 * time.Second
 	maxAnswer   = 16 << 20
@@ -64,15 +62,6 @@ func ask(ctx context.Context, method, url, token string, body, into any) error {
 		return nil
 	}
 	return json.Unmarshal(answer, into)
-}
-
-// guarded is the handler of an agent, which answers requests for this machine's names alone.
-func guarded(a agents.Agent) (http.Handler, error) {
-	guard, err := httpapi.NewGuard(httpapi.GuardOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return guard.Over(agents.Handler(a)), nil
 }
 
 // printJSON writes one value, indented.

@@ -60,8 +60,9 @@ rules:
   - {id: asked-for, when: '"ask" in task.tags && agent.slug == task.coordinator', effect: require_approval, reason: tasks with the tag ask are looked at}
 `
 
-// settleCrew registers the crew, has the watchtowers rate it, founds the treasury and deploys the token.
-// selling is the address at which the seller sells.
+// settleCrew registers the crew, has the watchtowers rate it, founds the treasury and deploys the token. selling is the
+// address at which the seller sells. Each step is a block, since the next one needs what it made: the ids of
+// registrations, then the addresses of contracts, which stand in the receipts behind those of the members' wallets.
 func settleCrew(ctx context.Context, chain *devnet.Devnet, docs *devnet.Documents, selling string) (*crew, error) {
 	c := &crew{owner: chain.Account(crewAccounts), operator: chain.Account(crewAccounts + 1)}
 	for i, slug := range append(agents.Names(), weather, seller) {

@@ -22,7 +22,7 @@ import (
 	"repute/store/rootdb"
 )
 
-// demo is a running demonstration.
+// demo is a running demonstration. run sets its fields in the order in which the parts start.
 type demo struct {
 	options
 	tokens map[string]string // by the role they are for
@@ -92,7 +92,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if d.crew, err = settleCrew(ctx, d.chain, d.docs, d.selling); err != nil {
 		return err
 	}
-	if d.rival, err = listenRival(); err != nil {
+	if d.rival, err = net.Listen("tcp", "127.0.0.1:0"); err != nil { // the orchestrator must be told the address
 		return err
 	}
 	defer d.rival.Close()
@@ -133,7 +133,8 @@ func startChain(ctx context.Context) (*devnet.Devnet, error) {
 	return devnet.Start(ctx, devnet.Options{Port: port, Seed: "demo"})
 }
 
-// serve runs the product, and the runtime of the agent that a file describes, while the population acts.
+// serve runs the product, and the runtime of the agent that a file describes, while the population acts. The first part
+// that fails ends all others; with --once the end of the comparison does.
 func (d *demo) serve(ctx context.Context, config, agent string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -201,18 +202,16 @@ func (d *demo) live(ctx context.Context, p *population.Population) error {
 			return nil
 		case <-time.After(time.Second):
 		}
-		if err := d.act(ctx, p, second%2 == 0); err != nil && ctx.Err() == nil {
+		var err error
+		if second%2 == 0 {
+			_, err = d.chain.Mine(ctx)
+		} else {
+			err = p.Tick(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("demo activity: %w", err)
 		}
 	}
-}
-
-func (d *demo) act(ctx context.Context, p *population.Population, others bool) error {
-	if others {
-		_, err := d.chain.Mine(ctx)
-		return err
-	}
-	return p.Tick(ctx)
 }
 
 // verify lets the population live through a few blocks and a reorganization,
@@ -342,7 +341,7 @@ Follow the same chain from another process, with an index of its own:
   repute roots import %[9]s --config %[6]s
   SSL_CERT_FILE=%[13]s repute serve --config %[6]s
 
-One file of its ipfs gateway is wrong on purpose: the log warns of it. Three tasks are given now:
+One file of its ipfs gateway is wrong on purpose: the log warns of it. Four tasks are given now:
 
 `, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.tokens[demoOperate],
 		filepath.Join(filepath.Dir(follow), followerRoots),

@@ -2,6 +2,19 @@
 // chain with the three registries and a population, a server for their documents, and the binary
 // of the product on top, twice: as the service, and as the runtime of an agent that is paid. Nothing
 // is kept.
+//
+// It knows the product as a user does, by its binary, its configuration file and its API, and imports none of its
+// commands. So the demo is also a test of the whole (--once): it lets the population live through some blocks and a
+// reorganization, waits until the index is at the chain's head, and compares
+//
+//   - every agent, rating, summary, tag and validation with the view functions of the contracts (verification);
+//   - scores with what the population deserves, and the decisions of the tutorial with the page that shows them;
+//   - four tasks with what must become of them: one is done, one is refused because a ring praises its agent, one is
+//     answered by an agent of the Open Agent Format with a scripted model, and one buys an answer by x402.
+//
+// The crew are the demo's own agents. They are registered and rated on the chain before the population is, so that the
+// orchestrator's trust gate has something to go by. demo.run starts the parts from the bottom up and takes them down in
+// reverse; a part that ends by itself ends all.
 package main
 
 import (

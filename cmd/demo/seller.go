@@ -85,7 +85,7 @@ func (d *demo) writeSeller() (string, error) {
 		"profile":   map[string]any{"name": m.title(), "description": "Sells forecasts.", "url": "http://" + d.selling},
 		"listen":    d.selling,
 		"log_level": "error",
-		"payments": map[string]any{"settler": settlerSlug, "tokens": []any{map[string]any{"network": chainName(chain),
+		"payments": map[string]any{"settler": settlerSlug, "tokens": []any{map[string]any{"network": fmt.Sprintf("eip155:%d", chain.ID),
 			"asset": d.crew.coin.at.Hex(), "symbol": coinName, "decimals": 6, "name": coinName,
 			"version": coinVersion}}},
 		"capabilities": []any{map[string]any{"name": forecast, "version": "1.0.0", "description": "weather of a place",
@@ -104,9 +104,6 @@ func (d *demo) writeSeller() (string, error) {
 
 // settlerSlug names the key that settles payments in the configuration.
 const settlerSlug = "settler"
-
-// chainName is a chain as payments name it.
-func chainName(c repute.Chain) string { return fmt.Sprintf("eip155:%d", c.ID) }
 
 // sold is what became of the task that buys a forecast.
 type sold struct {

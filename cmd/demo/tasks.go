@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
 
 	"repute"
 	"repute/api/wire"
+	"repute/internal/httpapi"
 	"repute/internal/population"
 	"repute/orchestrator/agents"
 	"repute/orchestrator/control"
@@ -53,7 +53,8 @@ type taskShown struct {
 }
 
 // showTasks gives one task to an agent that is rated well, and the same one to an agent
-// that a ring praises. Then an answer is bought.
+// that a ring praises. Then the guide is asked, and an answer is bought. It waits for the final scores that the tasks'
+// thresholds read, and therefore needs a chain that makes blocks.
 func (d *demo) showTasks(ctx context.Context, p *population.Population) (s shown, err error) {
 	rival, err := d.serveRival(ctx, p.Praised)
 	if err != nil {
@@ -225,11 +226,11 @@ func (d *demo) serveRival(ctx context.Context, praised uint64) (member, error) {
 	if err != nil {
 		return m, err
 	}
-	handler, err := guarded(a)
+	guard, err := httpapi.NewGuard(httpapi.GuardOptions{}) // it answers requests for names of this machine alone
 	if err != nil {
 		return m, err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: guard.Over(agents.Handler(a)), ReadHeaderTimeout: 5 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() { _ = server.Serve(d.rival) }()
 	return m, nil
@@ -287,7 +288,3 @@ func decimal(value int64, decimals uint8) string {
 	}
 	return fmt.Sprintf("%.*f", decimals, v)
 }
-
-// listenRival opens the port of the agent that the ring praises, so that the orchestrator
-// may be allowed to reach it.
-func listenRival() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/big"
 	"net/url"
@@ -16,8 +15,9 @@ import (
 	"repute/trust/statement"
 )
 
-// verification compares what the public API answers with what the chain's own
-// view functions say, agent by agent.
+// verification compares what the public API answers with what the chain's own view functions say, agent by agent. Both
+// are asked for the same block: the index is settled at the head, and the chain makes no block while it runs. Its
+// exported fields are the demo's summary.
 type verification struct {
 	base  string // of the API
 	chain uint64
@@ -42,7 +42,7 @@ func (v *verification) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, err := v.agents(ctx)
+	ids, err := pages[wire.Agent](ctx, v, "/agents", url.Values{"sort": {"id"}})
 	if err != nil {
 		return err
 	}
@@ -83,34 +83,24 @@ func (v *verification) get(ctx context.Context, path string, query url.Values, i
 	return getJSON(ctx, fmt.Sprintf("%s/chains/%d%s?%s", v.base, v.chain, path, query.Encode()), into)
 }
 
-// pages walks a list to its end.
-func pages[T any](ctx context.Context, v *verification, path string, query url.Values,
-	unpack func([]byte) ([]T, *string, error)) ([]T, error) {
+// pages walks a list of the API to its end, and returns its items.
+func pages[T any](ctx context.Context, v *verification, path string, query url.Values) ([]T, error) {
 	var all []T
 	query.Set("limit", "37") // no divisor of anything, so that pages break at odd places
 	for {
-		var raw json.RawMessage
-		if err := v.get(ctx, path, query, &raw); err != nil {
+		var page struct {
+			Items []T     `json:"items"`
+			Next  *string `json:"next"`
+		}
+		if err := v.get(ctx, path, query, &page); err != nil {
 			return nil, err
 		}
-		items, next, err := unpack(raw)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, items...)
-		if next == nil {
+		all = append(all, page.Items...)
+		if page.Next == nil {
 			return all, nil
 		}
-		query.Set("cursor", *next)
+		query.Set("cursor", *page.Next)
 	}
-}
-
-func (v *verification) agents(ctx context.Context) ([]wire.Agent, error) {
-	return pages(ctx, v, "/agents", url.Values{"sort": {"id"}}, func(b []byte) ([]wire.Agent, *string, error) {
-		var list wire.AgentList
-		err := json.Unmarshal(b, &list)
-		return list.Items, list.Next, err
-	})
 }
 
 func (v *verification) agent(ctx context.Context, token uint64) error {
@@ -185,12 +175,8 @@ func rating(client string, index uint64, value string, decimals uint8, tag1, tag
 }
 
 func (v *verification) feedback(ctx context.Context, token uint64) error {
-	got, err := pages(ctx, v, fmt.Sprintf("/agents/%d/feedback", token), url.Values{"includeRevoked": {"true"}},
-		func(b []byte) ([]wire.Feedback, *string, error) {
-			var list wire.FeedbackList
-			err := json.Unmarshal(b, &list)
-			return list.Items, list.Next, err
-		})
+	got, err := pages[wire.Feedback](ctx, v, fmt.Sprintf("/agents/%d/feedback", token),
+		url.Values{"includeRevoked": {"true"}})
 	if err != nil {
 		return err
 	}
@@ -319,12 +305,7 @@ func (v *verification) tags(ctx context.Context, token uint64, all []devnet.Feed
 }
 
 func (v *verification) validations(ctx context.Context, token uint64) error {
-	got, err := pages(ctx, v, fmt.Sprintf("/agents/%d/validations", token), url.Values{},
-		func(b []byte) ([]wire.Validation, *string, error) {
-			var list wire.ValidationList
-			err := json.Unmarshal(b, &list)
-			return list.Items, list.Next, err
-		})
+	got, err := pages[wire.Validation](ctx, v, fmt.Sprintf("/agents/%d/validations", token), url.Values{})
 	if err != nil {
 		return err
 	}

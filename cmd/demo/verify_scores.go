@@ -90,7 +90,7 @@ func (v *verification) tutorial(ctx context.Context) error {
 	return nil
 }
 
-// rated is how many agents are.
+// rated is how many agents are, of the first hundred: the population has some fifty.
 func (v *verification) rated(ctx context.Context) (n int, err error) {
 	var list wire.AgentList
 	err = v.get(ctx, "/agents", url.Values{"rating": {"rated"}, "limit": {"100"}}, &list)

@@ -3,13 +3,11 @@ package main
 import (
 	"encoding/hex"
 	"fmt"
-	"os"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/spf13/cobra"
 
-	"repute"
 	"repute/cmd/repute/internal/cli"
 	"repute/trust/statement"
 )
@@ -36,21 +34,14 @@ func keysNewCommand(p *cli.Program) *cobra.Command {
 	}
 }
 
-// newKey never overwrites a file.
+// newKey writes a new key to a new file and returns its address.
 func newKey(path string) (common.Address, error) {
 	key, err := crypto.GenerateKey()
 	if err != nil {
 		return common.Address{}, fmt.Errorf("new key: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return common.Address{}, repute.Invalid("file", err.Error(), "give a name that no file has")
-	}
-	defer file.Close()
-	if _, err := file.WriteString(hex.EncodeToString(crypto.FromECDSA(key)) + "\n"); err != nil {
-		return common.Address{}, fmt.Errorf("new key: %w", err)
-	}
-	return crypto.PubkeyToAddress(key.PublicKey), file.Close()
+	text := hex.EncodeToString(crypto.FromECDSA(key)) + "\n"
+	return crypto.PubkeyToAddress(key.PublicKey), cli.WriteNew(path, []byte(text), 0o600)
 }
 
 func keysListCommand(p *cli.Program) *cobra.Command {

@@ -1,5 +1,14 @@
 // Command repute indexes the ERC-8004 registries of EVM chains and answers how
 // far their agents can be trusted.
+//
+// This package has the root of the command line, the commands of the index (serve, import, export events, verify,
+// reindex, dump, migrate, status), and those that have no other home. The others are in packages below internal, one
+// for each subject, which export a function for each command or family of commands; root puts them together. What they
+// share is in internal/cli, what an operator can set in internal/config, and the roles of serve in internal/service.
+//
+// A run of the program is one command: its context ends with the first SIGINT or SIGTERM, its error becomes a line on
+// standard error and an exit code (exitCode), and its result goes to standard output. Cobra's own handling of wrong
+// usage is replaced: every error of the command line names the command, what is wrong and what is allowed (misused).
 package main
 
 import (
@@ -60,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // knownCommand refuses an unknown command, also together with --help, which cobra handles before
-// the arguments.
+// the arguments. Requests of shells for completions are left to cobra.
 func knownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
@@ -82,7 +91,7 @@ func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "repute: interrupted")
 		return codeInterrupted
 	}
-	fmt.Fprintln(stderr, "repute:", err)
+	fmt.Fprintln(stderr, "repute:", cli.VisibleLines(err.Error())) // errors may quote strangers
 	switch {
 	case errors.As(err, &chosen):
 		return chosen.Code
@@ -144,7 +153,8 @@ func agentCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// movedCommand returns a hidden command that names the program which has the command now.
+// movedCommand returns a hidden command that names the program which has the command now. Benchmarks and the demo link
+// an Ethereum node, which the product must not.
 func movedCommand(name, use string) *cobra.Command {
 	return &cobra.Command{
 		Use:                name,
@@ -220,7 +230,8 @@ func kindOf(flagType string) string {
 }
 
 // strict makes wrong arguments of a command and its subcommands a usage error, including unknown
-// subcommands.
+// subcommands. A command that only has subcommands prints its help without arguments; cobra would also print it, and
+// exit with 0, for a subcommand that does not exist.
 func strict(cmd *cobra.Command) {
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {

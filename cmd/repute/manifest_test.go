@@ -131,7 +131,7 @@ func TestManifestCheckJSON(t *testing.T) {
 func TestManifestCheckJSONOfNothing(t *testing.T) {
 	t.Parallel()
 	code, out, said := check(t, "", "missing.json", "--json")
-	var r files.UnreadReport
+	var r cli.Unread
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 2 || r.Source != "missing.json" ||
 		!strings.Contains(r.Error, "there is no file") {
 		t.Errorf("%v, exit code %d, %q\n%s", err, code, out, said)

@@ -29,7 +29,8 @@ change something need one of orchestrator.tokens, in REPUTE_TOKEN or --token-fil
 				return err
 			}
 			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return service.New(c, db, c.Logger(p.Stderr)).ServeStdio(cmd.Context(), p.Stdin, p.Stdout, token)
+				s := service.New(c, db, c.Logger(p.Stderr))
+				return s.ServeStdio(cmd.Context(), p.Stdin, cli.Unclosed(p.Stdout), token)
 			})
 		},
 	}

@@ -18,6 +18,7 @@ import (
 	"repute/store/query"
 )
 
+// serveCommand returns repute serve, the one command that runs until it is stopped and that migrates the database.
 func serveCommand(p *cli.Program) *cobra.Command {
 	var end service.Ending
 	cmd := &cobra.Command{
@@ -32,7 +33,9 @@ With --once or --until-block it ends by itself, exit code 0, when every chain is
 indexed that far; --roles indexer leaves the rest out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			end.Never = cmd.Flags().Changed("until-block") && end.Until == 0
+			if cmd.Flags().Changed("until-block") && end.Until == 0 {
+				return repute.Invalid("until-block", "0 is before every block", "a block above the chain's start")
+			}
 			return serve(cmd.Context(), p, end)
 		},
 	}
@@ -73,7 +76,7 @@ func serve(ctx context.Context, p *cli.Program, end service.Ending) error {
 	return err
 }
 
-// settle completes the configured chains with data from the database.
+// settle completes the configured chains with data from the database, and refuses a default chain that nobody has.
 func settle(ctx context.Context, c *config.Config, db *store.DB) error {
 	stored, err := query.Chains(ctx, db)
 	if err != nil {
@@ -84,7 +87,8 @@ func settle(ctx context.Context, c *config.Config, db *store.DB) error {
 }
 
 // serveOn runs the service on its database until ctx ends, which is no error, or until the
-// requested end.
+// requested end. The port is opened first and the database last, so that requests wait in the port's queue while a
+// database that is away is waited for.
 func serveOn(ctx context.Context, p *cli.Program, c config.Config, end service.Ending) error {
 	screen := newScreen(p, c)
 	defer screen.Close()
@@ -131,7 +135,7 @@ func tellEnd(ctx context.Context, p *cli.Program, db *store.DB, c config.Config)
 	}
 	for _, f := range chains {
 		if now, err := cli.Indexed(stored, f.ID); err == nil {
-			fmt.Fprintf(p.Stdout, "%s is indexed to block %d\n", f.Name, now[0].Block.Number)
+			fmt.Fprintf(p.Stdout, "%s is indexed to block %d\n", f.Name, now.Block.Number)
 		}
 	}
 	return nil

@@ -35,19 +35,17 @@ final one when nothing else is said. A name that ends in .gz is compressed.
   repute export events --chain base -o base.jsonl.gz
   repute import base.jsonl.gz --database-url postgres://another`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				chains, err := p.Chosen(cmd.Context(), c, db)
-				if err != nil {
-					return err
-				}
-				if len(chains) != 1 {
-					return repute.Invalid("chain", fmt.Sprintf("%d chains are indexed", len(chains)),
-						"name one with --chain")
-				}
-				return exportEvents(cmd.Context(), p, db, chains[0].Chain.ID, blocks, file)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, c config.Config, db *store.DB, _ []string) error {
+			chains, err := p.Chosen(ctx, c, db)
+			if err != nil {
+				return err
+			}
+			if len(chains) != 1 {
+				return repute.Invalid("chain", fmt.Sprintf("%d chains are indexed", len(chains)),
+					"name one with --chain")
+			}
+			return exportEvents(ctx, p, db, chains[0].Chain.ID, blocks, file)
+		}),
 	}
 	p.Flags.Database(events.Flags())
 	p.Flags.Chain(events.Flags())
@@ -60,8 +58,8 @@ final one when nothing else is said. A name that ends in .gz is compressed.
 	return cmd
 }
 
-// exportEvents writes the file. It prints the contents and limits of the snapshot to stderr, so
-// that standard output may be the file.
+// exportEvents writes the file from one snapshot of the database. It prints the contents and limits of the snapshot to
+// stderr, so that standard output may be the file.
 func exportEvents(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, blocks repute.BlockRange,
 	file string) error {
 	var result archive.ExportResult
@@ -159,7 +157,7 @@ func importInput(ctx context.Context, p *cli.Program, name string, in *bufio.Rea
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		return p.PrintJSON(encodeImport(result))
+		return p.PrintJSON(importReport(result))
 	})
 }
 
@@ -173,11 +171,9 @@ type importReport struct {
 	Pending    int            `json:"pending"`    // such logs of the chain afterwards
 }
 
-// encodeImport converts the result of an import.
-func encodeImport(r importdb.ImportResult) importReport { return importReport(r) }
-
 // importFrom imports a snapshot in chunks with progress, or recorded logs in one transaction.
-// Recorded logs need chain.
+// Recorded logs need chain. Chunks that were committed stay when a later one fails, and are skipped when the import is
+// repeated.
 func importFrom(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, chain *repute.Chain,
 	in *bufio.Reader, compare archive.Compare) (importdb.ImportResult, error) {
 	if !archive.IsSnapshot(in) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -24,29 +23,27 @@ import (
 const watchPause = 2 * time.Second
 
 func statusCommand(p *cli.Program) *cobra.Command {
-	var asJSON, watch bool
+	var watch bool
 	cmd := &cobra.Command{
 		Use:   "status [--json] [--watch]",
 		Short: "what is indexed, how fresh and how complete it is",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
-				if !watch {
-					return status(cmd.Context(), p, db, asJSON)
-				}
-				return watchStatus(cmd.Context(), p, db, asJSON)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, _ config.Config, db *store.DB, _ []string) error {
+			if !watch {
+				return status(ctx, p, db)
+			}
+			return watchStatus(ctx, p, db)
+		}),
 	}
 	p.Flags.Database(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what /status answers")
+	p.JSONFlag(cmd.Flags(), "print what /status answers")
 	cmd.Flags().BoolVar(&watch, "watch", false, "look again every two seconds until Ctrl-C")
 	return cmd
 }
 
 // status prints one look at the database: a table, or what /status answers but for what
-// only a running API knows.
-func status(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool) error {
+// only a running API knows. Chains and documents are read in two snapshots, a moment apart.
+func status(ctx context.Context, p *cli.Program, db *store.DB) error {
 	chains, err := query.Chains(ctx, db)
 	if err != nil {
 		return err
@@ -55,18 +52,17 @@ func status(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool) erro
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		s := wire.NewStatus(config.Version, chains)
-		s.Documents = answers.FetchState(fetching, time.Now())
-		return p.PrintJSON(s)
-	}
-	if len(chains) == 0 {
-		fmt.Fprintln(p.Stdout, "no chain is indexed yet: repute serve --chain NAME --rpc URL")
-	} else if err := printStatus(p, chains); err != nil {
-		return err
-	}
-	printFetching(p.Stdout, fetching, time.Now())
-	return nil
+	s := wire.NewStatus(config.Version, chains)
+	s.Documents = answers.FetchState(fetching, time.Now())
+	return p.Show(s, func(w io.Writer) error {
+		if len(chains) == 0 {
+			fmt.Fprintln(w, "no chain is indexed yet: repute serve --chain NAME --rpc URL")
+		} else if err := printStatus(w, chains); err != nil {
+			return err
+		}
+		printFetching(w, fetching, time.Now())
+		return nil
+	})
 }
 
 // printFetching says what is wrong with the documents' queue, nothing where nothing is.
@@ -84,12 +80,12 @@ func printFetching(w io.Writer, f docstats.Fetching, now time.Time) {
 }
 
 // watchStatus shows each look on a cleared terminal, elsewhere below the one before.
-func watchStatus(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool) error {
+func watchStatus(ctx context.Context, p *cli.Program, db *store.DB) error {
 	for {
-		if cli.IsTerminal(p.Stdout) && !asJSON {
+		if cli.IsTerminal(p.Stdout) && !p.JSON {
 			fmt.Fprint(p.Stdout, "\x1b[H\x1b[2J")
 		}
-		if err := status(ctx, p, db, asJSON); err != nil {
+		if err := status(ctx, p, db); err != nil {
 			return err
 		}
 		select {
@@ -102,25 +98,26 @@ func watchStatus(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool)
 
 // printStatus prints a line for each chain, and tables of endpoints, of kinds of events and
 // of gaps where there are any. Lag is now minus the time of the newest indexed block.
-func printStatus(p *cli.Program, chains []repute.ChainStatus) error {
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w,
-		"CHAIN\tID\tBLOCK\tHEAD\tFINALIZED\tLAG\tAGENTS\tFEEDBACK\tURIS DUE\tWAITING\tUNREAD\tREORGS\tUPGRADES\tCOMPLETENESS\tPROBLEM")
+func printStatus(w io.Writer, chains []repute.ChainStatus) error {
+	t := cli.NewTable(w, "CHAIN", "ID", "BLOCK", "HEAD", "FINALIZED", "LAG", "AGENTS", "FEEDBACK", "URIS DUE", "WAITING",
+		"UNREAD", "REORGS", "UPGRADES", "COMPLETENESS", "PROBLEM")
 	for _, c := range chains {
 		started := c.Block.Hash != (common.Hash{}) || c.Imported
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Name, c.Chain.ID,
-			known(started, c.Block.Number), known(c.LagBlocks != nil, c.Head), known(c.Finalized > 0, c.Finalized),
-			lag(c.LagSeconds),
-			c.Agents, c.Feedback, c.URIsDue, c.Completeness.Pending, c.Completeness.Undecoded, c.Reorgs, c.Upgrades,
+		t.Row(c.Name, c.Chain.ID, known(started, c.Block.Number), known(c.LagBlocks != nil, c.Head),
+			known(c.Finalized > 0, c.Finalized), lag(c.LagSeconds), c.Agents, c.Feedback, c.URIsDue,
+			c.Completeness.Pending, c.Completeness.Undecoded, c.Reorgs, c.Upgrades,
 			known(started, c.Completeness.Status), trouble(c))
 	}
-	printReasons(w, chains)
-	printEndpoints(w, chains)
-	printScores(w, chains)
-	printSourceStates(w, chains)
-	printKinds(w, chains)
-	printGaps(w, chains)
-	return w.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, section := range []func(io.Writer, []repute.ChainStatus) error{printReasons, printEndpoints, printScores,
+		printSourceStates, printKinds, printGaps} {
+		if err := section(w, chains); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lag is a dash where no block's time is known.
@@ -176,63 +173,48 @@ func condition(s repute.EndpointState) string {
 
 // printEndpoints shows each endpoint as each process sees that asks it; errors are the share
 // of lately failed requests.
-func printEndpoints(w io.Writer, chains []repute.ChainStatus) {
-	first := true
+func printEndpoints(w io.Writer, chains []repute.ChainStatus) error {
+	t := cli.Section(w, "\nCHAIN\tENDPOINT\tKIND\tSTATE\tLATENCY\tERRORS\tREQUESTS\tAT A TIME\tHEAD\tPROCESS\tLAST ERROR")
 	for _, c := range chains {
 		for _, e := range c.Endpoints {
-			if first {
-				fmt.Fprintln(w,
-					"\nCHAIN\tENDPOINT\tKIND\tSTATE\tLATENCY\tERRORS\tREQUESTS\tAT A TIME\tHEAD\tPROCESS\tLAST ERROR")
-			}
-			first = false
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.0f%%\t%d\t%d\t%s\t%s\t%s\n", c.Name, e.Name, e.Kind,
-				condition(e.State),
-				e.Latency.Round(100*time.Microsecond), 100*e.ErrorRate, e.Requests, e.Concurrency,
-				known(e.Head > 0, e.Head),
-				e.Owner, e.LastError)
+			t.Row(c.Name, e.Name, e.Kind, condition(e.State), e.Latency.Round(100*time.Microsecond),
+				fmt.Sprintf("%.0f%%", 100*e.ErrorRate), e.Requests, e.Concurrency, known(e.Head > 0, e.Head), e.Owner,
+				e.LastError)
 		}
 	}
+	return t.Flush()
 }
 
 // printScores shows how far scores are, of chains that have any.
-func printScores(w io.Writer, chains []repute.ChainStatus) {
-	first := true
+func printScores(w io.Writer, chains []repute.ChainStatus) error {
+	t := cli.Section(w,
+		"\nCHAIN\tEPOCH\tTO BLOCK\tWALKED\tFINAL SCORES\tVERIFIED TO\tROOTS\tSTALE\tWAITING\tLAST LOOK")
 	for _, c := range chains {
 		s := c.Scoring
 		if s.Run == 0 {
 			continue
 		}
-		if first {
-			fmt.Fprintln(w,
-				"\nCHAIN\tEPOCH\tTO BLOCK\tWALKED\tFINAL SCORES\tVERIFIED TO\tROOTS\tSTALE\tWAITING\tLAST LOOK")
-		}
-		first = false
 		final := "being stored"
 		if s.Final {
 			final = "stored"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", c.Name, s.Epoch, s.Block, since(s.WalkedAt), final,
-			verifiedTo(s), rootCount(s.Roots, len(s.Sources)), s.Stale,
-			since(s.StaleSince), since(s.LookedAt))
+		t.Row(c.Name, s.Epoch, s.Block, since(s.WalkedAt), final, verifiedTo(s), rootCount(s.Roots, len(s.Sources)),
+			s.Stale, since(s.StaleSince), since(s.LookedAt))
 	}
+	return t.Flush()
 }
 
 // printSourceStates shows the sources that were off or not read completely for the newest final scores.
-func printSourceStates(w io.Writer, chains []repute.ChainStatus) {
-	first := true
+func printSourceStates(w io.Writer, chains []repute.ChainStatus) error {
+	t := cli.Section(w, "\nCHAIN\tSOURCE\tSTATE\tLAST READ COMPLETELY\tKEPT\tREASON")
 	for _, c := range chains {
 		for _, s := range c.Scoring.Sources {
-			if s.Status == repute.SourceOK {
-				continue
+			if s.Status != repute.SourceOK {
+				t.Row(c.Name, s.Source, s.Status, sinceUnix(s.Complete), s.Kept, s.Reason)
 			}
-			if first {
-				fmt.Fprintln(w, "\nCHAIN\tSOURCE\tSTATE\tLAST READ COMPLETELY\tKEPT\tREASON")
-			}
-			first = false
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", c.Name, s.Source, s.Status, sinceUnix(s.Complete), s.Kept,
-				s.Reason)
 		}
 	}
+	return t.Flush()
 }
 
 // sinceUnix is how long ago a time of the Unix era was, a dash for 0.
@@ -269,58 +251,45 @@ func since(t time.Time) string {
 
 // printReasons shows of each chain how far its blocks are proven, and what it lacks to be
 // complete.
-func printReasons(w io.Writer, chains []repute.ChainStatus) {
-	first := true
+func printReasons(w io.Writer, chains []repute.ChainStatus) error {
+	t := cli.Section(w, "\nCHAIN\tPROVEN TO\tNOT COMPLETE BECAUSE")
 	for _, c := range chains {
-		if c.Completeness.Reason == "" {
-			continue
+		if c.Completeness.Reason != "" {
+			t.Row(c.Name, known(c.Completeness.VerifiedTo > 0, c.Completeness.VerifiedTo), c.Completeness.Reason)
 		}
-		if first {
-			fmt.Fprintln(w, "\nCHAIN\tPROVEN TO\tNOT COMPLETE BECAUSE")
-		}
-		first = false
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, known(c.Completeness.VerifiedTo > 0, c.Completeness.VerifiedTo),
-			c.Completeness.Reason)
 	}
+	return t.Flush()
 }
 
 // printKinds shows the kinds of events of which anything was verified or is missing.
-func printKinds(w io.Writer, chains []repute.ChainStatus) {
-	first := true
+func printKinds(w io.Writer, chains []repute.ChainStatus) error {
+	t := cli.Section(w, "\nCHAIN\tEVENT\tCOMPLETENESS\tSTATE VERIFIED TO\tWAITING\tGAPS")
 	for _, c := range chains {
 		for _, k := range c.Completeness.Kinds {
-			if k.VerifiedTo == 0 && k.Pending == 0 && k.Open == 0 {
-				continue
+			if k.VerifiedTo > 0 || k.Pending > 0 || k.Open > 0 {
+				t.Row(c.Name, k.Kind, k.Status, known(k.VerifiedTo > 0, k.VerifiedTo), k.Pending, k.Open)
 			}
-			if first {
-				fmt.Fprintln(w, "\nCHAIN\tEVENT\tCOMPLETENESS\tSTATE VERIFIED TO\tWAITING\tGAPS")
-			}
-			first = false
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", c.Name, k.Kind, k.Status, known(k.VerifiedTo > 0, k.VerifiedTo),
-				k.Pending, k.Open)
 		}
 	}
+	return t.Flush()
 }
 
 // printGaps shows the oldest gaps of each chain: no more than repute.MaxGaps of one.
-func printGaps(w io.Writer, chains []repute.ChainStatus) {
-	first := true
+func printGaps(w io.Writer, chains []repute.ChainStatus) error {
+	t := cli.Section(w, "\nCHAIN\tMISSING\tAGENT\tBLOCKS\tSINCE\tTRIES\tWHY")
 	for _, c := range chains {
 		for _, k := range c.Completeness.Kinds {
 			for _, g := range k.Gaps {
-				if first {
-					fmt.Fprintln(w, "\nCHAIN\tMISSING\tAGENT\tBLOCKS\tSINCE\tTRIES\tWHY")
-				}
-				first = false
 				agent := "-"
 				if g.Agent != nil {
 					agent = g.Agent.Dec()
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d to %d\t%s\t%d\t%s\n", c.Name, k.Kind, agent, g.Blocks.From, g.Blocks.To,
+				t.Row(c.Name, k.Kind, agent, fmt.Sprintf("%d to %d", g.Blocks.From, g.Blocks.To),
 					g.Since.Format(time.RFC3339), g.Tries, g.Reason)
 			}
 		}
 	}
+	return t.Flush()
 }
 
 // known prints a dash for what nobody knows.

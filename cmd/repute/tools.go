@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,23 +20,21 @@ func reindexCommand(p *cli.Program) *cobra.Command {
 		Use:   "reindex [--chain NAME]",
 		Short: "rebuild histories and current rows from the stored events",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				chains, err := p.Chosen(cmd.Context(), c, db)
-				if err != nil {
-					return err
+		RunE: p.OnStore(func(ctx context.Context, c config.Config, db *store.DB, _ []string) error {
+			chains, err := p.Chosen(ctx, c, db)
+			if err != nil {
+				return err
+			}
+			for _, chain := range chains {
+				start := time.Now()
+				if err := importdb.Reindex(ctx, db, chain.Chain.ID, contracts.Read); err != nil {
+					return fmt.Errorf("reindex chain %d: %w", chain.Chain.ID, err)
 				}
-				for _, chain := range chains {
-					start := time.Now()
-					if err := importdb.Reindex(cmd.Context(), db, chain.Chain.ID, contracts.Read); err != nil {
-						return fmt.Errorf("reindex chain %d: %w", chain.Chain.ID, err)
-					}
-					fmt.Fprintf(p.Stderr, "reindexed %s (%d) in %s\n", chain.Name, chain.Chain.ID,
-						time.Since(start).Round(time.Millisecond))
-				}
-				return nil
-			})
-		},
+				fmt.Fprintf(p.Stderr, "reindexed %s (%d) in %s\n", chain.Name, chain.Chain.ID,
+					time.Since(start).Round(time.Millisecond))
+			}
+			return nil
+		}),
 	}
 	p.Flags.Database(cmd.Flags())
 	p.Flags.Chain(cmd.Flags())
@@ -112,13 +110,11 @@ func chainsCommand(p *cli.Program) *cobra.Command {
 		Short: "the networks known by name",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tID\tSTART BLOCK\tVERIFIED\tIDENTITY\tREPUTATION")
+			t := cli.NewTable(p.Stdout, "NAME", "ID", "START BLOCK", "VERIFIED", "IDENTITY", "REPUTATION")
 			for _, d := range contracts.Deployments() {
-				fmt.Fprintf(w, "%s\t%d\t%d\t%t\t%s\t%s\n", d.Name, d.ChainID, d.StartBlock, d.StartVerified, d.Identity,
-					d.Reputation)
+				t.Row(d.Name, d.ChainID, d.StartBlock, d.StartVerified, d.Identity, d.Reputation)
 			}
-			return w.Flush()
+			return t.Flush()
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -28,6 +29,18 @@ func TestWrongUsage(t *testing.T) {
 		if code := run(t.Context(), strings.Fields(line), &out, &said); code != 2 || said.Len() == 0 {
 			t.Errorf("%s: exit code %d, says %q, want 2", line, code, said.String())
 		}
+	}
+}
+
+// What a stranger's server says in an error cannot act on the terminal that shows it.
+func TestErrorsAreVisible(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	if code := exitCode(t.Context(), errors.New("the server says \x1b[2J\u202e\nand more"), &said); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	if got, want := said.String(), "repute: the server says \ufffd[2J\ufffd\nand more\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -23,8 +24,7 @@ import (
 // verifyOptions are the flags of verify.
 type verifyOptions struct {
 	verify.CheckOptions
-	json bool
-	rate float64
+	rate float64 // JSON-RPC calls per second, of all endpoints together
 }
 
 func verifyCommand(p *cli.Program) *cobra.Command {
@@ -61,11 +61,13 @@ Prints each difference. Exit codes: 0 nothing differs; 1 something does, or did 
 		"read the receipts of every block, not only where events are or may be")
 	cmd.Flags().BoolVar(&o.Repair, "repair", false,
 		"put what is missing in its place, or have it done by the process that follows the chain")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	p.JSONFlag(cmd.Flags(), "print JSON")
 	cmd.Flags().Float64Var(&o.rate, "rate", 500, "JSON-RPC calls per second")
 	return cmd
 }
 
+// verifyStored compares the stored rows of the one configured chain with its endpoints. A chain that is stored with
+// other registries than the configured ones is refused: all of its events would count as wrong.
 func verifyStored(ctx context.Context, p *cli.Program, o verifyOptions) error {
 	c, err := p.Flags.Load()
 	if err != nil {
@@ -87,7 +89,7 @@ func verifyStored(ctx context.Context, p *cli.Program, o verifyOptions) error {
 		if err != nil {
 			return err
 		}
-		configured.Imported = stored[0].Chain.Imported
+		configured.Imported = stored.Chain.Imported
 		if err := chaindb.CheckChain(ctx, db, configured); err != nil {
 			return fmt.Errorf("chain %d is stored otherwise: %w", configured.ID, err)
 		}
@@ -100,9 +102,9 @@ func verifyStored(ctx context.Context, p *cli.Program, o verifyOptions) error {
 		if err != nil {
 			return err
 		}
-		v := verify.New(db, stored[0].Chain, func() []*node.Node { return proven },
+		v := verify.New(db, stored.Chain, func() []*node.Node { return proven },
 			verify.Options{Rate: o.rate, Log: c.Logger(p.Stderr)})
-		return checkChain(ctx, p, db, v, stored[0].Chain.ID, o)
+		return checkChain(ctx, p, db, v, stored.Chain.ID, o)
 	})
 }
 
@@ -156,8 +158,9 @@ func ofChain(ctx context.Context, p *cli.Program, nodes []*node.Node, chainID ui
 // verifyLease is how long a repairing verify that dies keeps the chain from others.
 const verifyLease = 10 * time.Second
 
-// hold takes the chain's lease and renews it until stop. repute.ErrHeld when
-// another process has it.
+// hold takes the chain's lease and renews it until stop, which gives it back. Only the holder of the lease may write
+// the chain's rows: a follower that starts meanwhile waits, and a write after the lease was lost fails. A process that
+// dies keeps others from the chain until the lease expires. repute.ErrHeld when another process has it.
 func hold(ctx context.Context, db *store.DB, chainID uint64) (lease store.Lease, stop func(), err error) {
 	lease, err = db.Acquire(ctx, chaindb.LeaseName(chainID), fmt.Sprintf("verify:%d", os.Getpid()), verifyLease)
 	if err != nil {
@@ -177,8 +180,9 @@ func hold(ctx context.Context, db *store.DB, chainID uint64) (lease store.Lease,
 	}, nil
 }
 
-// checkChain runs the comparison. What is to be repaired while another process leads the
-// chain is left to that one.
+// checkChain runs the comparison. What is to be repaired while another process leads the chain is left to that one: it
+// is told in the database, and repairs what it can confirm itself. Differences are printed as they are found, because a
+// comparison may take hours; JSON is one value at the end.
 func checkChain(ctx context.Context, p *cli.Program, db *store.DB, v *verify.Verifier, chainID uint64,
 	o verifyOptions) error {
 	var theirs bool
@@ -199,7 +203,7 @@ func checkChain(ctx context.Context, p *cli.Program, db *store.DB, v *verify.Ver
 	result, err := v.Check(ctx, o.CheckOptions, func(d verify.Difference) {
 		all = append(all, d)
 		report.Differences = append(report.Differences, encodeDifference(d))
-		if !o.json {
+		if !p.JSON {
 			fmt.Fprintln(p.Stdout, report.Differences[len(report.Differences)-1])
 		}
 	})
@@ -214,26 +218,24 @@ func checkChain(ctx context.Context, p *cli.Program, db *store.DB, v *verify.Ver
 			"another process leads the chain: it was told, and will repair blocks and events where it can")
 	}
 	report.sum(result)
-	return conclude(p, report, result, o.json)
+	return conclude(p, report, result)
 }
 
 // conclude prints the sum and chooses the exit code.
-func conclude(p *cli.Program, report verifyReport, r verify.CheckResult, asJSON bool) error {
-	if asJSON {
-		if err := p.PrintJSON(report); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintln(p.Stdout, summary(r))
+func conclude(p *cli.Program, report verifyReport, r verify.CheckResult) error {
+	err := p.Show(report, func(w io.Writer) error {
+		fmt.Fprintln(w, summary(r))
 		for _, what := range r.Unchecked {
-			fmt.Fprintln(p.Stdout, "not checked:", what)
+			fmt.Fprintln(w, "not checked:", what)
 		}
-	}
+		return nil
+	})
 	switch {
+	case err != nil:
+		return err
 	case r.Differences > 0:
-		return cli.ExitError{Code: cli.CodeDiffers,
-			Text: "the index differs from the chain in " + cli.Count(r.Differences,
-				"place")}
+		return cli.ExitError{Code: cli.CodeFailed,
+			Text: "the index differs from the chain in " + cli.Count(r.Differences, "place")}
 	case r.Unproven > 0 || len(r.Unchecked) > 0:
 		return cli.ExitError{Code: cli.CodeUnchecked, Text: "not everything could be checked"}
 	}

@@ -113,63 +113,52 @@ func trustedKeys(ctx context.Context, p *cli.Program, key, keys string) ([]state
 		return nil, repute.Invalid("key", "whose signature is trusted is not said",
 			"give --key ADDRESS, or --keys URL|FILE")
 	}
-	in, err := openKeys(ctx, p, keys)
+	body, err := readKeys(ctx, p, keys)
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
 	var list statement.KeyList
-	body, err := bounded(in)
-	if err == nil {
-		err = list.UnmarshalJSON(body)
-	}
+	err = list.UnmarshalJSON(body)
 	return list.Keys, err
 }
 
-func openKeys(ctx context.Context, p *cli.Program, from string) (io.ReadCloser, error) {
+// readKeys reads a list of keys from a file or a URL. No redirect is followed: the operator's own host must give the
+// list. Errors never name the URL, which may hold a secret.
+func readKeys(ctx context.Context, p *cli.Program, from string) ([]byte, error) {
 	if !strings.Contains(from, "://") {
-		return p.OpenInput(from)
+		in, err := p.OpenInput(from)
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		return bounded(in)
 	}
 	u, err := url.Parse(from)
 	if err != nil || u.Scheme != "https" && !(u.Scheme == "http" && config.Loopback(u.Hostname())) {
 		return nil, repute.Invalid("keys", "is no https URL", "https://…/.well-known/repute-keys.json")
 	}
 	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		cancel()
 		return nil, fmt.Errorf("keys: %w", err)
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 		return errors.New("the list of keys is somewhere else: give that URL")
 	}}
-	response, err := client.Do(request) //nolint:bodyclose // the caller closes it
+	response, err := client.Do(request)
 	if err != nil {
-		cancel()
 		var failed *url.Error
 		if errors.As(err, &failed) {
-			err = failed.Err // without the URL, which may hold a secret
+			err = failed.Err // without the URL
 		}
 		return nil, repute.Invalid("keys", "cannot be read: "+err.Error(), keysHint)
 	}
-	body := &cancelling{response.Body, cancel}
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		body.Close()
 		return nil, repute.Invalid("keys", "cannot be read: the server answers "+response.Status, keysHint)
 	}
-	return body, nil
-}
-
-// cancelling ends a request's context with its body.
-type cancelling struct {
-	io.ReadCloser
-	cancel func()
-}
-
-// Close ends both.
-func (c *cancelling) Close() error {
-	defer c.cancel()
-	return c.ReadCloser.Close()
+	return bounded(response.Body)
 }
 
 func bounded(in io.Reader) ([]byte, error) {

@@ -376,7 +376,7 @@ func TestComplianceCommand(t *testing.T) {
 	err = w.run(t.Context(), out, "verify-compliance", "--url", url, "--rpc", w.RPCURL(), "--metadata-uri",
 		"https://agent.example/")
 	var exit cli.ExitError
-	if !errors.As(err, &exit) || exit.Code != cli.CodeDiffers || !strings.Contains(out.String(), "FAILED   metadata") {
+	if !errors.As(err, &exit) || exit.Code != cli.CodeFailed || !strings.Contains(out.String(), "FAILED   metadata") {
 		t.Errorf("%v: %s", err, out)
 	}
 	empty, err := bindings.NewIdentityRegistry().TryPackSetAgentURI(new(big.Int), "")
@@ -384,7 +384,7 @@ func TestComplianceCommand(t *testing.T) {
 	w.Send(t, paytest.PayeeAccount, w.Chain().Identity, empty)
 	out = &clitest.Output{}
 	err = w.run(t.Context(), out, "verify-compliance", "--url", url, "--rpc", w.RPCURL())
-	if !errors.As(err, &exit) || exit.Code != cli.CodeDiffers ||
+	if !errors.As(err, &exit) || exit.Code != cli.CodeFailed ||
 		!strings.Contains(out.String(), "the agent has no URI onchain: call setAgentURI") {
 		t.Errorf("an empty URI: %v: %s", err, out)
 	}

@@ -38,30 +38,31 @@ import (
 	"repute/x402/facilitator"
 )
 
-// builder makes an agent of its configuration.
+// builder makes an agent of its configuration. The fields of its first part are given, the others are set by the steps
+// of build, each by one step and read by later ones.
 type builder struct {
 	program  *cli.Program
-	main     *config.Config
-	config   *agentconfig.Config
+	main     *config.Config      // of repute: database, wallets, hosts that may be asked
+	config   *agentconfig.Config // of the agent
 	db       *store.DB
 	log      *slog.Logger
 	registry *prometheus.Registry
-	resume   bool
+	resume   bool // serve again after a shutdown for low reputation
 
 	id      repute.AgentID
 	chain   *registry.Registry
-	signer  keys.Signer
-	payTo   common.Address
-	scores  *reputation.Client
-	payment x402.Facilitator
-	sender  *wallet.Wallet    // nil: none is needed
-	local   func(uint64) bool // chains on which payments can be settled
+	signer  keys.Signer        // signs every answer
+	payTo   common.Address     // account that is paid
+	scores  *reputation.Client // nil: there is no index
+	payment x402.Facilitator   // nil: no payment can be settled
+	sender  *wallet.Wallet     // nil: none is needed
+	local   func(uint64) bool  // chains on which payments can be settled
 	handler http.Handler
 	tracer  trace.Tracer                   // nil: nothing is traced
 	servers map[string]*handler.MCPProgram // by command, so that capabilities share one
-	rates   oafagent.Rates
+	rates   oafagent.Rates                 // of calls of MCP servers, which all capabilities share
 	out     *process
-	closers []func()
+	closers []func() // of what was opened, in that order
 }
 
 // close ends what build opened, also where it failed half way.
@@ -277,19 +278,19 @@ func (b *builder) runtime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	documents, err := b.main.Resolver(b.log)
+	reader, err := b.main.Resolver(b.log)
 	if err != nil {
 		return err
 	}
-	b.closers = append(b.closers, documents.Close)
-	answers, err := b.answers(documents)
+	b.closers = append(b.closers, reader.Close)
+	answers, err := b.answers(reader)
 	if err != nil {
 		return err
 	}
 	if b.out.router, err = agent.NewRouter(b.db, o); err != nil {
 		return err
 	}
-	b.out.upkeep = &agent.Upkeep{Router: b.out.router, Registry: b.chain, Resolver: resolves{documents},
+	b.out.upkeep = &agent.Upkeep{Router: b.out.router, Registry: b.chain, Resolver: documents{reader},
 		MetadataURI: a.Agent.MetadataURI, Days: a.Receipts.Days}
 	if b.scores != nil {
 		b.out.upkeep.Reputation = b.scores
@@ -391,13 +392,4 @@ func (b *builder) governor(ctx context.Context, wallets *x402.Verifier) (agent.G
 	}
 	return g, agentdb.Add(ctx, b.db, agentdb.Entry{Kind: agentdb.Event, Agent: b.id.String(), Outcome: "mode normal",
 		Detail: []byte(`{"reason":"resumed by the operator"}`)})
-}
-
-// resolves reads documents.
-type resolves struct{ client *resolver.Client }
-
-// Resolves implements agent.Resolver.
-func (r resolves) Resolves(ctx context.Context, uri string) error {
-	_, err := r.client.Fetch(ctx, uri)
-	return err
 }

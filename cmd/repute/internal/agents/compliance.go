@@ -27,7 +27,6 @@ type complianceFlags struct {
 	keyFile, mode                     string
 	maxPay                            uint64
 	maxBody                           int64
-	json                              bool
 }
 
 // ComplianceCommand is repute agent verify-compliance.
@@ -60,7 +59,7 @@ Exit codes: 0 all checks passed, 1 one failed, 2 none failed and one could not b
 	set.Int64Var(&f.maxBody, "max-body", compliance.DefaultMaxBody, "limit of requests of the runtime, in bytes")
 	set.StringVar(&f.mode, "expect-mode", string(compliance.Normal),
 		"how the agent is expected to work: normal, degraded or shutdown")
-	set.BoolVar(&f.json, "json", false, "print JSON")
+	p.JSONFlag(set, "print JSON")
 	return cmd
 }
 
@@ -73,7 +72,7 @@ func (f *complianceFlags) run(ctx context.Context, p *cli.Program) error {
 	if err != nil {
 		return err
 	}
-	defer documents.client.Close()
+	defer documents.Client.Close()
 	o.Documents = documents
 	report, err := compliance.Run(ctx, o)
 	if err != nil {
@@ -82,11 +81,7 @@ func (f *complianceFlags) run(ctx context.Context, p *cli.Program) error {
 	if err := f.sameAgent(report); err != nil {
 		return err
 	}
-	if f.json {
-		err = p.PrintJSON(report)
-	} else {
-		err = showReport(p.Stdout, report)
-	}
+	err = p.Show(report, func(w io.Writer) error { return showReport(w, report) })
 	if code := report.Exit(); err == nil && code != 0 {
 		text := map[int]string{1: "a check failed", 2: "a check could not be made"}[code]
 		return cli.ExitError{Code: code, Text: "verify-compliance: " + text}
@@ -100,13 +95,8 @@ func (f *complianceFlags) options(p *cli.Program) (o compliance.Options, err err
 		Policy: cmp.Or(f.policy, os.Getenv("AGENT_POLICY_URI")), Capability: f.capability, Input: []byte(f.input),
 		MaxPay: f.maxPay, MaxBody: f.maxBody, Mode: compliance.Mode(f.mode)}
 	if name, ok := strings.CutPrefix(f.input, "@"); ok {
-		in, err := p.OpenInput(name)
-		if err != nil {
+		if o.Input, err = p.ReadInput("input", name, capability.MaxBytes); err != nil {
 			return o, err
-		}
-		defer in.Close()
-		if o.Input, err = io.ReadAll(io.LimitReader(in, capability.MaxBytes)); err != nil {
-			return o, repute.Invalid("input", err.Error(), "a readable file")
 		}
 	}
 	if o.MaxBody < 1 || o.MaxBody > 256<<20 {
@@ -185,7 +175,7 @@ func (n nodesOf) Agent(ctx context.Context, id repute.AgentID) (out compliance.R
 }
 
 // documentsOf reads URIs as indexers do, and files of this machine.
-type documentsOf struct{ client *resolver.Client }
+type documentsOf struct{ documents }
 
 // documents lets documents be read from the host of the runtime too, which may be private.
 func (f *complianceFlags) documents() (d documentsOf, err error) {
@@ -193,7 +183,7 @@ func (f *complianceFlags) documents() (d documentsOf, err error) {
 	if err != nil {
 		return d, repute.Invalid("url", err.Error(), "http://HOST:PORT or https://HOST")
 	}
-	d.client, err = resolver.New(resolver.Options{GuardOptions: resolver.GuardOptions{AllowHosts: []string{u.Host}}})
+	d.Client, err = resolver.New(resolver.Options{GuardOptions: resolver.GuardOptions{AllowHosts: []string{u.Host}}})
 	return d, err
 }
 
@@ -207,6 +197,5 @@ func (d documentsOf) Read(ctx context.Context, uri string) ([]byte, error) {
 		defer file.Close()
 		return io.ReadAll(io.LimitReader(file, capability.MaxBytes))
 	}
-	doc, err := d.client.Fetch(ctx, uri)
-	return doc.Bytes, err
+	return d.documents.Read(ctx, uri)
 }

@@ -18,7 +18,8 @@ import (
 	"repute/store/agentdb"
 )
 
-// governor decides by a policy.json.
+// governor decides by a policy.json. It is safe for concurrent use: requests are decided at once, and the mutex is
+// never held while the index or the database is asked.
 type governor struct {
 	loader *governance.Loader
 	db     *store.DB
@@ -42,7 +43,8 @@ const (
 	silence = 5 * time.Second
 )
 
-// Decide implements agent.Governor.
+// Decide implements agent.Governor. A free request is counted last, so that one that is refused for another reason
+// takes nothing from its client.
 func (g *governor) Decide(ctx context.Context, q agent.Question) agent.Decision {
 	p := g.loader.Current().Policy
 	if p == nil {

@@ -2,8 +2,8 @@ package agents
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -21,7 +21,6 @@ import (
 // RefundsCommand is repute agent refunds.
 func RefundsCommand(p *cli.Program) *cobra.Command {
 	var paid, transaction string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "refunds AGENT [--paid PAYMENT --transaction HASH]",
 		Short: "list the payments that an agent owes back, or store that one was paid back",
@@ -50,13 +49,13 @@ owed back are kept until then, however old they are.`,
 				if paid != "" {
 					return agent.PaidBack(cmd.Context(), db, id, paid, hash)
 				}
-				return listRefunds(cmd.Context(), p, db, id, asJSON)
+				return listRefunds(cmd.Context(), p, db, id)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&paid, "paid", "", "payment of the list that was paid back")
 	cmd.Flags().StringVar(&transaction, "transaction", "", "hash of the transaction that paid it back")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	p.JSONFlag(cmd.Flags(), "print JSON")
 	return cmd
 }
 
@@ -80,28 +79,22 @@ func fullID(ref repute.AgentRef) (repute.AgentID, error) {
 }
 
 // listRefunds prints what an agent owes.
-func listRefunds(ctx context.Context, p *cli.Program, db *store.DB, id repute.AgentID, asJSON bool) error {
+func listRefunds(ctx context.Context, p *cli.Program, db *store.DB, id repute.AgentID) error {
 	list, err := agent.Refunds(ctx, db, id)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		e := json.NewEncoder(p.Stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(list)
-	}
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(p.Stdout, "nothing is owed back")
-		return err
-	}
-	for _, o := range list {
-		if _, err := fmt.Fprintf(p.Stdout, "%s %s (%s on %s) to %s\n  charged %s by %s for %s\n  payment %s\n",
-			o.Amount,
-			cli.Visible(o.Currency), o.Asset, o.Network, o.Payer, o.Time.Format(time.RFC3339), o.Transaction,
-			o.Capability,
-			o.Payment); err != nil {
-			return err
+	return p.Show(list, func(w io.Writer) error {
+		if len(list) == 0 {
+			fmt.Fprintln(w, "nothing is owed back")
 		}
-	}
-	return nil
+		for _, o := range list {
+			if _, err := fmt.Fprintf(w, "%s %s (%s on %s) to %s\n  charged %s by %s for %s\n  payment %s\n", o.Amount,
+				cli.Visible(o.Currency), o.Asset, o.Network, o.Payer, o.Time.Format(time.RFC3339), o.Transaction,
+				o.Capability, o.Payment); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -130,7 +130,7 @@ func (p *process) converse(ctx context.Context, in io.Reader, out io.Writer) err
 	g, running := p.runBackground(ctx)
 	g.Go(func() error {
 		defer cancel()
-		return p.tools.Stdio(running, io.NopCloser(in), nopWriteCloser{out})
+		return p.tools.Stdio(running, io.NopCloser(in), cli.Unclosed(out))
 	})
 	g.Go(func() error {
 		<-running.Done()
@@ -138,12 +138,6 @@ func (p *process) converse(ctx context.Context, in io.Reader, out io.Writer) err
 	})
 	return g.Wait()
 }
-
-// nopWriteCloser is a writer that is not closed.
-type nopWriteCloser struct{ io.Writer }
-
-// Close implements io.Closer.
-func (nopWriteCloser) Close() error { return nil }
 
 // serve answers until ctx ends, then drains.
 func (p *process) serve(ctx context.Context, l net.Listener) error {
@@ -161,7 +155,9 @@ func (p *process) serve(ctx context.Context, l net.Listener) error {
 	return g.Wait()
 }
 
-// stop accepts nothing new, waits for requests in flight, and cancels those that take too long.
+// stop accepts nothing new, waits for requests in flight, and cancels those that take too long. Its steps depend on
+// each other: the server stops accepting first, the router then refuses new work and waits, and streams are ended last,
+// because the server waits for them. It returns nil also where connections had to be cut off, which the log says.
 func (p *process) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Limits.Drain.Duration())
 	defer cancel()

@@ -82,13 +82,19 @@ func (b *builder) answers(client *resolver.Client) (*validation.Answers, error) 
 		Chain:     b.chain, Log: b.log}), nil
 }
 
-// documents reads the documents of requests.
-type documents struct{ client *resolver.Client }
+// documents reads documents as the index does.
+type documents struct{ *resolver.Client }
 
 // Read implements validation.Documents.
 func (d documents) Read(ctx context.Context, uri string) ([]byte, error) {
-	doc, err := d.client.Fetch(ctx, uri)
+	doc, err := d.Fetch(ctx, uri)
 	return doc.Bytes, err
+}
+
+// Resolves implements agent.Resolver.
+func (d documents) Resolves(ctx context.Context, uri string) error {
+	_, err := d.Fetch(ctx, uri)
+	return err
 }
 
 // validationRegistry is the contract that validators are asked in. Its answers are watched only where it

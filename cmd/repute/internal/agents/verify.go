@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -30,7 +29,6 @@ type verified struct {
 // VerifyCommand is repute agent verify-response.
 func VerifyCommand(p *cli.Program) *cobra.Command {
 	var signer, input, name, version string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify-response FILE",
 		Short: "verify the signature of an answer of an agent, offline",
@@ -62,14 +60,14 @@ contract wallets cannot be verified offline.`,
 				}
 				out.Task = "same"
 			}
-			return show(p.Stdout, out, asJSON)
+			return p.Show(out, out.write)
 		},
 	}
 	cmd.Flags().StringVar(&signer, "signer", "", "address that must have signed")
 	cmd.Flags().StringVar(&input, "input", "", "file with the input that was sent")
 	cmd.Flags().StringVar(&name, "capability", "", "name of the capability that was asked, for --input")
 	cmd.Flags().StringVar(&version, "capability-version", "1.0.0", "its version, for --input")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	p.JSONFlag(cmd.Flags(), "print JSON")
 	return cmd
 }
 
@@ -107,14 +105,9 @@ func sameSigner(want, got string) error {
 
 // sameTask compares the task of an answer with an input.
 func sameTask(p *cli.Program, r *signed.Response, name, version, input string) error {
-	in, err := p.OpenInput(input)
+	raw, err := p.ReadInput("input", input, capability.MaxBytes)
 	if err != nil {
 		return err
-	}
-	defer in.Close()
-	raw, err := io.ReadAll(io.LimitReader(in, capability.MaxBytes))
-	if err != nil {
-		return repute.Invalid("input", err.Error(), "a readable file")
 	}
 	task, err := capability.TaskHash(r.AgentID.Dec(), name, version, raw)
 	if err != nil {
@@ -127,12 +120,8 @@ func sameTask(p *cli.Program, r *signed.Response, name, version, input string) e
 	return nil
 }
 
-func show(w io.Writer, v *verified, asJSON bool) error {
-	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
-	}
+// write prints an answer's signed fields as text.
+func (v *verified) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w,
 		"valid: signed by %s\nagent: %s\ntask: %s\nresult: %s\ntime: %s\nstatus: %d\nmetadata: %s\n",
 		v.Signer, v.Agent, v.TaskHash, v.ResultHash, v.Time, v.Status, v.Metadata)

@@ -1,4 +1,11 @@
-// Package apiclient is the client of commands that ask a running server over HTTP.
+// Package apiclient is the client of commands that ask a running server over HTTP: those of tasks, runs and agents with
+// --orchestrator, and those of webhooks.
+//
+// A [Client] is the value of two flags. [Client.Call] is one request with a JSON body and a JSON answer, within 30
+// seconds and 16 MiB; [Client.Request] is for callers that read a stream. An answer that is no success becomes an error
+// of the kind that the same failure has on the database, so that a command exits with the same code either way. Texts
+// of the server are made safe for a terminal. The token is sent to the given server alone: redirects to another host
+// lose it, by net/http.
 package apiclient
 
 import (

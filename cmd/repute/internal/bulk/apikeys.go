@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -60,19 +61,17 @@ func listKeys(p *cli.Program) *cobra.Command {
 		Use:   "list",
 		Short: "print the keys as JSON, without their texts",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
-				keys, err := keydb.List(cmd.Context(), db)
-				if err != nil {
-					return err
-				}
-				out := []apikeys.APIKey{}
-				for _, k := range keys {
-					out = append(out, apikeys.Encode(k))
-				}
-				return p.PrintJSON(out)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, _ config.Config, db *store.DB, _ []string) error {
+			keys, err := keydb.List(ctx, db)
+			if err != nil {
+				return err
+			}
+			out := []apikeys.APIKey{}
+			for _, k := range keys {
+				out = append(out, apikeys.Encode(k))
+			}
+			return p.PrintJSON(out)
+		}),
 	}
 	p.Flags.Database(cmd.Flags())
 	return cmd
@@ -83,15 +82,13 @@ func revokeKey(p *cli.Program) *cobra.Command {
 		Use:   "revoke NAME",
 		Short: "make a key stop working, within five seconds in every process",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
-				k, err := keydb.Revoke(cmd.Context(), db, args[0])
-				if err == nil {
-					fmt.Fprintf(p.Stdout, "%s is revoked since %s\n", k.Name, k.Revoked.Format(time.RFC3339))
-				}
-				return err
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, _ config.Config, db *store.DB, args []string) error {
+			k, err := keydb.Revoke(ctx, db, args[0])
+			if err == nil {
+				fmt.Fprintf(p.Stdout, "%s is revoked since %s\n", k.Name, k.Revoked.Format(time.RFC3339))
+			}
+			return err
+		}),
 	}
 	p.Flags.Database(cmd.Flags())
 	return cmd

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,12 +45,13 @@ var errAgain = errors.New("temporary")
 // errGone is returned for parts whose bytes can no longer be had.
 var errGone = errors.New("the server can no longer make the parts of this manifest")
 
-// downloader downloads sets.
+// downloader downloads sets, one after the other. It is not safe for concurrent use, and neither are two downloads into
+// one directory.
 type downloader struct {
-	downloadFlags
-	key  string
-	http *http.Client
-	rest time.Duration // first pause before a request is repeated
+	downloadFlags // block becomes that of the first manifest, so that all sets are of one block
+	key           string
+	http          *http.Client
+	rest          time.Duration // first pause before a request is repeated
 }
 
 // newDownloader returns a downloader that sends an API key, unless it is empty.
@@ -114,10 +116,21 @@ func readManifest(dir string) (*export.SetManifest, error) {
 		return nil, err
 	}
 	var m export.SetManifest
-	if err := json.Unmarshal(raw, &m); err != nil {
+	if err := json.Unmarshal(raw, &m); err != nil || !isManifest(&m) {
 		return nil, repute.Invalid("out", filepath.Join(dir, manifestFile)+" is no manifest", "remove the directory")
 	}
 	return &m, nil
+}
+
+// isManifest reports whether a manifest can be one of this product. What a stranger's server writes becomes a part of
+// paths and, in ClickHouse, of statements: names MUST be those of sets and formats, and hashes nothing but hex.
+func isManifest(m *export.SetManifest) bool {
+	isPart := func(p export.SetPart) bool {
+		raw, err := hex.DecodeString(p.SHA256)
+		return err == nil && len(raw) == sha256.Size && p.Bytes >= 0 && strings.HasPrefix(p.URL, export.Prefix)
+	}
+	return slices.Contains(export.Sets(), m.Set) && (m.Format == export.Parquet || m.Format == export.NDJSON) &&
+		!slices.ContainsFunc(m.Parts, func(p export.SetPart) bool { return !isPart(p) })
 }
 
 // manifest asks for a manifest and stores it.
@@ -130,8 +143,12 @@ func (d *downloader) manifest(ctx context.Context, dir, name string) (*export.Se
 	err := d.try(ctx, manifestAttempts, func(ctx context.Context) (bool, error) {
 		return false, d.ask(ctx, export.Prefix+name+"/manifest", q, &m)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case m.Set != name || m.Format != d.format || m.ChainID != d.chain || !isManifest(&m):
+		return nil, fmt.Errorf("the server answers with a manifest of something else than was asked for: %w",
+			repute.ErrInvalid)
 	}
 	raw, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
@@ -206,9 +223,6 @@ func (d *downloader) parts(ctx context.Context, dir string, m *export.SetManifes
 
 // part downloads a part, from where an earlier attempt ended, and gives it its name once its hash is right.
 func (d *downloader) part(ctx context.Context, name string, p export.SetPart) (fetched int64, err error) {
-	if !strings.HasPrefix(p.URL, export.Prefix) {
-		return 0, fmt.Errorf("the manifest names a part at %.100q: %w", p.URL, repute.ErrInvalid)
-	}
 	partial := name + ".partial"
 	err = d.try(ctx, attempts, func(ctx context.Context) (bool, error) {
 		n, err := d.fetch(ctx, partial, p)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -292,6 +293,42 @@ func TestDownloadVerifies(t *testing.T) {
 	}
 	if files, _ := filepath.Glob(filepath.Join(dir, "agents", "part-*.ndjson")); len(files) > 0 {
 		t.Errorf("wrong files are there: %v", files)
+	}
+}
+
+// A server that is asked for a set may not choose where its bytes are written, nor what is sent to ClickHouse.
+func TestDownloadRefusesHostileManifests(t *testing.T) {
+	hash := strings.Repeat("0", 64)
+	part := func(sha256 string) []export.SetPart { return []export.SetPart{{SHA256: sha256, URL: export.Prefix}} }
+	for name, m := range map[string]export.SetManifest{
+		"format":  {Set: "agents", Format: "x/../../../outside", ChainID: chainID, Parts: part(hash)},
+		"set":     {Set: "agents; drop", Format: export.Parquet, ChainID: chainID, Parts: part(hash)},
+		"hash":    {Set: "agents", Format: export.Parquet, ChainID: chainID, Parts: part("' or 1=1 --")},
+		"chain":   {Set: "agents", Format: export.Parquet, ChainID: chainID + 1, Parts: part(hash)},
+		"another": {Set: "events", Format: export.Parquet, ChainID: chainID, Parts: part(hash)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_ = json.NewEncoder(w).Encode(m)
+			}))
+			defer server.Close()
+			dir := t.TempDir()
+			f := downloadFlags{sets: []string{"agents"}, format: export.Parquet, server: server.URL,
+				dir: filepath.Join(dir, "a", "b"), chain: chainID}
+			_, _, err := newDownloader(f, "").set(t.Context(), "agents")
+			if !errors.Is(err, repute.ErrInvalid) {
+				t.Errorf("a manifest with a wrong %s: %v", name, err)
+			}
+			err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+				if err == nil && !e.IsDir() {
+					t.Errorf("%s was written", path)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -31,7 +31,8 @@ func (p *Program) Chosen(ctx context.Context, c config.Config, db *store.DB) ([]
 	if err != nil {
 		return nil, err
 	}
-	return Indexed(stored, chain.ID)
+	found, err := Indexed(stored, chain.ID)
+	return []repute.ChainStatus{found}, err
 }
 
 // Plain returns the chains without their status.
@@ -43,13 +44,13 @@ func Plain(stored []repute.ChainStatus) []repute.Chain {
 	return chains
 }
 
-// Indexed returns the stored chain with an id, in a list of one. repute.ErrInvalid with the
-// stored chains as hint where it is not stored.
-func Indexed(stored []repute.ChainStatus, id uint64) ([]repute.ChainStatus, error) {
+// Indexed returns the stored chain with an id. repute.ErrInvalid with the stored chains as hint where it is not
+// stored.
+func Indexed(stored []repute.ChainStatus, id uint64) (repute.ChainStatus, error) {
 	names := []string{}
 	for _, c := range stored {
 		if c.Chain.ID == id {
-			return []repute.ChainStatus{c}, nil
+			return c, nil
 		}
 		names = append(names, fmt.Sprintf("%s (%d)", c.Name, c.Chain.ID))
 	}
@@ -57,5 +58,5 @@ func Indexed(stored []repute.ChainStatus, id uint64) ([]repute.ChainStatus, erro
 	if len(names) > 0 {
 		hint = "indexed: " + strings.Join(names, ", ")
 	}
-	return nil, repute.Invalid("chain", fmt.Sprintf("%d is not indexed", id), hint)
+	return repute.ChainStatus{}, repute.Invalid("chain", fmt.Sprintf("%d is not indexed", id), hint)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
 
 	"repute"
 	"repute/cmd/repute/internal/config"
@@ -125,7 +126,7 @@ func (p *Program) WithStore(ctx context.Context, f func(config.Config, *store.DB
 	}
 	if !c.HasDatabase() {
 		return repute.Invalid("data-dir", "no database is in "+c.DataDir,
-			"give --data-dir or --database-url of one; serve, import and demo make one")
+			"give --data-dir or --database-url of one; serve and import make one")
 	}
 	return p.opened(ctx, c, f, func(ctx context.Context, url string, c config.Config) (*store.DB, error) {
 		if err := store.CheckSchema(ctx, url); err != nil {
@@ -133,6 +134,17 @@ func (p *Program) WithStore(ctx context.Context, f func(config.Config, *store.DB
 		}
 		return openMigrated(ctx, url, c)
 	})
+}
+
+// OnStore returns the body of a command that does one thing on the configured database: f within WithStore, with the
+// context and the arguments of the command.
+func (p *Program) OnStore(f func(ctx context.Context, c config.Config, db *store.DB, args []string) error) func(
+	*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+			return f(cmd.Context(), c, db, args)
+		})
+	}
 }
 
 // WithAnyStore is WithStore that creates a private database if there is none, and migrates.

@@ -99,6 +99,44 @@ func (p *Program) OpenInput(name string) (io.ReadCloser, error) {
 	return file, nil
 }
 
+// ReadInput reads the file that a flag or an argument names, or standard input for "-". repute.ErrInvalid of field if
+// it cannot be read, or has more than most bytes: what was cut would be signed, sent or paid for as if it were whole.
+func (p *Program) ReadInput(field, name string, most int64) ([]byte, error) {
+	in, err := p.OpenInput(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	b, err := io.ReadAll(io.LimitReader(in, most+1))
+	switch {
+	case err != nil:
+		return nil, repute.Invalid(field, err.Error(), "a readable file")
+	case int64(len(b)) > most:
+		return nil, repute.Invalid(field, fmt.Sprintf("has more than %d bytes", most), "a shorter one")
+	}
+	return b, nil
+}
+
+// WriteNew writes a file that does not exist yet. repute.ErrInvalid if it does.
+func WriteNew(name string, b []byte, mode os.FileMode) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return repute.Invalid("file", err.Error(), "give a name that no file has")
+	}
+	if _, err := file.Write(b); err != nil {
+		return fmt.Errorf("write %s: %w", name, errors.Join(err, file.Close()))
+	}
+	return file.Close()
+}
+
+// Unclosed returns a writer whose Close does nothing, for streams that outlive their use.
+func Unclosed(w io.Writer) io.WriteCloser { return unclosed{w} }
+
+type unclosed struct{ io.Writer }
+
+// Close implements io.Closer.
+func (unclosed) Close() error { return nil }
+
 // Decompressed reads r, through gzip where it begins like that.
 func Decompressed(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(r, 1<<16)

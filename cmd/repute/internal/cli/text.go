@@ -17,6 +17,15 @@ func Visible(s string) string {
 	}, s)
 }
 
+// VisibleLines is Visible for a text of several lines, which stay.
+func VisibleLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = Visible(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 // Count returns a number with its noun, in the plural unless it is one.
 func Count[T ~int | ~int64 | ~uint64](n T, noun string) string {
 	if n == 1 {

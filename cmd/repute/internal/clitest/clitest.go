@@ -1,4 +1,5 @@
-// Package clitest runs commands of repute in tests. Test files only may import it.
+// Package clitest runs commands of repute in tests, with their flags and their errors, and without the exit code and
+// the handling of wrong usage that only the program itself has. Test files only may import it.
 package clitest
 
 import (

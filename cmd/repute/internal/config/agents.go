@@ -43,8 +43,8 @@ func (c *Config) Identity(field, text string) (*repute.AgentID, error) {
 		id.Registry = *ref.Registry
 		return &id, nil
 	}
-	for _, cc := range c.Chains {
-		if known, err := cc.Resolve(); err == nil && known.ID == chain {
+	for _, known := range c.resolved() {
+		if known.ID == chain {
 			id.Registry = known.Identity
 		}
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -195,6 +196,18 @@ func (c *Config) Followed() ([]Followed, error) {
 			VerifyRate: cc.VerifyRate, Bloom: indexer.Bloom(cc.Bloom), Listed: cc.Validations.listed, Coins: coins})
 	}
 	return out, nil
+}
+
+// resolved yields the chains whose entries are complete, each with its entry. Entries that the database must complete
+// first are left out.
+func (c *Config) resolved() iter.Seq2[ChainConfig, repute.Chain] {
+	return func(yield func(ChainConfig, repute.Chain) bool) {
+		for _, cc := range c.Chains {
+			if chain, err := cc.Resolve(); err == nil && !yield(cc, chain) {
+				return
+			}
+		}
+	}
 }
 
 // Reachable returns the endpoints of all configured chains that have any.

@@ -1,6 +1,22 @@
 // Package config reads what an operator can set: defaults, a YAML file, the environment and
 // flags, each over the one before it. Load checks everything that can be checked before
 // anything is opened; methods of Config make from it what the parts of the program need.
+//
+// [Flags] are bound to a command in groups, of which each command takes those that mean something to it, and
+// [Flags.Load] merges all sources into a [Config]. Only flags that were given override: an empty default is no value.
+// What is wrong is repute.ErrInvalid and names the key as the file has it, the value unless it may be a secret, and
+// what is allowed. The file is read strictly, so that a key that is misspelled is an error and not a default.
+//
+// A chain may be named without being described: by the name of a known network, or of a chain that the database or a
+// snapshot knows. [ChainConfig.Open] says that such an entry needs others to complete it, [Config.Complete] does so,
+// and [ChainConfig.Resolve] returns the chain or what its entry lacks. Callers therefore complete a configuration as
+// soon as they have the database, before they use its chains.
+//
+// Keys are references (keyRef), never texts of keys, and are opened by whoever signs. Nothing here keeps a connection
+// or starts a goroutine, except that the policy of the orchestrator can be watched (orchestratorConfig.File).
+//
+// The reference of the configuration is made from the comments of the fields, and a test bounds how many keys there
+// are: a key must earn its place.
 package config
 
 import (

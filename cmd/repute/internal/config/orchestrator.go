@@ -88,9 +88,8 @@ func (c *Config) checkOrchestrator() (err error) {
 
 // Names in orchestrator.roles that have a meaning here.
 const (
-	anybody     = "*" // callers without a token
-	readRole    = "read"
-	operateRole = "operate"
+	anybody  = "*" // callers without a token
+	readRole = "read"
 )
 
 // TokenRoles are the roles of tokens, without those of callers who have none.

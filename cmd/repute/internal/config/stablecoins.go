@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,8 @@ func (cc ChainConfig) coins(chain repute.Chain) ([]repute.Stablecoin, error) {
 		if err != nil {
 			return nil, err
 		}
-		if at := coinAt(list, coin); at >= 0 {
+		isSame := func(known repute.Stablecoin) bool { return known.Address == coin.Address }
+		if at := slices.IndexFunc(list, isSame); at >= 0 {
 			list[at] = coin
 		} else {
 			list = append(list, coin)
@@ -35,16 +37,6 @@ func (cc ChainConfig) coins(chain repute.Chain) ([]repute.Stablecoin, error) {
 			fmt.Sprintf("at most %d", maxCoins))
 	}
 	return list, nil
-}
-
-// coinAt returns the place of a coin in a list of one chain by its address, -1 without it.
-func coinAt(list []repute.Stablecoin, coin repute.Stablecoin) int {
-	for i := range list {
-		if list[i].Address == coin.Address {
-			return i
-		}
-	}
-	return -1
 }
 
 // coinOf reads a token that payments count in, one US dollar each: "ADDRESS SYMBOL DECIMALS".

@@ -117,9 +117,8 @@ func coins(field, text string) (*big.Int, error) {
 
 // ChainOf finds the chain that a wallet means, and the endpoints of its entry.
 func (c *Config) ChainOf(field, name string) (repute.Chain, URLs, error) {
-	for _, cc := range c.Chains {
-		chain, err := cc.Resolve()
-		if err == nil && (cc.key() == name || chain.Name == name || strconv.FormatUint(chain.ID, 10) == name) {
+	for cc, chain := range c.resolved() {
+		if cc.key() == name || chain.Name == name || strconv.FormatUint(chain.ID, 10) == name {
 			return chain, cc.RPC, nil
 		}
 	}
@@ -162,8 +161,8 @@ func (c *Config) Wallets() (out []wallet.ChainConfig, err error) {
 // and the chain of the treasury: that of the first wallet with one.
 func (c *Config) TwoChains(wallets []wallet.ChainConfig) (trust, execution uint64) {
 	trust = c.DefaultChain
-	for _, cc := range c.Chains {
-		if chain, err := cc.Resolve(); err == nil && trust == 0 && len(c.Chains) == 1 {
+	for _, chain := range c.resolved() {
+		if trust == 0 && len(c.Chains) == 1 {
 			trust = chain.ID
 		}
 	}
@@ -188,8 +187,8 @@ func (c *Config) Registries(wallets []wallet.ChainConfig) (out []safety.Registri
 		out = append(out, w.Registries)
 		seen[w.ChainID] = true
 	}
-	for _, cc := range c.Chains {
-		if chain, err := cc.Resolve(); err == nil && !seen[chain.ID] {
+	for _, chain := range c.resolved() {
+		if !seen[chain.ID] {
 			out = append(out, safety.Registries{ChainID: chain.ID, Identity: chain.Identity,
 				Reputation: chain.Reputation, Validations: chain.Validations})
 		}
@@ -213,8 +212,8 @@ func (c *Config) Tokens(wallets []wallet.ChainConfig) (out []repute.Stablecoin, 
 // coinsOn are the tokens of a chain whose symbol and decimals are known.
 func (c *Config) coinsOn(chainID uint64) ([]repute.Stablecoin, error) {
 	entry := ChainConfig{}
-	for _, cc := range c.Chains {
-		if chain, err := cc.Resolve(); err == nil && chain.ID == chainID {
+	for cc, chain := range c.resolved() {
+		if chain.ID == chainID {
 			entry = cc
 		}
 	}

@@ -1,4 +1,9 @@
-// Package crawl has the commands for the crawl of manifests.
+// Package crawl has the commands by which an operator guides the crawl of agent.json manifests: manifest import lists
+// domains that no agent's file names, and manifest probe lets the crawl measure an endpoint of a domain.
+//
+// Both only write rows. The process with the role documents reads them, asks each domain politely and judges what it
+// answers (package indexer/manifests). A list is checked as a whole before any domain of it is stored, and then stored
+// in parts; importing it again adds what is missing.
 package crawl
 
 import (

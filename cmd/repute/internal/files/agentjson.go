@@ -106,7 +106,9 @@ func (u *unread) Error() string { return u.text.Error() }
 // Unwrap returns the cause.
 func (u *unread) Unwrap() error { return u.cause }
 
-// judgeFound verifies a manifest with the documents of its origin.
+// judgeFound verifies a manifest with the documents of its origin. Documents of another host are not asked for: nothing
+// that it says of itself can prove a manifest of this one. A document that cannot be read proves nothing, which the
+// verdict says.
 func judgeFound(ctx context.Context, fetcher *wellknown.Fetcher, found wellknown.Found, how judging) (Report, error) {
 	if how.kind != kindAuto && how.kind != agentjson.Document {
 		return judge(shortened(found.URL), found.Bytes, how), nil

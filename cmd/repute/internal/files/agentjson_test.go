@@ -53,7 +53,11 @@ func TestJudgeManifest(t *testing.T) {
 		report.Manifest.Verified != agentjson.TierNone || report.Manifest.Declared != agentjson.TierStructured {
 		t.Fatalf("%+v", report)
 	}
-	if text := report.text(); !strings.Contains(text, "pay     a by x402 base USDC: 0.1 USDC to P") {
+	var out strings.Builder
+	if err := report.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "pay     a by x402 base USDC: 0.1 USDC to P") {
 		t.Error(text)
 	}
 	if in := report.Manifest.Intents; len(in) != 1 || *in[0].Terms.Ways[0].Recipient != "P" ||

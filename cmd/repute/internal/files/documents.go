@@ -3,7 +3,6 @@ package files
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -63,25 +62,22 @@ type hostStatus struct {
 }
 
 func documentsStatusCommand(p *cli.Program) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "count documents by state, reason, place in the queue and host",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
-				s, err := readDocumentsStatus(cmd.Context(), db)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return json.NewEncoder(p.Stdout).Encode(s)
-				}
-				return s.print(p.Stdout, time.Now())
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, _ config.Config, db *store.DB, _ []string) error {
+			s, err := readDocumentsStatus(ctx, db)
+			if err != nil {
+				return err
+			}
+			if p.JSON {
+				return p.PrintLine(s)
+			}
+			return s.print(p.Stdout, time.Now())
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	p.JSONFlag(cmd.Flags(), "one JSON object")
 	return cmd
 }
 
@@ -147,20 +143,17 @@ func documentsDeniedCommand(p *cli.Program) *cobra.Command {
 		Use:   "denied",
 		Short: "list what is denied, the newest first",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
-				list, err := denydb.ListDenied(cmd.Context(), db)
-				if err != nil {
-					return err
-				}
-				t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-				for _, d := range list {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.Kind, d.Value, d.Created.UTC().Format(time.RFC3339),
-						oneLine(d.Reason))
-				}
-				return t.Flush()
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, _ config.Config, db *store.DB, _ []string) error {
+			list, err := denydb.ListDenied(ctx, db)
+			if err != nil {
+				return err
+			}
+			t := cli.NewTable(p.Stdout)
+			for _, d := range list {
+				t.Row(d.Kind, d.Value, d.Created.UTC().Format(time.RFC3339), oneLine(d.Reason))
+			}
+			return t.Flush()
+		}),
 	}
 }
 

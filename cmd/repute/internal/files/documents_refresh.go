@@ -60,7 +60,8 @@ func checkRetry(f docdb.RetryFilter, agents []string, all bool) error {
 	return nil
 }
 
-// retry schedules failed documents, and prints the reason if nothing was scheduled.
+// retry schedules failed documents, and prints the reason if nothing was scheduled. A process with the role documents
+// fetches them, host by host: many documents of one host still take their time.
 func retry(ctx context.Context, p *cli.Program, db *store.DB, f docdb.RetryFilter) error {
 	n, err := docdb.RetryDocuments(ctx, db, f)
 	if err != nil {
@@ -77,7 +78,7 @@ func retry(ctx context.Context, p *cli.Program, db *store.DB, f docdb.RetryFilte
 	case f.Host != "" && selected.URIs == 0:
 		return &repute.MissingError{What: "host " + f.Host, Why: "has no document"}
 	}
-	fmt.Fprintf(p.Stdout, "nothing to fetch again: none of %s failed", cli.Count(int(selected.URIs), "document"))
+	fmt.Fprintf(p.Stdout, "nothing to fetch again: none of %s failed", cli.Count(selected.URIs, "document"))
 	if f.Reason != "" {
 		fmt.Fprintf(p.Stdout, " with %s", f.Reason)
 	}
@@ -88,9 +89,9 @@ func retry(ctx context.Context, p *cli.Program, db *store.DB, f docdb.RetryFilte
 // areOf returns "1 document is" or "2 documents are".
 func areOf(n int64, what string) string {
 	if n == 1 {
-		return cli.Count(int(n), what) + " is"
+		return cli.Count(n, what) + " is"
 	}
-	return cli.Count(int(n), what) + " are"
+	return cli.Count(n, what) + " are"
 }
 
 // agentsNamed reads ids as the API does and looks them up.
@@ -135,16 +136,14 @@ func documentsDenyCommand(p *cli.Program) *cobra.Command {
 		Short: "no longer fetch, show or serve a document, a host's or an agent's",
 		Long:  denyKinds + " Callers are told the reason.",
 		Args:  cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				d, err := denialNamed(cmd.Context(), db, c, args)
-				if err != nil {
-					return err
-				}
-				d.Reason = reason
-				return deny(cmd.Context(), p, db, d, drop)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, c config.Config, db *store.DB, args []string) error {
+			d, err := denialNamed(ctx, db, c, args)
+			if err != nil {
+				return err
+			}
+			d.Reason = reason
+			return deny(ctx, p, db, d, drop)
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for callers to read")
 	cmd.Flags().BoolVar(&drop, "drop", false, "drop the bytes too, but those that also come from what is not denied")
@@ -174,8 +173,8 @@ func deny(ctx context.Context, p *cli.Program, db *store.DB, d repute.Denial, dr
 	if err := denydb.Deny(ctx, db, d, drop); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Stdout, "denied %s %s: %s of %s\n", d.Kind, d.Value, cli.Count(int(reach.Documents), "document"),
-		cli.Count(int(reach.Agents), "agent"))
+	fmt.Fprintf(p.Stdout, "denied %s %s: %s of %s\n", d.Kind, d.Value, cli.Count(reach.Documents, "document"),
+		cli.Count(reach.Agents, "agent"))
 	switch {
 	case reach == denydb.Reach{}:
 		fmt.Fprintf(p.Stderr, "nothing that is indexed has this %s: the denial waits for it\n", d.Kind)
@@ -191,22 +190,20 @@ func documentsAllowCommand(p *cli.Program) *cobra.Command {
 		Short: "take back a denial",
 		Long:  denyKinds + " What was not read or was dropped because of it is due again.",
 		Args:  cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				d, err := denialNamed(cmd.Context(), db, c, args)
-				if err != nil {
-					return err
-				}
-				if err := denydb.Undeny(cmd.Context(), db, d.Kind, d.Value); err != nil {
-					return err
-				}
-				reach, err := denydb.DenialReach(cmd.Context(), db, d)
-				if err == nil {
-					fmt.Fprintf(p.Stdout, "allowed %s %s again: %s of %s\n", d.Kind, d.Value,
-						cli.Count(int(reach.Documents), "document"), cli.Count(int(reach.Agents), "agent"))
-				}
+		RunE: p.OnStore(func(ctx context.Context, c config.Config, db *store.DB, args []string) error {
+			d, err := denialNamed(ctx, db, c, args)
+			if err != nil {
 				return err
-			})
-		},
+			}
+			if err := denydb.Undeny(ctx, db, d.Kind, d.Value); err != nil {
+				return err
+			}
+			reach, err := denydb.DenialReach(ctx, db, d)
+			if err == nil {
+				fmt.Fprintf(p.Stdout, "allowed %s %s again: %s of %s\n", d.Kind, d.Value,
+					cli.Count(reach.Documents, "document"), cli.Count(reach.Agents, "agent"))
+			}
+			return err
+		}),
 	}
 }

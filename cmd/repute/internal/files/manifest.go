@@ -1,5 +1,16 @@
-// Package files has the commands for files that agents and their clients publish: manifest
-// check for one file, documents for those that the index has read or is about to read.
+// Package files has the commands for files that agents and their clients publish: `repute manifest` for one file, and
+// `repute documents` for those that the index has read or is about to read.
+//
+// manifest check finds a document by what the argument looks like (a file, a URL, a CID, a domain, the id of an indexed
+// agent, or "-"), in the order of checkDocument, and judges it by the package of its kind: manifest, manifest/agentjson
+// or manifest/schemas. A manifest that comes from a domain is verified too, with the documents that its tier needs, all
+// of them from that domain. The result is a [Report], which is printed as text or JSON. Documents are read through the
+// same guard and within the same bounds as the index reads them, so that what check accepts the index can read.
+//
+// manifest new, keygen, sign and did write files for a publisher. A key never leaves the file that it was written to.
+//
+// The commands of documents change the queue and the deny-list in the database. A process with the role documents acts
+// on them; nothing is fetched here.
 package files
 
 import (
@@ -29,12 +40,6 @@ import (
 	"repute/store/query"
 )
 
-// Exit codes of manifest check.
-const (
-	codeDefective  = 1
-	codeUnreadable = 2
-)
-
 // checkTimeout bounds fetching one document.
 const checkTimeout = time.Minute
 
@@ -51,7 +56,6 @@ func ManifestCommand(p *cli.Program) *cobra.Command {
 
 func manifestCheckCommand(p *cli.Program) *cobra.Command {
 	var how judging
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check FILE|URL|CID|DOMAIN|AGENT|-",
 		Short: "list what is wrong with a registration file, a feedback file, an agent card, agent.json or agent_log.json",
@@ -77,13 +81,13 @@ not be read.`,
 			defer cancel()
 			report, err := checkDocument(ctx, p, args[0], how)
 			if err != nil {
-				return unreadable(p, err, args[0], asJSON)
+				return p.Unreadable(shortened(args[0]), err)
 			}
-			if err := showReport(p, report, asJSON); err != nil {
+			if err := p.Show(report, report.write); err != nil {
 				return err
 			}
 			if report.Errors > 0 {
-				return cli.ExitError{Code: codeDefective,
+				return cli.ExitError{Code: cli.CodeFailed,
 					Text: cli.Count(report.Errors, "error") + " in " + report.Source}
 			}
 			return nil
@@ -97,7 +101,7 @@ not be read.`,
 		"judge an agent.json as its publisher wants it judged, not as a reader does")
 	cmd.Flags().StringVar(&how.registry, "oatr", "",
 		"directory with the files of the Open Agent Trust Registry, for the issuer of an agent.json")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	p.JSONFlag(cmd.Flags(), "print one JSON object")
 	return cmd
 }
 
@@ -106,21 +110,6 @@ const kindAuto = "auto"
 var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(repute.FeedbackDocument),
 	string(repute.CardDocument), string(agentjson.Document),
 	string(schemas.CapabilityDocument), string(schemas.LogDocument)}
-
-// unreadable gives every failure to read the document the same exit code, and also prints it as
-// JSON if requested.
-func unreadable(p *cli.Program, err error, what string, asJSON bool) error {
-	if errors.Is(err, context.Canceled) {
-		return err
-	}
-	text := cli.Visible(err.Error())
-	if asJSON {
-		if err := p.PrintJSON(UnreadReport{Source: shortened(what), Error: text}); err != nil {
-			return err
-		}
-	}
-	return cli.ExitError{Code: codeUnreadable, Text: text}
-}
 
 // checkDocument finds the document and judges it. A file of that name wins over everything
 // that is no URL.

@@ -30,12 +30,6 @@ type Report struct {
 	Manifest *ManifestReport     `json:"manifest,omitempty"` // of an agent.json
 }
 
-// UnreadReport is the JSON output for a document that could not be read.
-type UnreadReport struct {
-	Source string `json:"source"`
-	Error  string `json:"error"`
-}
-
 // manifestProblem is a problem with its fix.
 type manifestProblem struct {
 	Code     string          `json:"code"`
@@ -86,16 +80,8 @@ func (r *Report) locate(b []byte) {
 	}
 }
 
-func showReport(p *cli.Program, r Report, asJSON bool) error {
-	if asJSON {
-		return p.PrintJSON(r)
-	}
-	_, err := io.WriteString(p.Stdout, r.text())
-	return err
-}
-
-// text returns the report as text: the source, the problems by severity, a count.
-func (r Report) text() string {
+// write prints the report as text: the source, the problems by severity, a count.
+func (r Report) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", cli.Visible(r.Source))
 	fmt.Fprintf(&b, "  kind    %s, %d bytes, sha256 %s\n", r.Kind, r.Bytes, r.SHA256)
@@ -114,7 +100,8 @@ func (r Report) text() string {
 			Hint: p.Hint}
 	}
 	cli.WriteProblems(&b, lines)
-	return b.String()
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func (r Report) linkText() string {

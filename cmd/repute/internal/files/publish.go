@@ -36,7 +36,7 @@ func manifestNewCommand(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := writeNew(args[0], b, 0o644); err != nil {
+			if err := cli.WriteNew(args[0], b, 0o644); err != nil {
 				return err
 			}
 			fmt.Fprintf(p.Stdout, "%s: serve it at https://%s/.well-known/agent.json\n", args[0], d.Domain)
@@ -66,7 +66,7 @@ func manifestKeygenCommand(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := writeNew(args[0], b, 0o600); err != nil {
+			if err := cli.WriteNew(args[0], b, 0o600); err != nil {
 				return err
 			}
 			public := publicOf(key)
@@ -158,17 +158,4 @@ func readKey(name string) (ed25519.PrivateKey, error) {
 		return nil, repute.Invalid("key", err.Error(), "a file of repute manifest keygen")
 	}
 	return identity.ParsePrivateKey(b)
-}
-
-// writeNew writes a file that does not exist yet.
-func writeNew(name string, b []byte, mode os.FileMode) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return repute.Invalid("file", err.Error(), "give a name that no file has")
-	}
-	defer file.Close()
-	if _, err := file.Write(b); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return file.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -21,19 +20,12 @@ import (
 	"repute/resolver/wellknown"
 )
 
-// Source gives the offers that are searched. Another one than the manifests of the command line, such as a database,
-// needs nothing else of this command.
-type Source interface {
-	Items(ctx context.Context) ([]intent.Item, error)
-}
-
 // findFlags are those of repute intent find.
 type findFlags struct {
 	from  []string
 	index string
 	kind  string
 	top   int
-	json  bool
 }
 
 func findCommand(p *cli.Program) *cobra.Command {
@@ -59,7 +51,7 @@ this computer. With --index a server searches all manifests and agents that it h
 	set.StringVar(&f.index, "index", "", "URL of an index that is searched in place of --from (INDEXER_URL)")
 	set.IntVar(&f.top, "top", 5, "how many matches are printed, 1 to 100")
 	set.StringVar(&f.kind, "kind", "", "only items of this kind: intent, skill, tool or class")
-	set.BoolVar(&f.json, "json", false, "print one JSON object")
+	p.JSONFlag(set, "print one JSON object")
 	return cmd
 }
 
@@ -94,7 +86,7 @@ func (f *findFlags) find(ctx context.Context, p *cli.Program, text string) error
 	if len(f.from) == 0 {
 		return f.ask(ctx, p, text)
 	}
-	return f.search(ctx, p, manifests{p, f.from}, text)
+	return f.search(ctx, p, text)
 }
 
 // ask has an index search.
@@ -120,9 +112,9 @@ func (f *findFlags) ask(ctx context.Context, p *cli.Program, text string) error 
 	return f.print(p, &out)
 }
 
-// search compares the text with the items of a source on this computer.
-func (f *findFlags) search(ctx context.Context, p *cli.Program, from Source, text string) error {
-	items, err := from.Items(ctx)
+// search compares the text with the intents of the manifests on this computer.
+func (f *findFlags) search(ctx context.Context, p *cli.Program, text string) error {
+	items, err := f.items(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -154,34 +146,26 @@ func (f *findFlags) search(ctx context.Context, p *cli.Program, from Source, tex
 
 // print writes the matches.
 func (f *findFlags) print(p *cli.Program, r *foundJSON) error {
-	if f.json {
-		return p.PrintJSON(r)
-	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SCORE\tMARGIN\tKIND\tINTENT")
-	for i, m := range r.Matches {
-		margin := ""
-		if i == 0 {
-			margin = fmt.Sprintf("%.3f", r.Margin)
-			if !r.Sure {
-				margin += " unsure"
+	return p.Show(r, func(w io.Writer) error {
+		t := cli.NewTable(w, "SCORE", "MARGIN", "KIND", "INTENT")
+		for i, m := range r.Matches {
+			margin := ""
+			if i == 0 {
+				margin = fmt.Sprintf("%.3f", r.Margin)
+				if !r.Sure {
+					margin += " unsure"
+				}
 			}
+			t.Row(fmt.Sprintf("%.3f", m.Score), margin, cli.Visible(string(m.Kind)), cli.Visible(m.ID))
 		}
-		fmt.Fprintf(w, "%.3f\t%s\t%s\t%s\n", m.Score, margin, cli.Visible(string(m.Kind)), cli.Visible(m.ID))
-	}
-	return w.Flush()
+		return t.Flush()
+	})
 }
 
-// manifests are files and domains of the command line.
-type manifests struct {
-	program *cli.Program
-	from    []string
-}
-
-// Items implements Source.
-func (m manifests) Items(ctx context.Context) (out []intent.Item, err error) {
-	for _, name := range m.from {
-		raw, host, err := m.read(ctx, name)
+// items returns the intents of the files and domains of --from.
+func (f *findFlags) items(ctx context.Context, p *cli.Program) (out []intent.Item, err error) {
+	for _, name := range f.from {
+		raw, host, err := readManifest(ctx, p, name)
 		if err != nil {
 			return nil, err
 		}
@@ -195,8 +179,8 @@ func (m manifests) Items(ctx context.Context) (out []intent.Item, err error) {
 	return out, nil
 }
 
-// read reads a file, or the manifest of a domain with the host that served it.
-func (m manifests) read(ctx context.Context, name string) (raw []byte, host string, err error) {
+// readManifest reads a file, or the manifest of a domain with the host that served it.
+func readManifest(ctx context.Context, p *cli.Program, name string) (raw []byte, host string, err error) {
 	if file, err := os.Open(name); err == nil {
 		defer file.Close()
 		raw, err = io.ReadAll(io.LimitReader(file, agentjson.MaxBytes+1))
@@ -205,7 +189,7 @@ func (m manifests) read(ctx context.Context, name string) (raw []byte, host stri
 		}
 		return raw, "", nil
 	}
-	client, err := m.program.Resolver()
+	client, err := p.Resolver()
 	if err != nil {
 		return nil, "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,6 @@ func Command(p *cli.Program) *cobra.Command {
 type runFlags struct {
 	payments.Buying
 	params []string
-	json   bool
 }
 
 func runCommand(p *cli.Program) *cobra.Command {
@@ -54,7 +54,7 @@ An intent without an endpoint says in words what to do: they are printed and not
 	cmd.Flags().StringArrayVar(&f.params, "param", nil,
 		"argument NAME=VALUE; lists and objects in JSON; may be repeated")
 	cmd.Flags().StringVar(&f.Max, "max", "", "most that this call may cost, in dollars; nothing is paid without it")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print answer and receipt, or the instructions, as one JSON object")
+	p.JSONFlag(cmd.Flags(), "print answer and receipt, or the instructions, as one JSON object")
 	return cmd
 }
 
@@ -120,7 +120,7 @@ func (f *runFlags) call(ctx context.Context, p *cli.Program, c *config.Config, r
 		if err != nil {
 			return err
 		}
-		return payments.Print(p, &a, f.json)
+		return payments.Print(p, &a)
 	}
 	f.Max = limit.String()
 	return p.WithStore(ctx, func(c config.Config, db *store.DB) error {
@@ -130,7 +130,7 @@ func (f *runFlags) call(ctx context.Context, p *cli.Program, c *config.Config, r
 		if err != nil {
 			return err
 		}
-		return payments.Print(p, &a, f.json)
+		return payments.Print(p, &a)
 	})
 }
 
@@ -150,16 +150,13 @@ type instructions struct {
 
 // instruct prints what an intent says in words.
 func (f *runFlags) instruct(p *cli.Program, plan *intentcall.Plan, arguments map[string]json.RawMessage) error {
-	if f.json {
-		return p.PrintJSON(map[string]instructions{"instructions": {plan.Intent.Name, plan.Origin,
-			plan.Intent.Description,
-			arguments}})
-	}
-	fmt.Fprintf(p.Stdout, "%s of %s has no endpoint; its instructions, which are not checked:\n  %s\n",
-		cli.Visible(plan.Intent.Name), cli.Visible(plan.Origin),
-		cli.Visible(strings.TrimSpace(plan.Intent.Description)))
-	for _, text := range f.params {
-		fmt.Fprintf(p.Stdout, "  %s\n", cli.Visible(text))
-	}
-	return nil
+	in := instructions{plan.Intent.Name, plan.Origin, plan.Intent.Description, arguments}
+	return p.Show(map[string]instructions{"instructions": in}, func(w io.Writer) error {
+		fmt.Fprintf(w, "%s of %s has no endpoint; its instructions, which are not checked:\n  %s\n",
+			cli.Visible(in.Intent), cli.Visible(in.Origin), cli.Visible(strings.TrimSpace(in.Description)))
+		for _, text := range f.params {
+			fmt.Fprintf(w, "  %s\n", cli.Visible(text))
+		}
+		return nil
+	})
 }

@@ -139,7 +139,7 @@ func (l lister) ListTools(ctx context.Context, s format.Server) ([]string, error
 }
 
 func checkCommand(p *cli.Program) *cobra.Command {
-	var strict, asJSON bool
+	var strict bool
 	var ask asking
 	cmd := &cobra.Command{
 		Use:   "check DIR|ZIP",
@@ -160,23 +160,18 @@ Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be
 			}
 			report, err := check(cmd.Context(), args[0], profile(strict), &ask)
 			if err != nil {
-				return unreadable(p, err, args[0], asJSON)
+				return p.Unreadable(args[0], err)
 			}
-			if asJSON {
-				err = p.PrintJSON(report)
-			} else {
-				_, err = io.WriteString(p.Stdout, report.text())
+			if err := p.Show(report, report.write); err != nil || report.Errors == 0 {
+				return err
 			}
-			if err == nil && report.Errors > 0 {
-				return cli.ExitError{Code: codeDefective, Text: cli.Count(report.Errors, "error") +
-					" in " + cli.Visible(report.Source)}
-			}
-			return err
+			return cli.ExitError{Code: cli.CodeFailed, Text: cli.Count(report.Errors, "error") + " in " +
+				cli.Visible(report.Source)}
 		},
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false,
 		"judge by the text of the format, as a publisher wants it, not as a reader does")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	p.JSONFlag(cmd.Flags(), "print one JSON object")
 	cmd.Flags().BoolVar(&ask.servers, "ask-servers", false, "ask the agent's MCP servers for the tools that it selects")
 	cmd.Flags().BoolVar(&ask.programs, "programs", false,
 		"with --ask-servers, also start servers that are programs: no limits bind them")
@@ -185,23 +180,6 @@ Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be
 	cmd.Flags().StringArrayVar(&ask.hosts, "allow-host", nil,
 		"with --ask-servers, a private host:port that may be asked; may be repeated")
 	return cmd
-}
-
-// UnreadReport is the JSON output of oaf check for a source that could not be read.
-type UnreadReport struct {
-	Source string `json:"source"`
-	Error  string `json:"error"`
-}
-
-// unreadable returns the error of a source that could not be read, and prints it as JSON as well if requested.
-func unreadable(p *cli.Program, err error, source string, asJSON bool) error {
-	text := cli.Visible(err.Error())
-	if asJSON {
-		if err := p.PrintJSON(UnreadReport{Source: source, Error: text}); err != nil {
-			return err
-		}
-	}
-	return cli.ExitError{Code: codeUnreadable, Text: text}
 }
 
 // check judges a directory or an archive.
@@ -294,8 +272,8 @@ func checked(a *format.Agent) Checked {
 	return c
 }
 
-// text returns the report as text: the agents, the problems by severity, a count.
-func (r Report) text() string {
+// write prints the report as text: the agents, the problems by severity, a count.
+func (r Report) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", cli.Visible(r.Source))
 	for _, a := range r.Agents {
@@ -315,7 +293,8 @@ func (r Report) text() string {
 			Hint: p.Hint}
 	}
 	cli.WriteProblems(&b, lines)
-	return b.String()
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // place returns where the problem is: file, line and member.

@@ -1,4 +1,13 @@
 // Package oaf has the commands for agents of the Open Agent Format: check, make, pack, export and import them.
+//
+// The format itself is package manifest/oaf, which does no I/O. This package reads directories and archives into it,
+// and writes what it returns. Archives and directories may come from strangers: they are read within the bounds of
+// package manifest/oaf/tree, which refuses paths that lead out of a directory, links and bombs. Commands that write
+// never replace a file of somebody else: new, export and import refuse a directory that has one of the names, unpack
+// replaces agents only with --force and only as a whole, and generate and version leave edited files as they are.
+//
+// check is the only command that may ask other computers or start programs, and only where its flags allow it. It has
+// the report and the exit codes of manifest check. The other commands refuse an agent with errors, and name check.
 package oaf
 
 import (
@@ -16,12 +25,6 @@ import (
 	format "repute/manifest/oaf"
 	"repute/manifest/oaf/problem"
 	"repute/manifest/oaf/tree"
-)
-
-// Exit codes of oaf check, the same as those of manifest check.
-const (
-	codeDefective  = 1
-	codeUnreadable = 2
 )
 
 // Command returns the commands for agents of the Open Agent Format.

@@ -2,6 +2,7 @@ package oaf
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -40,12 +41,17 @@ func notes(list []harness.Note) []Note {
 
 // report prints what was written on standard output, and what is not carried on standard error, or both as one JSON
 // object.
-func report(p *cli.Program, c Carried, asJSON bool) error {
-	if asJSON {
-		return p.PrintJSON(c)
-	}
+func report(p *cli.Program, c Carried) error {
+	return p.Show(c, func(w io.Writer) error {
+		c.write(w, p.Stderr)
+		return nil
+	})
+}
+
+// write prints the files to out, and what is not carried to notes.
+func (c Carried) write(out, notes io.Writer) {
 	for _, bad := range c.Problems {
-		fmt.Fprintf(p.Stderr, "%s %s: %s (%s)\n", bad.Code, cli.Visible(bad.place()), cli.Visible(bad.Message),
+		fmt.Fprintf(notes, "%s %s: %s (%s)\n", bad.Code, cli.Visible(bad.place()), cli.Visible(bad.Message),
 			cli.Visible(bad.Hint))
 	}
 	for _, n := range c.Notes {
@@ -57,17 +63,15 @@ func report(p *cli.Program, c Carried, asJSON bool) error {
 		if n.Agent != "" {
 			parts = append(parts, n.Agent)
 		}
-		fmt.Fprintln(p.Stderr, cli.Visible(strings.Join(append(parts, n.Field, n.Reason), ": ")))
+		fmt.Fprintln(notes, cli.Visible(strings.Join(append(parts, n.Field, n.Reason), ": ")))
 	}
 	for _, name := range c.Files {
-		fmt.Fprintln(p.Stdout, cli.Visible(name))
+		fmt.Fprintln(out, cli.Visible(name))
 	}
-	return nil
 }
 
 func exportCommand(p *cli.Program) *cobra.Command {
 	var to, layout, output string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "export DIR",
 		Short: "write an agent as the files that another harness loads",
@@ -96,14 +100,14 @@ writes those. What the harness has no place for is listed on standard error.`,
 			if err := write(output, out.Files, false); err != nil {
 				return err
 			}
-			return report(p, Carried{Files: names(output, out.Files), Notes: notes(out.Notes)}, asJSON)
+			return report(p, Carried{Files: names(output, out.Files), Notes: notes(out.Notes)})
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "claude-code, goose, deep-agents or letta (required)")
 	cmd.Flags().StringVar(&layout, "layout", string(harness.LayoutLoaded),
 		"loaded: where the harness looks; text: where the format's text says")
 	cmd.Flags().StringVar(&output, "output", "", "directory to write below, e.g. the project's (required)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: the files, and what is not carried")
+	p.JSONFlag(cmd.Flags(), "print one JSON object: the files, and what is not carried")
 	return cmd
 }
 
@@ -115,7 +119,6 @@ const (
 
 func importCommand(p *cli.Program) *cobra.Command {
 	var from, vendor, output string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import SOURCE",
 		Short: "write agents of Claude Code or Letta as agents of the Open Agent Format",
@@ -158,16 +161,16 @@ whose source has none with --vendor.`,
 				return err
 			}
 			c.Files = names(output, files)
-			if err := report(p, c, asJSON); err != nil || broken == 0 {
+			if err := report(p, c); err != nil || broken == 0 {
 				return err
 			}
-			return cli.ExitError{Code: codeDefective, Text: cli.Count(broken, "agent") + " with errors left out"}
+			return cli.ExitError{Code: cli.CodeFailed, Text: cli.Count(broken, "agent") + " with errors left out"}
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "claude-code or letta (required)")
 	cmd.Flags().StringVar(&vendor, "vendor", "", "namespace of the publisher, for agents whose source names none")
 	cmd.Flags().StringVar(&output, "output", "", "directory to write below (required)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: the files, and what is not carried or guessed")
+	p.JSONFlag(cmd.Flags(), "print one JSON object: the files, and what is not carried or guessed")
 	return cmd
 }
 

@@ -40,11 +40,9 @@ Accepted are the stablecoins that are known of each chain. A payment's transacti
 stored before it is sent, and sent once by any number of processes on one database.
 503 says that the end of a settlement is not known yet: send the same payment again.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return serveFacilitator(cmd.Context(), p, &c, db, settler, listen)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, c config.Config, db *store.DB, _ []string) error {
+			return serveFacilitator(ctx, p, &c, db, settler, listen)
+		}),
 	}
 	p.Flags.Database(cmd.Flags())
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:4022", "address of the facilitator")
@@ -88,7 +86,8 @@ func local(db *store.DB, w *wallet.Wallet, list []wallet.ChainConfig, settler st
 // or with the next start.
 const stopWait = 10 * time.Second
 
-// serveFacilitator serves until ctx ends, and follows what was sent.
+// serveFacilitator serves until ctx ends, and follows what was sent. A request that is cut off at the end loses
+// nothing: its payment is stored, and the same request later gets the stored outcome.
 func serveFacilitator(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB,
 	settler, listen string) error {
 	w, list, err := openWallet(p, c, db)

@@ -2,6 +2,7 @@ package payments
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -37,7 +38,6 @@ func FeedbackCommand(p *cli.Program) *cobra.Command {
 // feedbackFlags are those of repute feedback give.
 type feedbackFlags struct {
 	receipt, value, tag, tag2, as, agent, to, endpoint, out, uri string
-	json                                                         bool
 }
 
 func feedbackGiveCommand(p *cli.Program) *cobra.Command {
@@ -53,11 +53,9 @@ URI, or written to --out for you to publish at --uri.`,
 		Example: "  repute pay https://agent.example/report --json > paid.json\n" +
 			"  repute feedback give --receipt paid.json --value 90 --tag quality",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return f.give(cmd.Context(), p, &c, db)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, c config.Config, db *store.DB, _ []string) error {
+			return f.give(ctx, p, &c, db)
+		}),
 	}
 	p.Flags.Database(cmd.Flags())
 	set := cmd.Flags()
@@ -72,17 +70,20 @@ URI, or written to --out for you to publish at --uri.`,
 	set.StringVar(&f.endpoint, "endpoint", "", "endpoint that is rated; the receipt's URL")
 	set.StringVar(&f.out, "out", "", "write the feedback file there; needs --uri")
 	set.StringVar(&f.uri, "uri", "", "where the file of --out is published")
-	set.BoolVar(&f.json, "json", false, "print JSON")
+	p.JSONFlag(set, "print JSON")
 	return cmd
 }
 
-// purchase is what a receipt says was paid.
+// purchase is what a receipt says was paid. Nothing of it is checked: a receipt is a file of the caller. What is rated
+// is checked against the wallet, and the index proves the payment on the chain before it counts.
 type purchase struct {
-	agent, payer, payTo string
-	network             string
-	transaction         string
-	endpoint            string
-	at                  time.Time
+	agent       string // id of the agent that was paid; empty where the receipt names none
+	payer       string // address
+	payTo       string // address; empty in a signed answer, which does not name it
+	network     string // CAIP-2, such as eip155:8453
+	transaction string // hash of the settlement
+	endpoint    string // URL that was asked
+	at          time.Time
 }
 
 // maxReceipt bounds the file, in bytes.
@@ -93,14 +94,9 @@ func (f *feedbackFlags) read(p *cli.Program) (b purchase, err error) {
 	if f.receipt == "" {
 		return b, repute.Invalid("receipt", "is missing", "a file of repute pay --json or of a signed answer")
 	}
-	in, err := p.OpenInput(f.receipt)
+	raw, err := p.ReadInput("receipt", f.receipt, maxReceipt)
 	if err != nil {
 		return b, err
-	}
-	defer in.Close()
-	raw, err := io.ReadAll(io.LimitReader(in, maxReceipt))
-	if err != nil {
-		return b, repute.Invalid("receipt", err.Error(), "a readable file")
 	}
 	if bytes.HasPrefix(raw, []byte("HTTP/")) {
 		return ofAnswer(raw)
@@ -166,10 +162,7 @@ type rating struct {
 // rated checks a purchase against the wallet.
 func (f *feedbackFlags) rated(ctx context.Context, w *wallet.Wallet, list []wallet.ChainConfig,
 	b *purchase) (r rating, err error) {
-	r.at, r.endpoint = b.at.UTC(), f.endpoint
-	if r.endpoint == "" {
-		r.endpoint = b.endpoint
-	}
+	r.at, r.endpoint = b.at.UTC(), cmp.Or(f.endpoint, b.endpoint)
 	if r.value, r.decimals, err = valueOf(f.value); err != nil {
 		return r, err
 	}
@@ -179,10 +172,7 @@ func (f *feedbackFlags) rated(ctx context.Context, w *wallet.Wallet, list []wall
 	if r.tx = common.HexToHash(b.transaction); r.tx == (common.Hash{}) || len(b.transaction) != 66 {
 		return r, repute.Invalid("receipt", "names no transaction", "the receipt of a settled payment")
 	}
-	agent := f.agent
-	if agent == "" {
-		agent = b.agent
-	}
+	agent := cmp.Or(f.agent, b.agent)
 	ref, err := repute.ParseAgentRef(agent)
 	if err != nil {
 		return r, repute.Invalid("agent", fmt.Sprintf("%.80q is no agent, and the receipt names none", agent),
@@ -218,11 +208,7 @@ func (f *feedbackFlags) accounts(ctx context.Context, w *wallet.Wallet, list []w
 		return repute.Invalid("as", fmt.Sprintf("%s is %s, and %.60s paid", r.slug, r.from, b.payer),
 			"the identity whose key paid")
 	}
-	to := b.payTo
-	if f.to != "" {
-		to = f.to
-	}
-	if to != "" {
+	if to := cmp.Or(f.to, b.payTo); to != "" {
 		r.to, err = repute.ParseAddress("to", to)
 		return err
 	}
@@ -349,11 +335,9 @@ func (f *feedbackFlags) give(ctx context.Context, p *cli.Program, c *config.Conf
 			"an agent that is registered and not the rater's own")
 	}
 	out := given{r.id.String(), r.from.Hex(), f.value, sent.Hash.Hex(), r.tx.Hex(), uri}
-	if f.json {
-		return p.PrintJSON(out)
-	}
-	_, err = fmt.Fprintf(p.Stdout, "rated %s with %s in transaction %s; proof of payment %s\n", out.Agent, out.Value,
-		out.Transaction,
-		out.Payment)
-	return err
+	return p.Show(out, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "rated %s with %s in transaction %s; proof of payment %s\n", out.Agent, out.Value,
+			out.Transaction, out.Payment)
+		return err
+	})
 }

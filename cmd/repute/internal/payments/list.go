@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"text/tabwriter"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +21,7 @@ import (
 const maxListed = 1000
 
 func payListCommand(p *cli.Program) *cobra.Command {
-	limit, asJSON := 20, false
+	limit := 20
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list what was paid for answers, and what was refused, newest first",
@@ -38,16 +38,13 @@ A purchase is open while no answer was received: its payment may still be settle
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return p.PrintJSON(listedOf(list))
-				}
-				return printPurchases(p, list)
+				return p.Show(listedOf(list), func(w io.Writer) error { return printPurchases(w, list) })
 			})
 		},
 	}
 	p.Flags.Database(cmd.Flags())
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many, 1 to 1000")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	p.JSONFlag(cmd.Flags(), "print JSON")
 	return cmd
 }
 
@@ -101,13 +98,12 @@ func payeeOf(b *walletdb.Purchase) *payer.Payee {
 }
 
 // printPurchases writes a table. What servers and indexes say is made visible.
-func printPurchases(p *cli.Program, list []walletdb.Purchase) error {
+func printPurchases(w io.Writer, list []walletdb.Purchase) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(p.Stdout, "no payments yet")
+		_, err := fmt.Fprintln(w, "no payments yet")
 		return err
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "TIME\tSTATE\tDOLLARS\tHOST\tPAYEE\tAS\tBY\tID\tREASON")
+	t := cli.NewTable(w, "TIME", "STATE", "DOLLARS", "HOST", "PAYEE", "AS", "BY", "ID", "REASON")
 	for i := range list {
 		b := &list[i]
 		state, reason := stateOf(b)
@@ -115,8 +111,8 @@ func printPurchases(p *cli.Program, list []walletdb.Purchase) error {
 		if who := payeeOf(b); who != nil {
 			payee = who.Agent
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Created.UTC().Format(time.RFC3339), state, b.Worth,
-			cli.Visible(b.Host), cli.Visible(payee), cmp.Or(b.Agent, "-"), cli.Visible(b.By), b.ID, cli.Visible(reason))
+		t.Row(b.Created.UTC().Format(time.RFC3339), state, b.Worth, cli.Visible(b.Host), cli.Visible(payee),
+			cmp.Or(b.Agent, "-"), cli.Visible(b.By), b.ID, cli.Visible(reason))
 	}
-	return w.Flush()
+	return t.Flush()
 }

@@ -24,12 +24,14 @@ import (
 	"repute/x402"
 )
 
-// Buying is how the command line pays: with which key, whom, and how much at most.
+// Buying is how the command line pays: with which key, whom, and how much at most. Its fields are values of flags.
 type Buying struct {
-	Max                        string // most that a call may cost, in dollars
-	index, as, maxHost, maxDay string
-	minScore                   float64
-	unknown                    bool
+	Max             string  // most that a call may cost, in dollars
+	index           string  // URL of the index that is asked whom to trust
+	as              string  // slug of the identity that pays; empty: the only one that has a key
+	maxHost, maxDay string  // most that all purchases of 24 hours may cost, in dollars: to one host, and to all
+	minScore        float64 // that the lower bound of the payee's score must reach
+	unknown         bool    // also pay accounts of no known agent
 }
 
 // Flags adds all flags to a set but the one for Max.
@@ -45,7 +47,8 @@ func (b *Buying) Flags(set *pflag.FlagSet) {
 		"also pay accounts of no known agent, and agents that nobody has rated")
 }
 
-// Do asks a server by a client, and pays for the answer. By names the caller in the records.
+// Do asks a server by a client, and pays for the answer. By names the caller in the records. The purchase is stored
+// before it is sent: repeated after a crash, the same request continues it with the same payment while that holds.
 func (b *Buying) Do(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, by string, client *http.Client,
 	r payer.Request) (a payer.Answer, err error) {
 	w, list, err := openWallet(p, c, db)
@@ -69,7 +72,6 @@ func (b *Buying) Do(ctx context.Context, p *cli.Program, c *config.Config, db *s
 type payFlags struct {
 	Buying
 	method, data string
-	json         bool
 }
 
 // PayCommand is repute pay.
@@ -86,11 +88,9 @@ asked again with the same payment while that holds. The answer goes to standard 
 the receipt to standard error; receipts are stored.`,
 		Example: `  repute pay https://agent.example/report --index http://127.0.0.1:8080 --max 0.05 --min-score 20`,
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return f.pay(cmd.Context(), p, &c, db, args[0])
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, c config.Config, db *store.DB, args []string) error {
+			return f.pay(ctx, p, &c, db, args[0])
+		}),
 	}
 	p.Flags.Database(cmd.Flags())
 	set := cmd.Flags()
@@ -98,22 +98,21 @@ the receipt to standard error; receipts are stored.`,
 	set.StringVar(&f.Max, "max", "0.05", "most that this call may cost, in dollars")
 	set.StringVar(&f.method, "method", "", "GET, or POST where there is data")
 	set.StringVar(&f.data, "data", "", "JSON that is sent; @FILE reads a file")
-	set.BoolVar(&f.json, "json", false, "print answer and receipt as one JSON object")
+	p.JSONFlag(set, "print answer and receipt as one JSON object")
 	cmd.AddCommand(payListCommand(p))
 	return cmd
 }
+
+// maxData bounds what a file of --data has, in bytes.
+const maxData = 10 << 20
 
 // request is what is asked for.
 func (f *payFlags) request(p *cli.Program, address string) (payer.Request, error) {
 	r := payer.Request{Method: strings.ToUpper(f.method), URL: address, Body: []byte(f.data)}
 	if name, ok := strings.CutPrefix(f.data, "@"); ok {
-		in, err := p.OpenInput(name)
-		if err != nil {
+		var err error
+		if r.Body, err = p.ReadInput("data", name, maxData); err != nil {
 			return r, err
-		}
-		defer in.Close()
-		if r.Body, err = io.ReadAll(io.LimitReader(in, 10<<20)); err != nil {
-			return r, repute.Invalid("data", err.Error(), "a readable file")
 		}
 	}
 	if len(r.Body) > 0 {
@@ -189,17 +188,14 @@ func (f *payFlags) pay(ctx context.Context, p *cli.Program, c *config.Config, db
 	if err != nil {
 		return err
 	}
-	return Print(p, &a, f.json)
+	return Print(p, &a)
 }
 
 // Print writes an answer to standard output, and what was paid for it to standard error; as JSON both in one object. An
 // answer that says that it failed ends the command with code 1.
-func Print(p *cli.Program, a *payer.Answer, asJSON bool) (err error) {
-	if asJSON {
-		err = p.PrintJSON(paidAnswer{a.Status, string(a.Body), a.Receipt})
-	} else {
-		err = printText(p, a)
-	}
+func Print(p *cli.Program, a *payer.Answer) error {
+	err := p.Show(paidAnswer{a.Status, string(a.Body), a.Receipt},
+		func(io.Writer) error { return printText(p, a) })
 	if err == nil && a.Status >= 400 {
 		err = cli.ExitError{Code: 1, Text: fmt.Sprintf("the server answered with status %d", a.Status)}
 	}

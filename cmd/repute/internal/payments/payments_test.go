@@ -350,7 +350,7 @@ func TestPrintEndsLines(t *testing.T) {
 	}{{404, "none", "none\n"}, {404, "none\n", "none\n"}, {404, "", ""}, {200, "raw", "raw"}} {
 		var out bytes.Buffer
 		answer := payer.Answer{Status: c.status, Body: []byte(c.body)}
-		err := payments.Print(&cli.Program{Stdout: &out, Stderr: io.Discard}, &answer, false)
+		err := payments.Print(&cli.Program{Stdout: &out, Stderr: io.Discard}, &answer)
 		if (err != nil) != (c.status >= 400) || out.String() != c.want {
 			t.Errorf("%d %q: %q, %v", c.status, c.body, &out, err)
 		}

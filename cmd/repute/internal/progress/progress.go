@@ -1,5 +1,10 @@
 // Package progress shows how far chains are indexed: as bars where a person watches a
 // terminal, as lines of the log otherwise.
+//
+// A [Sample] is the state of one chain at a moment. [SampleOf] takes it from the metrics of the process, so that loops
+// report nothing for this purpose, and [Imported] makes one of an import. A [Reporter] measures speeds over the samples
+// of the last 15 seconds and draws them on a [Screen]. The screen is also the log's writer: mpb moves the bars below
+// each line that is written, so that both share one terminal.
 package progress
 
 import (

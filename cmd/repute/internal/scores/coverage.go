@@ -1,6 +1,7 @@
 package scores
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -23,7 +24,6 @@ func TrustCommand(p *cli.Program) *cobra.Command {
 }
 
 func coverageCommand(p *cli.Program) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "coverage [--chain NAME] [--json]",
 		Short: "how many ratings, raters and agents count, and why the rest does not",
@@ -31,23 +31,22 @@ func coverageCommand(p *cli.Program) *cobra.Command {
 raters and of the agents with ratings that count in scores, the agents that are rated or
 thin, and why the other ratings do not count, the most frequent reason first.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				chains, err := p.Chosen(cmd.Context(), c, db)
-				if err != nil {
-					return err
-				}
-				return printCoverage(p, chains, asJSON)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, c config.Config, db *store.DB, _ []string) error {
+			chains, err := p.Chosen(ctx, c, db)
+			if err != nil {
+				return err
+			}
+			return printCoverage(p, chains)
+		}),
 	}
 	p.Flags.Database(cmd.Flags())
 	p.Flags.Chain(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, a list by chain")
+	p.JSONFlag(cmd.Flags(), "print JSON, a list by chain")
 	return cmd
 }
 
-// chainCoverage is the JSON output for one chain.
+// chainCoverage is the JSON output for one chain, as of the end of its newest closed epoch. Coverage has zeros before
+// the first epoch.
 type chainCoverage struct {
 	ChainID    uint64             `json:"chainId"`
 	Coverage   wire.Coverage      `json:"coverage"`
@@ -57,52 +56,55 @@ type chainCoverage struct {
 }
 
 // printCoverage prints the coverage of chains as a table or as a JSON list.
-func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) error {
+func printCoverage(p *cli.Program, chains []repute.ChainStatus) error {
 	list := []chainCoverage{}
 	for i, c := range wire.NewStatus(config.Version, chains).Chains {
 		list = append(list, chainCoverage{chains[i].ID, c.Scores.Coverage, c.Scores.Sources, c.Scores.Verified,
 			c.Scores.VerifiedTo})
 	}
-	if asJSON {
-		return p.PrintJSON(list)
+	return p.Show(list, func(out io.Writer) error {
+		if len(list) == 0 {
+			fmt.Fprintln(out, "no chain is indexed yet")
+		}
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		for i, c := range list {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			if c.Coverage.Records.All == 0 {
+				fmt.Fprintf(w, "chain %d %s: no ratings before the end of the newest closed epoch\n", c.ChainID,
+					chains[i].Name)
+				continue
+			}
+			fmt.Fprintf(w, "chain %d %s\n", c.ChainID, chains[i].Name)
+			printParts(w, c.Coverage)
+			printBySource(w, c)
+		}
+		return w.Flush()
+	})
+}
+
+// printParts shows which parts of the ratings, raters and agents count, and why the rest does not.
+func printParts(w io.Writer, v wire.Coverage) {
+	row := func(what string, n wire.Long, of wire.Long) {
+		fmt.Fprintf(w, "  %s\t%d of %d\t%s\n", what, n, of, percent(n, of))
 	}
-	if len(list) == 0 {
-		fmt.Fprintln(p.Stdout, "no chain is indexed yet")
+	row("ratings that count", v.Records.Counted, v.Records.All)
+	row("  of these by roots", v.ByRoots, v.Records.Counted)
+	for _, s := range v.BySource {
+		row("  of these by "+s.Source, s.Count, v.Records.Counted)
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	for i, c := range list {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		if c.Coverage.Records.All == 0 {
-			fmt.Fprintf(w, "chain %d %s: no ratings before the end of the newest closed epoch\n", c.ChainID,
-				chains[i].Name)
-			continue
-		}
-		fmt.Fprintf(w, "chain %d %s\n", c.ChainID, chains[i].Name)
-		row := func(what string, n wire.Long, of wire.Long) {
-			fmt.Fprintf(w, "  %s\t%d of %d\t%s\n", what, n, of, percent(n, of))
-		}
-		v := c.Coverage
-		row("ratings that count", v.Records.Counted, v.Records.All)
-		row("  of these by roots", v.ByRoots, v.Records.Counted)
-		for _, s := range v.BySource {
-			row("  of these by "+s.Source, s.Count, v.Records.Counted)
-		}
-		row("raters that count", v.Raters.Counted, v.Raters.All)
-		row("agents with ratings that count", v.Agents.Counted, v.Agents.All)
-		row("agents with three raters or more", v.Several, v.Agents.All)
-		row("agents rated", v.Rated, v.Agents.All)
-		row("agents thin", v.Thin, v.Agents.All)
-		for _, l := range v.Left {
-			row("left out: "+l.Reason, l.Count, v.Records.All)
-		}
-		for _, t := range v.Tags {
-			row(fmt.Sprintf("  %s: tag %q", t.Reason, t.Tag), t.Records, v.Records.All)
-		}
-		printBySource(w, c)
+	row("raters that count", v.Raters.Counted, v.Raters.All)
+	row("agents with ratings that count", v.Agents.Counted, v.Agents.All)
+	row("agents with three raters or more", v.Several, v.Agents.All)
+	row("agents rated", v.Rated, v.Agents.All)
+	row("agents thin", v.Thin, v.Agents.All)
+	for _, l := range v.Left {
+		row("left out: "+l.Reason, l.Count, v.Records.All)
 	}
-	return w.Flush()
+	for _, t := range v.Tags {
+		row(fmt.Sprintf("  %s: tag %q", t.Reason, t.Tag), t.Records, v.Records.All)
+	}
 }
 
 // printBySource shows how sources were read, and what it costs to lift an agent by them.

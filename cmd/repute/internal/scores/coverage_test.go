@@ -25,7 +25,7 @@ func TestPrintCoverage(t *testing.T) {
 	empty.ID, empty.Name = 1, "ethereum"
 	var out bytes.Buffer
 	p := &cli.Program{Stdout: &out}
-	if err := printCoverage(p, []repute.ChainStatus{covered, empty}, false); err != nil {
+	if err := printCoverage(p, []repute.ChainStatus{covered, empty}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `chain 8453 base

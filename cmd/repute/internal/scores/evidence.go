@@ -3,13 +3,11 @@ package scores
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"repute"
 	"repute/cmd/repute/internal/cli"
-	"repute/cmd/repute/internal/config"
 	"repute/store"
 	"repute/store/rootdb"
 	"repute/trust/rootfile"
@@ -60,17 +58,12 @@ func evidenceRemoveCommand(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				chain, err := theChain(cmd.Context(), p, c, db)
-				if err != nil {
-					return err
-				}
+			return onChain(cmd.Context(), p, func(db *store.DB, chain uint64) error {
 				if err := rootdb.RemoveLink(cmd.Context(), db, chain, a, b); err != nil {
 					return err
 				}
 				fmt.Fprintf(p.Stdout, "removed the link of %s and %s on chain %d, from the next epoch on\n", a.Hex(),
-					b.Hex(),
-					chain)
+					b.Hex(), chain)
 				return nil
 			})
 		},
@@ -83,19 +76,14 @@ func evidenceListCommand(p *cli.Program) *cobra.Command {
 		Short: "show the links of a chain",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				chain, err := theChain(cmd.Context(), p, c, db)
-				if err != nil {
-					return err
-				}
+			return onChain(cmd.Context(), p, func(db *store.DB, chain uint64) error {
 				links, err := rootdb.Links(cmd.Context(), db, chain)
 				if err != nil {
 					return err
 				}
-				t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(t, "A\tB\tREASON\tSOURCE")
+				t := cli.NewTable(p.Stdout, "A", "B", "REASON", "SOURCE")
 				for _, l := range links {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.A.Hex(), l.B.Hex(), l.Reason, l.Source)
+					t.Row(l.A.Hex(), l.B.Hex(), l.Reason, l.Source)
 				}
 				return t.Flush()
 			})

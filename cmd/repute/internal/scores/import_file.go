@@ -20,14 +20,18 @@ import (
 	"repute/trust/rootfile"
 )
 
-// fileImport describes one kind of list that is imported from files.
+// fileImport describes one kind of list that is imported from files: roots and reviewed writers, or links.
 type fileImport[T any] struct {
-	list  string // name of the entries, in the plural
-	one   string // hint how to remove one entry
-	read  func(io.Reader, rootfile.Options) ([]T, error)
-	check func() error // of the flags, before anything is read; may be nil
+	list string // name of the entries, in the plural
+	one  string // hint how to remove one entry
+	// read reads all entries or returns the first error with its line; nothing is stored before it has read all.
+	read func(io.Reader, rootfile.Options) ([]T, error)
+	// check checks flags before anything is read; nil: there is nothing to check.
+	check func() error
+	// chain returns the id of the chain that an entry is about.
 	chain func(T) uint64
-	add   func(ctx context.Context, db *store.DB, chain uint64, of []T, replace bool) error
+	// add stores the entries of one chain in one transaction. With replace it removes those that are not among them.
+	add func(ctx context.Context, db *store.DB, chain uint64, of []T, replace bool) error
 }
 
 // importCommand returns the command that imports a list from a file.
@@ -36,8 +40,9 @@ func importCommand[T any](p *cli.Program, f fileImport[T]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE|- [--chain NAME] [--replace]",
 		Short: "add all " + f.list + " of a file, or none where one is wrong",
-		Long:  "The file is YAML, or one JSON object per line: see docs/how-to/roots.md. --chain is for entries that name none; those of another chain are refused.",
-		Args:  cobra.ExactArgs(1),
+		Long: `The file is YAML, or one JSON object per line: see docs/how-to/roots.md. --chain is for
+entries that name none; those of another chain are refused.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.check != nil {
 				if err := f.check(); err != nil {

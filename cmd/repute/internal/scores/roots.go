@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -142,17 +141,12 @@ func rootsRemoveCommand(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				chain, err := theChain(cmd.Context(), p, c, db)
-				if err != nil {
-					return err
-				}
+			return onChain(cmd.Context(), p, func(db *store.DB, chain uint64) error {
 				if err := rootdb.RemoveRoot(cmd.Context(), db, chain, set, address); err != nil {
 					return err
 				}
 				fmt.Fprintf(p.Stdout, "removed %s from set %s of chain %d, which counts %s\n", address.Hex(), set,
-					chain,
-					countsFrom(set))
+					chain, countsFrom(set))
 				return nil
 			})
 		},
@@ -186,6 +180,17 @@ func theChain(ctx context.Context, p *cli.Program, c config.Config, db *store.DB
 	return chain.ID, err
 }
 
+// onChain calls f with the configured database and the chain that a command is about.
+func onChain(ctx context.Context, p *cli.Program, f func(db *store.DB, chain uint64) error) error {
+	return p.WithStore(ctx, func(c config.Config, db *store.DB) error {
+		chain, err := theChain(ctx, p, c, db)
+		if err != nil {
+			return err
+		}
+		return f(db, chain)
+	})
+}
+
 func rootsImportCommand(p *cli.Program) *cobra.Command {
 	set := ""
 	var options rootfile.Options
@@ -217,36 +222,31 @@ type rootList struct {
 	Roots   []rootView  `json:"roots"`
 }
 
+// rootView is one root or reviewed writer.
 type rootView struct {
 	Address string     `json:"address"`
-	Weight  string     `json:"weight"`
+	Weight  string     `json:"weight"` // decimal; only the ratio to the weights of the other roots counts
 	Reason  string     `json:"reason"`
-	Expires *time.Time `json:"expires"`
-	Expired bool       `json:"expired"`
+	Expires *time.Time `json:"expires"` // null: never
+	Expired bool       `json:"expired"` // by this machine's clock; scores go by the time of blocks
 }
 
 func rootsListCommand(p *cli.Program) *cobra.Command {
 	var set string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list [--chain NAME] [--set NAME]",
 		Short: "show the roots of all chains and sets, or of one",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				lists, err := rootLists(cmd.Context(), p, c, db, set)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return p.PrintJSON(lists)
-				}
-				return printRoots(p.Stdout, lists)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, c config.Config, db *store.DB, _ []string) error {
+			lists, err := rootLists(ctx, p, c, db, set)
+			if err != nil {
+				return err
+			}
+			return p.Show(lists, func(w io.Writer) error { return printRoots(w, lists) })
+		}),
 	}
 	cmd.Flags().StringVar(&set, "set", "", "only this set")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "a JSON list of sets")
+	p.JSONFlag(cmd.Flags(), "a JSON list of sets")
 	return cmd
 }
 
@@ -264,15 +264,10 @@ func rootLists(ctx context.Context, p *cli.Program, c config.Config, db *store.D
 	if err != nil {
 		return nil, err
 	}
-	if set != "" && !slices.ContainsFunc(sets, func(s rootdb.RootSet) bool {
-		return s.Name == set &&
-			(only == 0 || s.ChainID == only)
-	}) {
-		return nil, fmt.Errorf("a set %q with roots: %w; %s", set, repute.ErrNotFound, setNames(sets, only))
-	}
+	sets = slices.DeleteFunc(sets, func(s rootdb.RootSet) bool { return only != 0 && s.ChainID != only })
 	lists := []rootList{}
 	for _, s := range sets {
-		if only != 0 && s.ChainID != only || set != "" && s.Name != set {
+		if set != "" && s.Name != set {
 			continue
 		}
 		roots, err := rootdb.Roots(ctx, db, s.ChainID, s.Name)
@@ -281,16 +276,17 @@ func rootLists(ctx context.Context, p *cli.Program, c config.Config, db *store.D
 		}
 		lists = append(lists, encodeRoots(s, roots, time.Now()))
 	}
+	if set != "" && len(lists) == 0 {
+		return nil, fmt.Errorf("a set %q with roots: %w; %s", set, repute.ErrNotFound, setNames(sets, only))
+	}
 	return lists, nil
 }
 
-// setNames lists the existing sets of one chain or of all, for a hint.
+// setNames lists the existing sets for a hint: those of one chain, or of all where chain is 0.
 func setNames(sets []rootdb.RootSet, chain uint64) string {
-	var names []string
+	names := []string{}
 	for _, s := range sets {
-		if chain == 0 || s.ChainID == chain {
-			names = append(names, s.Name)
-		}
+		names = append(names, s.Name)
 	}
 	if len(names) == 0 {
 		names = []string{"none"}
@@ -322,8 +318,7 @@ func printRoots(w io.Writer, lists []rootList) error {
 		fmt.Fprintln(w, "no roots: only sources give raters weight")
 		return nil
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CHAIN\tSET\tADDRESS\tWEIGHT\tEXPIRES\tREASON")
+	t := cli.NewTable(w, "CHAIN", "SET", "ADDRESS", "WEIGHT", "EXPIRES", "REASON")
 	for _, l := range lists {
 		for _, r := range l.Roots {
 			expires := "never"
@@ -333,7 +328,7 @@ func printRoots(w io.Writer, lists []rootList) error {
 			if r.Expired {
 				expires = "EXPIRED " + expires
 			}
-			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", l.ChainID, l.Set, r.Address, r.Weight, expires, r.Reason)
+			t.Row(l.ChainID, l.Set, r.Address, r.Weight, expires, r.Reason)
 		}
 	}
 	return t.Flush()

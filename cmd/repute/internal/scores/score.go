@@ -2,7 +2,6 @@ package scores
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -56,7 +55,6 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 	var without, roots []string
 	var sources string
 	var limit int
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain AGENT",
 		Short: "list what an agent's score is made of, what does not count, and what is missing for each gate",
@@ -74,8 +72,8 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return json.NewEncoder(p.Stdout).Encode(answer)
+				if p.JSON {
+					return p.PrintLine(answer)
 				}
 				return printExplanation(p.Stdout, answer)
 			})
@@ -90,7 +88,7 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 	cmd.Flags().StringVar(&sources, "sources", "",
 		"beside --roots or --root-set: default counts the chain's sources too, none (the default) does not")
 	cmd.Flags().IntVar(&limit, "limit", 20, "contributions and rows that do not count to list, 1 to 100")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	p.JSONFlag(cmd.Flags(), "one JSON object")
 	return cmd
 }
 

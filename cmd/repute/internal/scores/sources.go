@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -64,7 +64,7 @@ type sourceView struct {
 
 // sourcesListCommand returns `repute sources list`.
 func sourcesListCommand(p *cli.Program) *cobra.Command {
-	var asJSON, file bool
+	var file bool
 	cmd := &cobra.Command{
 		Use:   "list [--chain NAME]",
 		Short: "show what counts on all stored chains or on one, what it weighs, and when it was read last",
@@ -75,24 +75,16 @@ func sourcesListCommand(p *cli.Program) *cobra.Command {
 			}
 			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
 				views, err := listSources(cmd.Context(), p, c, db)
-				if err != nil || asJSON {
-					return errors.Join(err, printIf(p, asJSON && err == nil, views))
+				if err != nil {
+					return err
 				}
-				return printSources(p, views, time.Now())
+				return p.Show(views, func(w io.Writer) error { return printSources(w, views, time.Now()) })
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, a list of sources")
+	p.JSONFlag(cmd.Flags(), "print JSON, a list of sources")
 	cmd.Flags().BoolVar(&file, "file", false, "print the file of sources in force, to change a copy of it")
 	return cmd
-}
-
-// printIf prints a value as JSON if wanted.
-func printIf(p *cli.Program, wanted bool, v any) error {
-	if !wanted {
-		return nil
-	}
-	return p.PrintJSON(v)
 }
 
 // printSourcesFile prints the file of sources that the configuration names.
@@ -111,7 +103,8 @@ func printSourcesFile(p *cli.Program) error {
 	return err
 }
 
-// listSources returns the sources that count on the chosen chains, with their states by the last runs.
+// listSources returns the sources that count on the chosen chains, with their states by the last runs. It asks no node:
+// states and holders are what the engine stored.
 func listSources(ctx context.Context, p *cli.Program, c config.Config, db *store.DB) ([]sourceView, error) {
 	policy, err := c.Trust.Policy()
 	if err != nil || policy == nil {
@@ -188,13 +181,12 @@ func lastSources(ctx context.Context, db *store.DB, chain uint64) (past source.P
 }
 
 // printSources prints the sources as a table.
-func printSources(p *cli.Program, views []sourceView, now time.Time) error {
+func printSources(w io.Writer, views []sourceView, now time.Time) error {
 	if len(views) == 0 {
-		fmt.Fprintln(p.Stdout, "no source counts on any chain that is indexed")
+		fmt.Fprintln(w, "no source counts on any chain that is indexed")
 		return nil
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CHAIN\tSOURCE\tCLASS\tWEIGHT\tPRICE\tREAD ON\tHOLDERS\tSTATE")
+	t := cli.NewTable(w, "CHAIN", "SOURCE", "CLASS", "WEIGHT", "PRICE", "READ ON", "HOLDERS", "STATE")
 	for _, v := range views {
 		price := "unknown"
 		if v.Price != nil {
@@ -207,8 +199,7 @@ func printSources(p *cli.Program, views []sourceView, now time.Time) error {
 		if v.Reason != "" {
 			state += ": " + cli.Visible(v.Reason)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", v.ChainID, v.ID, v.Class, v.Weight, price, v.Home, v.Holders,
-			state)
+		t.Row(v.ChainID, v.ID, v.Class, v.Weight, price, v.Home, v.Holders, state)
 	}
-	return w.Flush()
+	return t.Flush()
 }

@@ -3,8 +3,8 @@ package scores
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -30,7 +30,6 @@ type answerView struct {
 
 // sourcesCheckCommand returns `repute sources check`.
 func sourcesCheckCommand(p *cli.Program) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check ADDRESS [--chain NAME --rpc URL]",
 		Short: "ask all sources of a chain about one address now, and tell which weight it has and why",
@@ -42,12 +41,12 @@ func sourcesCheckCommand(p *cli.Program) *cobra.Command {
 			}
 			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
 				return ask(cmd.Context(), p, c, db, false, func(a *asking) error {
-					return checkAddress(cmd.Context(), p, a, address, asJSON)
+					return checkAddress(cmd.Context(), p, a, address)
 				})
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	p.JSONFlag(cmd.Flags(), "print JSON")
 	return cmd
 }
 
@@ -61,7 +60,7 @@ type checkView struct {
 }
 
 // checkAddress reads all sources about one address and prints the answers.
-func checkAddress(ctx context.Context, p *cli.Program, a *asking, address common.Address, asJSON bool) error {
+func checkAddress(ctx context.Context, p *cli.Program, a *asking, address common.Address) error {
 	at, err := a.reader.Now(ctx, a.chain, a.sources)
 	if err != nil {
 		return err
@@ -87,10 +86,7 @@ func checkAddress(ctx context.Context, p *cli.Program, a *asking, address common
 	for _, r := range a.policy.Raters(all, now) {
 		v.Weight = r.Weight.Decimal(2)
 	}
-	if asJSON {
-		return p.PrintJSON(v)
-	}
-	return printCheck(p, v)
+	return p.Show(v, func(w io.Writer) error { return printCheck(w, v) })
 }
 
 // lastReading is what the last run found of one address by a source that is read from the index.
@@ -130,17 +126,15 @@ func answerOf(policy *source.Policy, r *source.Reading, held []source.Credential
 }
 
 // printCheck prints the answers about one address as a table.
-func printCheck(p *cli.Program, v checkView) error {
-	fmt.Fprintf(p.Stdout, "%s on chain %d at block %d: weight %s from sources\n", v.Address, v.ChainID, v.Block,
-		v.Weight)
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SOURCE\tSAYS\tWEIGHT\tISSUED\tWHY")
+func printCheck(w io.Writer, v checkView) error {
+	fmt.Fprintf(w, "%s on chain %d at block %d: weight %s from sources\n", v.Address, v.ChainID, v.Block, v.Weight)
+	t := cli.NewTable(w, "SOURCE", "SAYS", "WEIGHT", "ISSUED", "WHY")
 	for _, s := range v.Sources {
 		issued := ""
 		if s.Credential != nil {
 			issued = time.Unix(int64(s.Credential.Issued), 0).UTC().Format(time.DateOnly)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.Source, s.Says, s.Weight, issued, cli.Visible(s.Why))
+		t.Row(s.Source, s.Says, s.Weight, issued, cli.Visible(s.Why))
 	}
-	return w.Flush()
+	return t.Flush()
 }

@@ -3,6 +3,7 @@ package scores
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -19,7 +20,6 @@ import (
 
 // sourcesVerifyCommand returns `repute sources verify`.
 func sourcesVerifyCommand(p *cli.Program) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify [--chain NAME --rpc URL]",
 		Short: "read the stored credentials of a chain's newest run again, and tell what differs",
@@ -30,15 +30,11 @@ that cannot be read again, and inputs that were pruned, count as not checked.
 
 Exit codes: 0 all are confirmed, 1 some differ, 2 not everything could be checked.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return ask(cmd.Context(), p, c, db, true, func(a *asking) error {
-					return verifySources(cmd.Context(), p, db, a, asJSON)
-				})
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, c config.Config, db *store.DB, _ []string) error {
+			return ask(ctx, p, c, db, true, func(a *asking) error { return verifySources(ctx, p, db, a) })
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	p.JSONFlag(cmd.Flags(), "print JSON")
 	return cmd
 }
 
@@ -61,7 +57,7 @@ func verifySpent(ctx context.Context, db *store.DB, a *asking, out *sourceread.C
 }
 
 // verifySources reads the stored credentials of the newest run again and prints the differences.
-func verifySources(ctx context.Context, p *cli.Program, db *store.DB, a *asking, asJSON bool) error {
+func verifySources(ctx context.Context, p *cli.Program, db *store.DB, a *asking) error {
 	if !a.reader.Reaches(a.chain) {
 		return repute.Invalid("rpc", fmt.Sprintf("no endpoint of chain %d is configured", a.chain),
 			"--chain NAME --rpc URL")
@@ -79,23 +75,22 @@ func verifySources(ctx context.Context, p *cli.Program, db *store.DB, a *asking,
 		return err
 	}
 	found.Unchecked = append(found.Unchecked, a.pruned...)
-	if asJSON {
-		err = p.PrintJSON(found)
-	} else {
+	err = p.Show(found, func(w io.Writer) error {
 		for _, d := range found.Differences {
-			fmt.Fprintf(p.Stdout, "%s of %s at block %d: %s\n", d.Source, d.Rater, d.Block, d.What)
+			fmt.Fprintf(w, "%s of %s at block %d: %s\n", d.Source, d.Rater, d.Block, d.What)
 		}
-		fmt.Fprintf(p.Stdout, "%s of run %d compared, %s\n", cli.Count(found.Credentials, "credential"), a.run.Run,
+		fmt.Fprintf(w, "%s of run %d compared, %s\n", cli.Count(found.Credentials, "credential"), a.run.Run,
 			cli.Count(len(found.Differences), "difference"))
 		for _, what := range found.Unchecked {
-			fmt.Fprintln(p.Stdout, "not checked:", strings.TrimSpace(what))
+			fmt.Fprintln(w, "not checked:", strings.TrimSpace(what))
 		}
-	}
+		return nil
+	})
 	switch {
 	case err != nil:
 		return err
 	case len(found.Differences) > 0:
-		return cli.ExitError{Code: cli.CodeDiffers, Text: "stored credentials differ from the chain in " +
+		return cli.ExitError{Code: cli.CodeFailed, Text: "stored credentials differ from the chain in " +
 			cli.Count(len(found.Differences), "place")}
 	case len(found.Unchecked) > 0:
 		return cli.ExitError{Code: cli.CodeUnchecked, Text: "not everything could be checked"}

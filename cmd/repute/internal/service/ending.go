@@ -9,9 +9,8 @@ import (
 
 // Ending is the condition at which a service ends by itself; the zero value is never.
 type Ending struct {
-	Until uint64
-	Once  bool
-	Never bool // until was set to 0
+	Until uint64 // block that the one chain must have indexed; 0: none
+	Once  bool   // every chain must have indexed the head that its node had at the start
 }
 
 // Comes reports whether the service ends by itself.
@@ -20,8 +19,6 @@ func (e Ending) Comes() bool { return e != Ending{} }
 // Check refuses conditions that never occur.
 func (e Ending) Check(c config.Config) error {
 	switch {
-	case e.Never:
-		return repute.Invalid("until-block", "0 is before every block", "a block above the chain's start")
 	case !e.Comes():
 	case !c.Has("indexer"):
 		return repute.Invalid("roles", "--once and --until-block need the role indexer", "e.g. --roles indexer")

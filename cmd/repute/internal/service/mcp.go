@@ -14,8 +14,8 @@ func (s *Service) tools() *mcp.Server {
 	return mcp.New(mcp.Options{Version: config.Version, Logger: s.log})
 }
 
-// ServeStdio serves all tools to one caller over a pair of streams until the input ends.
-func (s *Service) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, token string) error {
+// ServeStdio serves all tools to one caller over a pair of streams until the input ends or ctx does.
+func (s *Service) ServeStdio(ctx context.Context, in io.Reader, out io.WriteCloser, token string) error {
 	defer s.Close()
 	tools := s.tools()
 	ctx, stop := context.WithCancel(ctx)
@@ -29,8 +29,7 @@ func (s *Service) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, t
 	if err != nil {
 		return err
 	}
-	if _, err := s.server(ctx, h, nil, tools, intents,
-		nil); err != nil { // tools are there with the routes that they are
+	if _, err := s.server(ctx, h, nil, tools, intents, nil); err != nil { // mounting routes adds their tools
 		return err
 	}
 	var beside sync.WaitGroup
@@ -47,11 +46,5 @@ func (s *Service) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, t
 	if !ok {
 		closer = io.NopCloser(in)
 	}
-	return tools.Stdio(ctx, closer, unclosed{out}, token)
+	return tools.Stdio(ctx, closer, out, token)
 }
-
-// unclosed is a writer whose Close does nothing, because it is shared.
-type unclosed struct{ io.Writer }
-
-// Close does nothing.
-func (unclosed) Close() error { return nil }

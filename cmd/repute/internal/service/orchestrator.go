@@ -14,7 +14,6 @@ import (
 	"repute/mcp"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
-	"repute/orchestrator/control/workgraph"
 	"repute/orchestrator/intentcall"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/tasks"
@@ -54,7 +53,10 @@ func (s *Service) orchestrate(ctx context.Context, h sender) error {
 		return err
 	}
 	o.Modules = append(o.Modules, formats...)
-	o.Metrics, o.Trace = telemetry.NewMetrics(s.registry), tracesOf(traces)
+	o.Metrics = telemetry.NewMetrics(s.registry)
+	if traces != nil {
+		o.Trace = telemetry.NewTrace(traces)
+	}
 	e, err := orchestrator.New(s.db, o)
 	if err != nil {
 		return err
@@ -86,14 +88,6 @@ func (s *Service) engineOptions(h sender) (o orchestrator.Options, err error) {
 		Drain:          config.Drain, Log: s.log}, nil
 }
 
-// tracesOf returns nil if no traces are collected.
-func tracesOf(p *sdk.TracerProvider) *telemetry.Trace {
-	if p == nil {
-		return nil
-	}
-	return telemetry.NewTrace(p)
-}
-
 // endTraces sends the remaining traces within a bound of time.
 func endTraces(p *sdk.TracerProvider) {
 	if p == nil {
@@ -102,11 +96,6 @@ func endTraces(p *sdk.TracerProvider) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	_ = p.Shutdown(ctx) // the failure is logged by the provider
-}
-
-// reader returns what GraphQL reads of tasks, runs and the treasury.
-func (s *Service) reader(h sender) workgraph.Reader {
-	return workgraph.New(s.db, h.operator, s.Config.PrivateReads())
 }
 
 // control adds the routes under /v1 to a server, and their tools to an MCP server.

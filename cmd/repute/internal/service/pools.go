@@ -13,7 +13,7 @@ import (
 // so that a limit or a failure that one loop meets counts for all of them. The zero value has none.
 type pools struct {
 	mu      sync.Mutex
-	byURLs  map[string]*node.Pool
+	byURLs  map[string]*node.Pool             // by chain id and list of URLs
 	stop    map[*node.Pool]context.CancelFunc // of pools that run
 	running sync.WaitGroup
 }
@@ -58,7 +58,7 @@ func (s *Service) runningPool(ctx context.Context, chainID uint64, urls []string
 	return p, nil
 }
 
-// Close ends the connections to endpoints. Run and Speak do so when they return.
+// Close ends the connections to endpoints. Run and ServeStdio do so when they return.
 func (s *Service) Close() {
 	s.pools.mu.Lock()
 	defer s.pools.mu.Unlock()

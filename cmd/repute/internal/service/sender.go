@@ -105,14 +105,17 @@ func (s *Service) followTreasuries(ctx context.Context, t followedTreasury) {
 	}
 }
 
-// sender has what the orchestrator needs to send transactions: keys, chains and addresses.
+// sender has what the orchestrator needs to send transactions: keys, chains and addresses. Without wallets in the
+// configuration, wallet and operator are nil, and whatever would send is refused; a process without the role
+// orchestrator has the zero sender.
 type sender struct {
-	wallet           *wallet.Wallet // nil: none is configured
-	operator         *operate.Operator
-	trust, execution uint64
-	registries       []safety.Registries
-	treasuries       []followedTreasury
-	tokens           []repute.Stablecoin // that approvals name amounts of
+	wallet     *wallet.Wallet    // nil: none is configured
+	operator   *operate.Operator // of acts outside any run; nil without a wallet
+	trust      uint64            // id of the chain of identities
+	execution  uint64            // id of the chain of the treasury that agents spend from
+	registries []safety.Registries
+	treasuries []followedTreasury
+	tokens     []repute.Stablecoin // that approvals name amounts of
 }
 
 // followedTreasury is a treasury whose events are indexed.

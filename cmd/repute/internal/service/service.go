@@ -1,6 +1,25 @@
-// Package service runs the configured roles in one process: it creates followers of chains, the
-// document loop, the trust engine, the orchestrator with its keys, and the API, and runs them until
-// its context ends.
+// Package service runs the configured roles in one process.
+//
+// A [Service] is made of a checked configuration, an open database and a log. [Service.Run] creates what each role
+// needs and runs it until its context ends, or until one part has failed in a way that waiting does not mend:
+//
+//   - indexer: a follower for each chain, with the chain's verifier and the lookup of payments. A chain that must stop
+//     (a reorganization below finality, a node of another chain) does not stop the others;
+//   - documents: the loops that fetch documents of agents and manifests of domains;
+//   - trust: the engine that scores;
+//   - orchestrator: the engine of tasks, with the wallets, and the treasuries whose events are indexed;
+//   - api: one HTTP server for the index and for /v1, behind one guard, with the same tools at /mcp.
+//
+// Roles know nothing of each other. They meet in the database, so that the same roles may run in other processes at the
+// same time: leases and claims in the database say who does what. Within a process they share pools of endpoints
+// (pools), so that a limit that one loop meets counts for all, and the graphs of the trust engine, which the API reads.
+//
+// [Service.ServeStdio] is another way to run: the tools of both for one caller on standard input and output, without
+// roles. The commands of other packages use parts: [Service.Sources] to ask sources of trust, and [Outside] for clients
+// that reach public addresses only.
+//
+// Whoever makes a Service closes it (Run and ServeStdio do so themselves). A crash at any point loses nothing: whatever
+// a role has not committed is done again.
 package service
 
 import (
@@ -199,7 +218,8 @@ func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, to
 	if err != nil {
 		return nil, err
 	}
-	return server, errors.Join(s.api(ctx, server, tools, intents, hooks, s.reader(h)),
+	reader := workgraph.New(s.db, h.operator, c.PrivateReads())
+	return server, errors.Join(s.api(ctx, server, tools, intents, hooks, reader),
 		s.control(ctx, h, server, tools, hooks))
 }
 

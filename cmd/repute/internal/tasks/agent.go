@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,6 @@ func AgentCommand(p *cli.Program) *cobra.Command {
 }
 
 func agentListCommand(p *cli.Program) *cobra.Command {
-	var asJSON bool
 	var e remoteClient
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -32,40 +32,34 @@ func agentListCommand(p *cli.Program) *cobra.Command {
 				if err := e.Call(cmd.Context(), http.MethodGet, "/v1/agents", nil, &list); err != nil {
 					return err
 				}
-				return showAgents(p, list.Agents, asJSON)
+				return showAgents(p, list.Agents)
 			}
 			return withControl(cmd.Context(), p, func(c *control.Control, _ *store.DB) error {
 				list, err := c.Agents(cmd.Context())
-				return firstOf(err, func() error { return showAgents(p, list, asJSON) })
+				if err != nil {
+					return err
+				}
+				return showAgents(p, list)
 			})
 		},
 	}
 	e.Flags(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	p.JSONFlag(cmd.Flags(), "print a JSON array")
 	return cmd
 }
 
 // showAgents prints agents as a table or as JSON.
-func showAgents(p *cli.Program, list []control.TaskAgent, asJSON bool) error {
-	if asJSON {
-		return p.PrintJSON(list)
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(p.Stdout, "no agents are registered")
-	}
-	for _, a := range list {
-		fmt.Fprintf(p.Stdout, "%-24s %-6s %-10s %s %s\n", cli.Visible(a.Slug), a.Kind, cli.Visible(a.Version),
-			cli.Visible(a.AgentID), cli.Visible(a.URL))
-	}
-	return nil
-}
-
-// firstOf returns err, or the error of f if err is nil.
-func firstOf(err error, f func() error) error {
-	if err != nil {
-		return err
-	}
-	return f()
+func showAgents(p *cli.Program, list []control.TaskAgent) error {
+	return p.Show(list, func(w io.Writer) error {
+		if len(list) == 0 {
+			fmt.Fprintln(w, "no agents are registered")
+		}
+		for _, a := range list {
+			fmt.Fprintf(w, "%-24s %-6s %-10s %s %s\n", cli.Visible(a.Slug), a.Kind, cli.Visible(a.Version),
+				cli.Visible(a.AgentID), cli.Visible(a.URL))
+		}
+		return nil
+	})
 }
 
 func agentRegisterCommand(p *cli.Program) *cobra.Command {

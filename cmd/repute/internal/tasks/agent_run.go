@@ -29,12 +29,16 @@ import (
 	"repute/trust/statement"
 )
 
-// running has the flags of agent run.
+// running has the argument and the flags of agent run.
 type running struct {
-	what, address, slug, id, wallet string
-	keyFile                         string // of the identity's wallet or owner; empty: it proves nothing
-	orchestrator, token             string // where to register; empty: in the database
-	alone                           bool   // do not register
+	what         string           // directory of an agent's program, or name of an agent that repute comes with
+	address      string           // host:port to listen on
+	slug         string           // in place of the name of an agent that repute comes with
+	id           string           // onchain identity; empty: none
+	wallet       string           // account that an agent that repute comes with writes from
+	keyFile      string           // of the identity's wallet or owner; empty: it proves nothing
+	orchestrator apiclient.Client // where to register; without URL: in the database
+	alone        bool             // do not register
 }
 
 func agentRunCommand(p *cli.Program) *cobra.Command {
@@ -53,9 +57,6 @@ database. The orchestrator itself must be allowed to reach the address
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.what = args[0]
-			if r.token == "" {
-				r.token = os.Getenv("REPUTE_TOKEN")
-			}
 			return runAgent(cmd.Context(), p, r)
 		},
 	}
@@ -67,13 +68,14 @@ database. The orchestrator itself must be allowed to reach the address
 		"private key of the identity's wallet or owner: signs that this agent works as it")
 	f.StringVar(&r.wallet, "wallet", "",
 		"of an agent that repute comes with: the account that the orchestrator sends its registry writes from")
-	f.StringVar(&r.orchestrator, "orchestrator", "", "URL of the orchestrator to register with")
-	f.StringVar(&r.token, "token", "", "bearer token, one of orchestrator.tokens (REPUTE_TOKEN)")
+	f.StringVar(&r.orchestrator.URL, "orchestrator", "", "URL of the orchestrator to register with")
+	f.StringVar(&r.orchestrator.Token, "token", "", "bearer token, one of orchestrator.tokens (REPUTE_TOKEN)")
 	f.BoolVar(&r.alone, "no-register", false, "serve it alone")
 	return cmd
 }
 
-// runAgent serves an agent until ctx ends.
+// runAgent serves an agent until ctx ends, and registers it as soon as it answers. When the agent ends by itself, or
+// cannot be registered, the command fails and takes the other part down with it.
 func runAgent(ctx context.Context, p *cli.Program, r running) error {
 	if _, _, err := net.SplitHostPort(r.address); err != nil {
 		return repute.Invalid("address", fmt.Sprintf("%.80q is no address", r.address), "host:port")
@@ -148,12 +150,7 @@ func builtin(p *cli.Program, r running) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guardedAgent(a, c.Hosts()...)
-}
-
-// guardedAgent returns a handler that refuses requests of browsers.
-func guardedAgent(a agents.Agent, hosts ...string) (http.Handler, error) {
-	guard, err := httpapi.NewGuard(httpapi.GuardOptions{Hosts: hosts})
+	guard, err := httpapi.NewGuard(httpapi.GuardOptions{Hosts: c.Hosts()})
 	if err != nil {
 		return nil, err
 	}
@@ -189,8 +186,9 @@ func taken(address string, err error) error {
 	return repute.Invalid("address", reason, "another one with --address HOST:PORT")
 }
 
-// build builds the program in a directory and returns its command line. remove deletes build
-// output.
+// build builds the program in a directory and returns its command line. The caller calls remove once the program has
+// ended, which deletes build output. A Python program needs no build. The directory's code runs with the rights of the
+// caller: nobody should run an agent of a stranger this way.
 func build(ctx context.Context, p *cli.Program, dir string) (command []string, remove func(), err error) {
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
 		if _, err := os.Stat(filepath.Join(dir, "agent.py")); err != nil {
@@ -237,12 +235,13 @@ const agentAddress = "127.0.0.1:8099"
 // startsWithin bounds the time until an agent answers, including its build.
 const startsWithin = 2 * time.Minute
 
-// introduce waits until the agent answers, registers it, and prints so.
+// introduce waits until the agent answers, registers it, and prints so. It asks again every 100 ms, because a program
+// says nothing when it is ready.
 func introduce(ctx context.Context, p *cli.Program, r running) error {
 	base := "http://" + r.address
 	waiting, cancel := context.WithTimeout(ctx, startsWithin)
 	defer cancel()
-	local := remoteClient{apiclient.Client{URL: base}}
+	local := apiclient.Client{URL: base}
 	var info remote.Info
 	for local.Call(waiting, http.MethodGet, "/info", nil, &info) != nil {
 		select {
@@ -272,10 +271,10 @@ func introduce(ctx context.Context, p *cli.Program, r running) error {
 
 // where returns the flags with which other commands reach the same orchestrator.
 func (r running) where() string {
-	if r.orchestrator == "" {
+	if r.orchestrator.URL == "" {
 		return ""
 	}
-	return " --orchestrator " + r.orchestrator + " --token …"
+	return " --orchestrator " + r.orchestrator.URL + " --token …"
 }
 
 // prove adds the signature of a key file, which proves that the agent acts for its identity.
@@ -303,9 +302,8 @@ func prove(r *control.AgentRegistration, file string) error {
 
 // register registers the agent with an orchestrator.
 func register(ctx context.Context, p *cli.Program, r running, what control.AgentRegistration) error {
-	if r.orchestrator != "" {
-		e := remoteClient{apiclient.Client{URL: r.orchestrator, Token: r.token}}
-		return e.Call(ctx, http.MethodPost, "/v1/agents", what, nil)
+	if r.orchestrator.URL != "" {
+		return r.orchestrator.Call(ctx, http.MethodPost, "/v1/agents", what, nil)
 	}
 	return p.WithStore(ctx, func(c config.Config, db *store.DB) error {
 		c.Orchestrator.AgentHosts = append(c.Orchestrator.AgentHosts, r.address)

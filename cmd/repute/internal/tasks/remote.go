@@ -38,7 +38,8 @@ func (e *remoteClient) rootRun(ctx context.Context, id string) (string, error) {
 	return t.RunID, err
 }
 
-// waitingRun returns the run of a task that waits for an approval; id may also be a run's.
+// waitingRun returns the run of a task that waits for an approval; id may also be a run's. Of several the last one is
+// taken: the runs above it wait for it.
 func (e *remoteClient) waitingRun(ctx context.Context, id string) (string, error) {
 	var t control.Task
 	err := e.Call(ctx, http.MethodGet, taskPath(id, ""), nil, &t)
@@ -79,14 +80,14 @@ func askRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string) 
 }
 
 // watchRemote prints events until the run of a task has ended, then its result.
-func watchRemote(ctx context.Context, p *cli.Program, e *remoteClient, task string, asJSON bool) error {
+func watchRemote(ctx context.Context, p *cli.Program, e *remoteClient, task string) error {
 	var t control.Task
 	if err := e.Call(ctx, http.MethodGet, taskPath(task, ""), nil, &t); err != nil {
 		return err
 	}
 	for after := int64(0); ; {
 		var err error
-		if after, err = events(ctx, p, e, t.RunID, after, asJSON); err != nil {
+		if after, err = events(ctx, p, e, t.RunID, after); err != nil {
 			return err
 		}
 		var run control.Run
@@ -94,7 +95,7 @@ func watchRemote(ctx context.Context, p *cli.Program, e *remoteClient, task stri
 			return err
 		}
 		if run.Status.Ended() {
-			return ended(p, run, asJSON)
+			return ended(p, run)
 		}
 		select { // the stream was cut off
 		case <-ctx.Done():
@@ -105,7 +106,7 @@ func watchRemote(ctx context.Context, p *cli.Program, e *remoteClient, task stri
 }
 
 // events prints a stream until it ends and returns the number of the last event.
-func events(ctx context.Context, p *cli.Program, e *remoteClient, run string, after int64, asJSON bool) (int64, error) {
+func events(ctx context.Context, p *cli.Program, e *remoteClient, run string, after int64) (int64, error) {
 	req, err := e.Request(ctx, http.MethodGet, runPath(run, "/events?after="+strconv.FormatInt(after, 10)), nil)
 	if err != nil {
 		return after, err
@@ -120,7 +121,7 @@ func events(ctx context.Context, p *cli.Program, e *remoteClient, run string, af
 		return after, apiclient.Refusal(res.StatusCode, text)
 	}
 	lines, number := bufio.NewScanner(res.Body), after
-	lines.Buffer(nil, 4<<20)
+	lines.Buffer(nil, maxEvent)
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), ": ")
 		var ev repute.RunEvent
@@ -129,7 +130,7 @@ func events(ctx context.Context, p *cli.Program, e *remoteClient, run string, af
 			number, _ = strconv.ParseInt(value, 10, 64)
 		case "data":
 			if ev, err = readEvent(number, value); err == nil {
-				err = showEvent(p, run, ev, asJSON)
+				err = showEvent(p, run, ev)
 			}
 			after = number
 		}
@@ -137,8 +138,15 @@ func events(ctx context.Context, p *cli.Program, e *remoteClient, run string, af
 			return after, err
 		}
 	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) { // asked again it would come again
+		return after, repute.Invalid("orchestrator", fmt.Sprintf("sends an event of more than %d bytes", maxEvent),
+			"an orchestrator of the same version")
+	}
 	return after, ctx.Err() // the caller reconnects after an interrupted stream
 }
+
+// maxEvent bounds one event of a stream, in bytes.
+const maxEvent = 4 << 20
 
 // readEvent decodes one event of the stream.
 func readEvent(number int64, text string) (repute.RunEvent, error) {

@@ -55,11 +55,10 @@ func compact(text json.RawMessage) string {
 }
 
 // ended prints the result of a run that has ended; the error says that the run did not complete.
-func ended(p *cli.Program, run control.Run, asJSON bool) error {
+func ended(p *cli.Program, run control.Run) error {
 	var err error
-	if asJSON {
-		err = json.NewEncoder(p.Stdout).Encode(runResult{"result", run.ID, run.Status, run.Error, run.Summary,
-			run.Steps})
+	if p.JSON {
+		err = p.PrintLine(runResult{"result", run.ID, run.Status, run.Error, run.Summary, run.Steps})
 	} else {
 		var b strings.Builder
 		shownRun{Run: run}.result(liner(&b))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -43,7 +44,8 @@ func withControl(ctx context.Context, p *cli.Program, f func(*control.Control, *
 	})
 }
 
-// newControl returns the control plane over a database, without routes.
+// newControl returns the control plane over a database, without routes. It holds no keys and runs no task: what a
+// command asks for through it is done by a process with the role orchestrator.
 func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control, error) {
 	client, err := tasks.NewClient(db)
 	if err != nil {
@@ -73,7 +75,7 @@ type shownRun struct {
 }
 
 func runShowCommand(p *cli.Program) *cobra.Command {
-	var verify, asJSON bool
+	var verify bool
 	var e remoteClient
 	cmd := &cobra.Command{
 		Use:   "show TASK|RUN",
@@ -85,21 +87,21 @@ command exits with 1 when something is not as it was stored, or comes out anothe
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if e.URL != "" {
-				return showRemote(cmd.Context(), p, &e, args[0], verify, asJSON)
+				return showRemote(cmd.Context(), p, &e, args[0], verify)
 			}
 			return withControl(cmd.Context(), p, func(c *control.Control, db *store.DB) error {
 				shown, err := readRun(cmd.Context(), c, db, args[0], verify)
 				if err != nil {
 					return err
 				}
-				return showRun(p, shown, asJSON)
+				return showRun(p, shown)
 			})
 		},
 	}
 	e.Flags(cmd.Flags())
 	cmd.Flags().BoolVar(&verify, "verify-gate", false,
 		"check the chain of decisions, and make the trust decisions again from the stored evidence")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	p.JSONFlag(cmd.Flags(), "print one JSON object")
 	return cmd
 }
 
@@ -122,7 +124,7 @@ func readRun(ctx context.Context, c *control.Control, db *store.DB, id string, v
 }
 
 // showRemote prints a run of a remote orchestrator.
-func showRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string, verify, asJSON bool) error {
+func showRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string, verify bool) error {
 	var shown shownRun
 	id, err := e.rootRun(ctx, id)
 	if err != nil {
@@ -136,7 +138,7 @@ func showRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string,
 			return err
 		}
 	}
-	return showRun(p, shown, asJSON)
+	return showRun(p, shown)
 }
 
 // mostDecisions bounds how many decisions verifyGate collects from a server.
@@ -164,13 +166,11 @@ func (e *remoteClient) verifyGate(ctx context.Context, id string) (*control.Gate
 }
 
 // showRun prints a run as text or JSON.
-func showRun(p *cli.Program, r shownRun, asJSON bool) error {
-	var err error
-	if asJSON {
-		err = p.PrintJSON(r)
-	} else {
-		_, err = fmt.Fprint(p.Stdout, r.text())
-	}
+func showRun(p *cli.Program, r shownRun) error {
+	err := p.Show(r, func(w io.Writer) error {
+		_, err := io.WriteString(w, r.text())
+		return err
+	})
 	if err == nil && r.Gate != nil && !r.Gate.Verified {
 		return cli.ExitError{Code: 1,
 			Text: "the decisions are not as they were stored, or do not follow from what is stored"}

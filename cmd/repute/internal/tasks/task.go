@@ -1,5 +1,16 @@
-// Package tasks has the commands for tasks, runs and agents of the orchestrator. They work on
-// the configured database, or on a running server over HTTP with --orchestrator.
+// Package tasks has the commands for tasks, runs and agents of the orchestrator.
+//
+// Each works in one of two ways: on the configured database, or with --orchestrator on a running server over HTTP. On
+// the database a command writes what the server's route would write (package orchestrator/tasks: a row and a job in one
+// transaction) and ends; a process with the role orchestrator does the work. Over HTTP the token says who asks, on the
+// database --by does. Both print the same, so that a script need not know which it uses.
+//
+// task submit and task watch follow a run to its end: on the database by looking every 250 ms, over HTTP by the stream
+// of events, which is asked for again from the last event when it breaks. They exit with 1 when the run did not
+// complete. Texts of agents are strangers' texts and are made safe for a terminal; with --json each line is one value.
+//
+// agent new writes the start of an agent from an embedded scaffold. agent run builds and serves such a directory, or an
+// agent that repute comes with, and registers it; it ends when either the agent or the command is ended.
 package tasks
 
 import (
@@ -54,7 +65,7 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 	var r standard.Request
 	var input string
 	var reputation float64
-	var watch, asJSON bool
+	var watch bool
 	cmd := &cobra.Command{
 		Use:     "submit GOAL",
 		Short:   "ask for a task; prints its id and that of its run",
@@ -66,17 +77,17 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 				r.Threshold.MinReputation = &reputation
 			}
 			if e.URL != "" {
-				return submitRemote(cmd.Context(), p, e, r, watch, asJSON)
+				return submitRemote(cmd.Context(), p, e, r, watch)
 			}
 			return withClient(cmd.Context(), p, func(db *store.DB, client *tasks.Client) error {
 				t, _, err := client.Submit(cmd.Context(), r)
 				if err != nil {
 					return err
 				}
-				if err := submitted(p, t.ID, t.Run, asJSON); err != nil || !watch {
+				if err := submitted(p, t.ID, t.Run); err != nil || !watch {
 					return err
 				}
-				return watchTask(cmd.Context(), p, db, t, asJSON)
+				return watchTask(cmd.Context(), p, db, t)
 			})
 		},
 	}
@@ -90,8 +101,7 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 	thresholdFlags(f, &r.Threshold)
 	budgetFlags(f, &r.Budget)
 	f.BoolVar(&watch, "watch", false, "follow it until it ends, and print its result")
-	f.BoolVar(&asJSON, "json", false,
-		"print one JSON object per line: the task, and with --watch its events and its result")
+	p.JSONFlag(f, "print one JSON object per line: the task, and with --watch its events and its result")
 	return cmd
 }
 
@@ -145,25 +155,23 @@ func (c countFlag) String() string {
 func (countFlag) Type() string { return "int" }
 
 // submitRemote submits a task to a remote orchestrator and, with watch, follows it.
-func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r standard.Request, watch,
-	asJSON bool) error {
+func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r standard.Request, watch bool) error {
 	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
-		Terms: control.Terms(r.Terms),
-		Key:   r.Key}
+		Terms: control.Terms(r.Terms), Key: r.Key}
 	var t control.Task
 	if err := e.Call(ctx, http.MethodPost, "/v1/tasks", asked, &t); err != nil {
 		return err
 	}
-	if err := submitted(p, t.ID, t.RunID, asJSON); err != nil || !watch {
+	if err := submitted(p, t.ID, t.RunID); err != nil || !watch {
 		return err
 	}
-	return watchRemote(ctx, p, e, t.ID, asJSON)
+	return watchRemote(ctx, p, e, t.ID)
 }
 
 // submitted prints the ids of a task and of its run.
-func submitted(p *cli.Program, task, run string, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(p.Stdout).Encode(struct {
+func submitted(p *cli.Program, task, run string) error {
+	if p.JSON {
+		return p.PrintLine(struct {
 			Kind string `json:"kind"`
 			Task string `json:"taskId"`
 			Run  string `json:"runId"`
@@ -174,25 +182,24 @@ func submitted(p *cli.Program, task, run string, asJSON bool) error {
 }
 
 func taskWatchCommand(p *cli.Program, e *remoteClient) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "watch TASK",
 		Short: "print a task's events until it ends, then its result; exits with 1 when it did not complete",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if e.URL != "" {
-				return watchRemote(cmd.Context(), p, e, args[0], asJSON)
+				return watchRemote(cmd.Context(), p, e, args[0])
 			}
 			return withClient(cmd.Context(), p, func(db *store.DB, _ *tasks.Client) error {
 				t, err := rundb.Task(cmd.Context(), db, args[0])
 				if err != nil {
 					return err
 				}
-				return watchTask(cmd.Context(), p, db, t, asJSON)
+				return watchTask(cmd.Context(), p, db, t)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	p.JSONFlag(cmd.Flags(), "print one JSON object per line")
 	return cmd
 }
 
@@ -200,7 +207,7 @@ func taskWatchCommand(p *cli.Program, e *remoteClient) *cobra.Command {
 const watchEvery = 250 * time.Millisecond
 
 // watchTask prints events until the root run has ended, then its result.
-func watchTask(ctx context.Context, p *cli.Program, db *store.DB, t repute.Task, asJSON bool) error {
+func watchTask(ctx context.Context, p *cli.Program, db *store.DB, t repute.Task) error {
 	for after := int64(0); ; {
 		run, err := rundb.Run(ctx, db, t.Run) // read before the events, so that all events of an ended run are printed
 		if err != nil {
@@ -212,7 +219,7 @@ func watchTask(ctx context.Context, p *cli.Program, db *store.DB, t repute.Task,
 		}
 		for _, e := range list {
 			after = e.Number
-			if err := showEvent(p, t.Run, e, asJSON); err != nil {
+			if err := showEvent(p, t.Run, e); err != nil {
 				return err
 			}
 		}
@@ -224,7 +231,7 @@ func watchTask(ctx context.Context, p *cli.Program, db *store.DB, t repute.Task,
 			if err != nil {
 				return err
 			}
-			return ended(p, done, asJSON)
+			return ended(p, done)
 		}
 		select {
 		case <-ctx.Done():
@@ -235,10 +242,10 @@ func watchTask(ctx context.Context, p *cli.Program, db *store.DB, t repute.Task,
 }
 
 // showEvent prints an event of the root run, or of a run below it, which is named.
-func showEvent(p *cli.Program, root string, e repute.RunEvent, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(p.Stdout).Encode(map[string]any{"number": e.Number, "runId": e.Run, "kind": e.Kind,
-			"data": e.Data, "at": e.Time})
+func showEvent(p *cli.Program, root string, e repute.RunEvent) error {
+	if p.JSON {
+		return p.PrintLine(map[string]any{"number": e.Number, "runId": e.Run, "kind": e.Kind, "data": e.Data,
+			"at": e.Time})
 	}
 	of := ""
 	if e.Run != root {
@@ -336,19 +343,10 @@ func ask(p *cli.Program, run string, open []control.Awaited) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(p.Stdout, visibleLines(string(text)))
+		fmt.Fprintln(p.Stdout, cli.VisibleLines(string(text)))
 	}
 	return repute.Invalid("subject", "is missing",
 		"look at what is shown, then --subject with one of: "+strings.Join(subjects, ", "))
-}
-
-// visibleLines returns a text whose lines are safe to print on a terminal.
-func visibleLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = cli.Visible(lines[i])
-	}
-	return strings.Join(lines, "\n")
 }
 
 // waitingOf returns the run of a task that itself waits for an approval; the runs above it wait for

@@ -1,10 +1,16 @@
 // Package webhooks has the commands for webhooks, to which a running server sends what changes in its index.
+//
+// Unlike most commands they never open the database, because adding a webhook needs what only the server has: the rules
+// for hosts that it may call, and the loop that delivers. They call the routes below /v1/webhooks, as anybody with a
+// token of the role operate can, and print what these answer. The secret of a webhook is in two answers only, those of
+// add and rotate.
 package webhooks
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -98,7 +104,6 @@ func sinceFlag(cmd *cobra.Command, since string) *string {
 func (x *commands) add() *cobra.Command {
 	var f filterFlags
 	var since string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "add URL",
 		Short: "add a webhook and print its secret, which is shown this once",
@@ -112,27 +117,25 @@ func (x *commands) add() *cobra.Command {
 			if err := x.call(cmd.Context(), http.MethodPost, "", body, &w); err != nil {
 				return err
 			}
-			return x.showSecret(&w, asJSON)
+			return x.showSecret(&w)
 		},
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&since, "since", "",
 		"cursor after which changes are sent; empty: the oldest change that is kept; absent: from now on")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	x.p.JSONFlag(cmd.Flags(), "print JSON")
 	return cmd
 }
 
 // showSecret prints a webhook with its secret.
-func (x *commands) showSecret(w *push.WebhookWithSecret, asJSON bool) error {
-	if asJSON {
-		return x.p.PrintJSON(w)
-	}
-	fmt.Fprintf(x.p.Stdout, "%s\nsecret %s\n", cli.Visible(w.ID), cli.Visible(w.Secret))
-	return nil
+func (x *commands) showSecret(w *push.WebhookWithSecret) error {
+	return x.p.Show(w, func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, "%s\nsecret %s\n", cli.Visible(w.ID), cli.Visible(w.Secret))
+		return err
+	})
 }
 
 func (x *commands) list() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list webhooks and how they are doing",
@@ -142,19 +145,18 @@ func (x *commands) list() *cobra.Command {
 			if err := x.call(cmd.Context(), http.MethodGet, "", nil, &l); err != nil {
 				return err
 			}
-			if asJSON {
-				return x.p.PrintJSON(l.Webhooks)
-			}
-			if len(l.Webhooks) == 0 {
-				fmt.Fprintln(x.p.Stdout, "there are no webhooks")
-			}
-			for i := range l.Webhooks {
-				x.show(&l.Webhooks[i])
-			}
-			return nil
+			return x.p.Show(l.Webhooks, func(out io.Writer) error {
+				if len(l.Webhooks) == 0 {
+					fmt.Fprintln(out, "there are no webhooks")
+				}
+				for i := range l.Webhooks {
+					x.show(&l.Webhooks[i])
+				}
+				return nil
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	x.p.JSONFlag(cmd.Flags(), "print a JSON array")
 	return cmd
 }
 
@@ -252,7 +254,6 @@ func (x *commands) remove() *cobra.Command {
 }
 
 func (x *commands) rotate() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rotate ID",
 		Short: "give a webhook a new secret and print it",
@@ -263,9 +264,9 @@ func (x *commands) rotate() *cobra.Command {
 			if err := x.call(cmd.Context(), http.MethodPost, pathOf(args[0], "/rotate"), nil, &w); err != nil {
 				return err
 			}
-			return x.showSecret(&w, asJSON)
+			return x.showSecret(&w)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	x.p.JSONFlag(cmd.Flags(), "print JSON")
 	return cmd
 }
