@@ -86,7 +86,8 @@ func (n *agentNode) Series(ctx context.Context, args seriesArgs) (*stats.SeriesA
 		if err != nil {
 			return nil, err
 		}
-		return new(stats.EncodeSeries(s, f.Tag)), nil
+		out := stats.EncodeSeries(s, f.Tag)
+		return &out, nil
 	}
 	if err := charge(ctx, readCost+f.Most()); err != nil {
 		return nil, err

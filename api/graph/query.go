@@ -147,7 +147,8 @@ func (q *queryResolver) Status(ctx context.Context) (*wire.StatusAnswer, error) 
 	if err != nil {
 		return nil, err
 	}
-	return new(q.index.StatusOf(chains)), nil
+	status := q.index.StatusOf(chains)
+	return &status, nil
 }
 
 // orEmpty returns an optional argument as text, "" where it is absent or null: the parsers of parameters take both as

@@ -123,7 +123,8 @@ func (c *agentConnection) Facets(ctx context.Context) (*stats.Facets, error) {
 	if err != nil {
 		return nil, answers.SearchError(err, "query")
 	}
-	return new(stats.EncodeFacets(facets)), nil
+	out := stats.EncodeFacets(facets)
+	return &out, nil
 }
 
 // filter reads the arguments as the list's route does, so that both refuse the same.

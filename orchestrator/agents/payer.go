@@ -63,9 +63,9 @@ type payer struct {
 	chains places
 }
 
-// accept refuses a payment that cannot be made, before any phase runs. repute.ErrInvalid names the
+// Accept refuses a payment that cannot be made, before any phase runs. repute.ErrInvalid names the
 // field.
-func (p *payer) accept(o order[Payment]) error {
+func (p *payer) Accept(o order[Payment]) error {
 	c, err := p.chains.at(o.In.ChainID)
 	switch amount, ok := new(big.Int).SetString(o.In.Amount, 10); {
 	case err != nil:
@@ -159,9 +159,9 @@ func (p *payer) tx(ctx context.Context, w World, o order[Payment]) (tx transacti
 	return tx, c, err
 }
 
-// dryRun compares the payment with the treasury's current limits, and lists every exceeded cap. The contract
+// DryRun compares the payment with the treasury's current limits, and lists every exceeded cap. The contract
 // enforces them in any case: what is listed here is told before anything is sent, and all of it at once.
-func (p *payer) dryRun(ctx context.Context, w World, o order[Payment]) (d standard.DryRun, err error) {
+func (p *payer) DryRun(ctx context.Context, w World, o order[Payment]) (d standard.DryRun, err error) {
 	tx, c, err := p.tx(ctx, w, o)
 	if err != nil {
 		return d, err
@@ -244,9 +244,9 @@ func (p *payer) limits(ctx context.Context, w World, c Chain, tx *transaction.Tx
 // key returns the payer's key in the treasury.
 func (p *payer) key() common.Hash { return crypto.Keccak256Hash([]byte(p.self.Slug)) }
 
-// do pays, if the report of the measured agent allows it. The window is read before the payment is sent, for verify
+// Do pays, if the report of the measured agent allows it. The window is read before the payment is sent, for Verify
 // to compare with; a repeated method gets the first answer to that read again.
-func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, err error) {
+func (p *payer) Do(ctx context.Context, w World, o order[Payment]) (done Paid, err error) {
 	lack, err := p.earned(o)
 	if err != nil {
 		return done, err
@@ -289,8 +289,8 @@ func paidEvent(sent transaction.Sent, treasury common.Address, token *common.Add
 	return PaidEvent{e.AgentKey, e.To.Hex(), e.Amount.String(), e.RunId}, nil
 }
 
-// verify compares the treasury's event and its accounts with the order.
-func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid) (out []standard.Check,
+// Verify compares the treasury's event and its accounts with the order.
+func (p *payer) Verify(ctx context.Context, w World, o order[Payment], done Paid) (out []standard.Check,
 	err error) {
 	tx, c, err := p.tx(ctx, w, o)
 	if err != nil {
@@ -311,8 +311,8 @@ func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid
 		Details: fmt.Sprintf("spent %s before and %s now", done.SpentBefore, now.spent)}), nil
 }
 
-// summary describes the payment.
-func (p *payer) summary(_ order[Payment], done Paid) standard.Summary {
+// Summary describes the payment.
+func (p *payer) Summary(_ order[Payment], done Paid) standard.Summary {
 	unit := "wei"
 	if done.Token != "" {
 		unit = "units of " + done.Token

@@ -81,9 +81,9 @@ type registrar struct {
 	chains places
 }
 
-// accept refuses an order that the identity registry would refuse. repute.ErrInvalid names the
+// Accept refuses an order that the identity registry would refuse. repute.ErrInvalid names the
 // field.
-func (r *registrar) accept(o order[Identity]) error {
+func (r *registrar) Accept(o order[Identity]) error {
 	in := &o.In
 	switch in.Action {
 	case jobRegister:
@@ -232,9 +232,9 @@ func ask(ctx context.Context, w World, q ConsentRequest) (c Consent, err error) 
 	return c, json.Unmarshal(answer, &c)
 }
 
-// dryRun declares the transaction of the order. The consent of the dry run is not the one that is sent, as it has a
+// DryRun declares the transaction of the order. The consent of the dry run is not the one that is sent, as it has a
 // deadline; any other difference from the declared call ends the run.
-func (r *registrar) dryRun(ctx context.Context, w World, o order[Identity]) (d standard.DryRun, err error) {
+func (r *registrar) DryRun(ctx context.Context, w World, o order[Identity]) (d standard.DryRun, err error) {
 	tx, _, _, err := r.tx(ctx, w, o)
 	if o.In.Action == jobWallet && o.In.Signature == "" { // the wallet consents anew when it is sent
 		tx.Placeholders = []transaction.Placeholder{
@@ -245,8 +245,8 @@ func (r *registrar) dryRun(ctx context.Context, w World, o order[Identity]) (d s
 	return d, err
 }
 
-// do sends the transaction and reads the result from its logs.
-func (r *registrar) do(ctx context.Context, w World, o order[Identity]) (done Registered, err error) {
+// Do sends the transaction and reads the result from its logs.
+func (r *registrar) Do(ctx context.Context, w World, o order[Identity]) (done Registered, err error) {
 	tx, id, uri, err := r.tx(ctx, w, o)
 	if err != nil {
 		return done, err
@@ -269,8 +269,8 @@ func (r *registrar) do(ctx context.Context, w World, o order[Identity]) (done Re
 	return done, nil
 }
 
-// verify reads the changed values from the registry, and takes nothing from the result but the agent's id.
-func (r *registrar) verify(ctx context.Context, w World, o order[Identity],
+// Verify reads the changed values from the registry, and takes nothing from the result but the agent's id.
+func (r *registrar) Verify(ctx context.Context, w World, o order[Identity],
 	done Registered) (out []standard.Check, err error) {
 	id, c, err := r.chains.agent("result.agent", done.Agent)
 	if err != nil {
@@ -308,8 +308,8 @@ func (r *registrar) verify(ctx context.Context, w World, o order[Identity],
 	return append(out, check("uri", uri, want)), nil
 }
 
-// summary describes the change.
-func (r *registrar) summary(o order[Identity], done Registered) standard.Summary {
+// Summary describes the change.
+func (r *registrar) Summary(o order[Identity], done Registered) standard.Summary {
 	what := map[string]string{jobRegister: "was registered", jobDescribe: "has a registration file",
 		jobWallet: "has the wallet " + done.Wallet}[o.In.Action]
 	return standard.Summary{Text: fmt.Sprintf("Agent %s %s.", done.Agent, what), KeyActions: []string{o.In.Action},

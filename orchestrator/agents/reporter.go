@@ -111,8 +111,8 @@ const (
 	maxShown        = 64 << 10 // bytes of an answer that the result has
 )
 
-// accept refuses to measure the reporter itself, and more requests than a run may make.
-func (r *reporter) accept(o order[Report]) error {
+// Accept refuses to measure the reporter itself, and more requests than a run may make.
+func (r *reporter) Accept(o order[Report]) error {
 	id, _, err := r.chains.agent("input.agent", o.In.Agent)
 	switch {
 	case err != nil:
@@ -292,9 +292,9 @@ func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times 
 	return done, c, txs, nil
 }
 
-// dryRun measures with one request, and declares the ratings that it would post. Both ratings are declared only
+// DryRun measures with one request, and declares the ratings that it would post. Both ratings are declared only
 // where the endpoint answers now: a rating that was not declared would be refused.
-func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d standard.DryRun, err error) {
+func (r *reporter) DryRun(ctx context.Context, w World, o order[Report]) (d standard.DryRun, err error) {
 	done, _, txs, err := r.prepare(ctx, w, o, 1, true)
 	if err != nil {
 		return d, err
@@ -327,8 +327,8 @@ func measured() []transaction.Placeholder {
 // longestAnswer exceeds every timeout of a request.
 const longestAnswer = time.Hour
 
-// do measures the endpoint, and posts success rate and response time as two ratings.
-func (r *reporter) do(ctx context.Context, w World, o order[Report]) (Reported, error) {
+// Do measures the endpoint, and posts success rate and response time as two ratings.
+func (r *reporter) Do(ctx context.Context, w World, o order[Report]) (Reported, error) {
 	done, c, txs, err := r.prepare(ctx, w, o, o.In.times(), false)
 	if err != nil {
 		return done, err
@@ -347,9 +347,9 @@ func (r *reporter) do(ctx context.Context, w World, o order[Report]) (Reported, 
 	return done, nil
 }
 
-// verify reads the ratings from the registry, and computes them again from the measurements in
+// Verify reads the ratings from the registry, and computes them again from the measurements in
 // their files.
-func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Reported) (out []standard.Check,
+func (r *reporter) Verify(ctx context.Context, w World, o order[Report], done Reported) (out []standard.Check,
 	err error) {
 	id, c, err := r.chains.agent("input.agent", o.In.Agent)
 	if err != nil {
@@ -405,8 +405,8 @@ func same(a, b *paymentProof) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
-// summary describes the measurement and the ratings.
-func (r *reporter) summary(_ order[Report], done Reported) (s standard.Summary) {
+// Summary describes the measurement and the ratings.
+func (r *reporter) Summary(_ order[Report], done Reported) (s standard.Summary) {
 	answered := 0
 	for _, q := range done.Requests {
 		if q.ok() {

@@ -21,13 +21,13 @@ type order[I any] struct {
 
 // craft is what a specialist can do: orders have an input I and a result R.
 type craft[I, R any] interface {
-	// accept refuses an impossible order without any call.
-	accept(o order[I]) error
-	dryRun(ctx context.Context, w World, o order[I]) (standard.DryRun, error)
-	do(ctx context.Context, w World, o order[I]) (R, error)
-	// verify compares the result of do with the chain.
-	verify(ctx context.Context, w World, o order[I], done R) ([]standard.Check, error)
-	summary(o order[I], done R) standard.Summary
+	// Accept refuses an impossible order without any call.
+	Accept(o order[I]) error
+	DryRun(ctx context.Context, w World, o order[I]) (standard.DryRun, error)
+	Do(ctx context.Context, w World, o order[I]) (R, error)
+	// Verify compares the result of Do with the chain.
+	Verify(ctx context.Context, w World, o order[I], done R) ([]standard.Check, error)
+	Summary(o order[I], done R) standard.Summary
 }
 
 // specialist is a worker with one step.
@@ -56,7 +56,7 @@ func (s *specialist[I, R]) order(t standard.Task) (o order[I], err error) {
 	if err := strictly(own, &o.In); err != nil {
 		return o, repute.Invalid("input", err.Error(), "docs/reference/agents.md lists the fields")
 	}
-	return o, s.accept(o)
+	return o, s.Accept(o)
 }
 
 // strictly decodes JSON and refuses unknown fields, because a misspelled cap would be no cap.
@@ -83,7 +83,7 @@ func (s *specialist[I, R]) tryOut(ctx context.Context, t standard.Task, w World)
 	err error) {
 	o, err := s.order(t)
 	if err == nil {
-		d, err = s.dryRun(ctx, w, o)
+		d, err = s.DryRun(ctx, w, o)
 	}
 	d.Warnings, d.Calls, d.Violations = listed(d.Warnings), listed(d.Calls), listed(d.Violations)
 	return d, err
@@ -104,7 +104,7 @@ func (s *specialist[I, R]) work(ctx context.Context, t standard.Task, _ map[stri
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.do(ctx, w, o)
+	done, err := s.Do(ctx, w, o)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *specialist[I, R]) compare(ctx context.Context, t standard.Task, done st
 	if err != nil {
 		return scored([]standard.Check{{Name: "result", Details: err.Error()}}), nil
 	}
-	checks, err := s.verify(ctx, w, o, result)
+	checks, err := s.Verify(ctx, w, o, result)
 	return scored(checks), err
 }
 
@@ -152,7 +152,7 @@ func (s *specialist[I, R]) summarize(t standard.Task, done standard.Execution,
 	o, err := s.order(t)
 	result, also := resultOf[R](done)
 	if err == nil && also == nil {
-		out = s.summary(o, result)
+		out = s.Summary(o, result)
 	} else {
 		out.Text = "The work was not done."
 	}

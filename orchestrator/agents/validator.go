@@ -92,8 +92,8 @@ func (v *validator) registry(in Validation) (c Chain, at common.Address, err err
 	return c, at, err
 }
 
-// accept refuses an order without a valid request hash or with an unknown chain.
-func (v *validator) accept(o order[Validation]) error {
+// Accept refuses an order without a valid request hash or with an unknown chain.
+func (v *validator) Accept(o order[Validation]) error {
 	if _, _, err := v.registry(o.In); err != nil {
 		return err
 	}
@@ -231,15 +231,15 @@ func (v *validator) prepare(ctx context.Context, w World, in Validation) (done V
 		Data:    validations.PackValidationResponse(r.Request, r.Response, done.URI, done.Hash, validationTag)}, nil
 }
 
-// dryRun declares the transaction of the answer.
-func (v *validator) dryRun(ctx context.Context, w World, o order[Validation]) (d standard.DryRun, err error) {
+// DryRun declares the transaction of the answer.
+func (v *validator) DryRun(ctx context.Context, w World, o order[Validation]) (d standard.DryRun, err error) {
 	_, tx, err := v.prepare(ctx, w, o.In)
 	d.Calls = []transaction.Tx{tx}
 	return d, err
 }
 
-// do posts the answer.
-func (v *validator) do(ctx context.Context, w World, o order[Validation]) (Validated, error) {
+// Do posts the answer.
+func (v *validator) Do(ctx context.Context, w World, o order[Validation]) (Validated, error) {
 	done, tx, err := v.prepare(ctx, w, o.In)
 	if err != nil {
 		return done, err
@@ -249,8 +249,8 @@ func (v *validator) do(ctx context.Context, w World, o order[Validation]) (Valid
 	return done, err
 }
 
-// verify reads the answer back from the registry, and compares the report with it.
-func (v *validator) verify(ctx context.Context, w World, o order[Validation], done Validated) ([]standard.Check,
+// Verify reads the answer back from the registry, and compares the report with it.
+func (v *validator) Verify(ctx context.Context, w World, o order[Validation], done Validated) ([]standard.Check,
 	error) {
 	c, at, err := v.registry(o.In)
 	if err != nil {
@@ -274,8 +274,8 @@ func (v *validator) verify(ctx context.Context, w World, o order[Validation], do
 	}, nil
 }
 
-// summary describes the answer.
-func (v *validator) summary(_ order[Validation], done Validated) standard.Summary {
+// Summary describes the answer.
+func (v *validator) Summary(_ order[Validation], done Validated) standard.Summary {
 	return standard.Summary{Text: fmt.Sprintf("Request %s about agent %s was answered with %d.", done.Request,
 		done.Agent, done.Response),
 		KeyActions: []string{"did the work again"}, Receipts: []string{done.Tx.Hex()}}
