@@ -15,5 +15,6 @@
 // schema of an answer is listed as an outline of 400 bytes, which says less than the whole and nothing else.
 //
 // No state is kept between requests over HTTP, so that any process answers any of them. A call ends after
-// Options.Timeout or when its caller leaves, and an answer above Options.Output is refused rather than cut.
+// Options.Timeout or when its caller leaves, and an answer of a tool by Add that is above Options.Output
+// is refused rather than cut.
 package mcp

@@ -8,7 +8,7 @@
 // # How a page is made
 //
 // The table of pages is site.mount. A page is a function of type show: it runs documents with ask, which decodes the
-// answer into a type that MUST have what the document asks for and nothing else, puts what it shows into page.Body, and
+// answer into a type that MUST have all that the document asks for, puts what it shows into page.Body, and
 // returns the name of a template. The URL has the whole state of a page, so that a link to it shows the same. An error
 // becomes a page that says in plain words what to do next (package failure); it never shows the inside.
 //

@@ -26,8 +26,6 @@ const (
 	// other. A process that dies sends the messages of such an interval again; storing it after each would take longer
 	// than the message.
 	deliveredEvery = 250 * time.Millisecond
-	// saveTimeout bounds the storing of accepted messages, which the end of a process waits for.
-	saveTimeout = 5 * time.Second
 )
 
 // errDisabled ends a delivery whose webhook was disabled.
@@ -132,14 +130,11 @@ func (v *delivery) deliver(ctx context.Context, c *store.Change) error {
 	}
 }
 
-// flush stores that messages were accepted, also where ctx ends meanwhile: whether an interrupted commit took place is
-// not known, and to store it again would count its messages twice.
+// flush stores that messages were accepted. It may be called again after an error: see webhookdb.SaveDelivered.
 func (v *delivery) flush(ctx context.Context) error {
 	if v.unsaved == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
-	defer cancel()
 	err := webhookdb.SaveDelivered(ctx, v.db, v.lease, &v.w, v.last, v.unsaved, v.lastAt)
 	if err == nil {
 		v.w.Cursor, v.w.Failure, v.saved, v.unsaved = v.last, webhookdb.Failure{}, time.Now(), 0

@@ -28,11 +28,12 @@ func progress(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, sql 
 }
 
 // SaveDelivered stores that the receiver accepted n further messages, the last one, of the change of a cursor, at a
-// time.
+// time. It may be repeated where it is not known whether a commit took place: messages up to a stored cursor are not
+// counted again.
 func SaveDelivered(ctx context.Context, db *store.DB, l store.Lease, w *Webhook, cursor string, n int,
 	at time.Time) error {
 	return progress(ctx, db, l, w, `
-		update webhooks set position = $3, delivered = delivered + $5, delivered_at = $4, attempts = 0, failing_since = null,
+		update webhooks set position = $3, delivered = delivered + case when position = $3 then 0 else $5 end, delivered_at = $4, attempts = 0, failing_since = null,
 			next_at = null, last_status = 0, last_error = ''
 		where id = $1 and version = $2`, cursor, at, n)
 }

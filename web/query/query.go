@@ -98,7 +98,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
 
-// Ask runs a document by its name and decodes its data. A document MUST ask for what T has and nothing else. The error
+// Ask runs a document by its name and decodes its data. A document MUST NOT ask for what T lacks. The error
 // of GraphQL is an *Error. Asked is empty where the document cannot be run at all.
 func Ask[T any](ctx context.Context, r Runner, documents Documents, name string, variables map[string]any) (data T,
 	asked Asked, err error) {

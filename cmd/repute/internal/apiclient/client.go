@@ -4,8 +4,8 @@
 // A [Client] is the value of two flags. [Client.Call] is one request with a JSON body and a JSON answer, within 30
 // seconds and 16 MiB; [Client.Request] is for callers that read a stream. An answer that is no success becomes an error
 // of the kind that the same failure has on the database, so that a command exits with the same code either way. Texts
-// of the server are made safe for a terminal. The token is sent to the given server alone: redirects to another host
-// lose it, by net/http.
+// of the server are made safe for a terminal. The token is sent to the given server and, as net/http does, after
+// redirects to its subdomains.
 package apiclient
 
 import (

@@ -17,13 +17,14 @@ func Visible(s string) string {
 	}, s)
 }
 
-// VisibleLines is Visible for a text of several lines, which stay.
+// VisibleLines is Visible for a text of several lines, which stay, and so do tabs.
 func VisibleLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i := range lines {
-		lines[i] = Visible(lines[i])
-	}
-	return strings.Join(lines, "\n")
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && !unicode.IsGraphic(r) {
+			return '\ufffd'
+		}
+		return r
+	}, s)
 }
 
 // Count returns a number with its noun, in the plural unless it is one.

@@ -10,3 +10,21 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+// What a server says acts on no terminal, and keeps its lines.
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"a\x1b[2Jb":        "a\ufffd[2Jb",
+		"a\u202eb\r":       "a\ufffdb\ufffd",
+		"goroutine 1\n\tx": "goroutine 1\n\tx",
+		"\xff":             "\ufffd",
+	} {
+		if got := VisibleLines(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	if got := Visible("a\n\tb"); got != "a\ufffd\ufffdb" {
+		t.Errorf("one line: %q", got)
+	}
+}
