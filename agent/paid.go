@@ -51,14 +51,19 @@ var errStopped = fmt.Errorf("the agent stops: %w", repute.ErrUnavailable)
 
 // renew keeps the claim until ctx ends, and ends the work where another process has it. The channel is closed at the
 // end. Unlike store.DB.KeepRenewed it does not give up when the database is away for longer than the lease: the handler
-// may be at work then, or money on its way, and every step that is stored later checks the claim anyway.
+// may be at work then, or money on its way, and every step that is stored later checks the claim anyway. It is due by
+// the clock, not by the end of the renewal before: one that waited for a lock is followed by the next at once.
 func (w *work) renew(ctx context.Context, cancel context.CancelCauseFunc) <-chan struct{} {
 	ended, row := make(chan struct{}), *w.row
 	go func() {
 		defer close(ended)
+		tick := time.NewTicker(w.router.o.Lease / 3)
+		defer tick.Stop()
 		for {
-			if repute.Pause(ctx, w.router.o.Lease/3); ctx.Err() != nil {
+			select {
+			case <-ctx.Done():
 				return
+			case <-tick.C:
 			}
 			if err := agentdb.Renew(ctx, w.router.db, row, w.router.o.Lease); errors.Is(err, repute.ErrFenced) {
 				cancel(err)

@@ -97,7 +97,7 @@ type Call struct {
 
 // Payment is a payment by x402 that an agent wants to make.
 type Payment struct {
-	Host    string  `cel:"host" json:"host"` // of the server, with a port where the URL has one
+	Host    string  `cel:"host" json:"host"` // of the server in lower case and ASCII, with a port where that is not the usual one
 	Network string  `cel:"network" json:"network"`
 	Asset   string  `cel:"asset" json:"asset"`   // checksummed address of the token
 	To      string  `cel:"to" json:"to"`         // checksummed address

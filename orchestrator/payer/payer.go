@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -178,6 +179,9 @@ func (r *Request) check() (*url.URL, error) {
 // another.
 func serverOf(u *url.URL) string {
 	host, port := httprule.Host(u.Hostname()), httprule.Port(u)
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.Unmap().String()
+	}
 	if n, err := strconv.Atoi(port); err == nil {
 		port = strconv.Itoa(n) // 0443 is dialed as 443
 	}

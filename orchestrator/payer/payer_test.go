@@ -322,27 +322,33 @@ func TestCaps(t *testing.T) {
 // TestCapOfSpellings: a host has one cap, however its URL is written.
 func TestCapOfSpellings(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.trusted("owner", "40")
-	w.shop.Accepts = []x402.Requirements{w.Requirements(40_000)}
-	shop, err := url.Parse(w.url)
-	ok(t, err)
-	p := w.payer(t, func(o *payer.Options) {
-		o.HTTP = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network,
-			_ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, shop.Host)
-		}}}
-	})
-	for i, host := range []string{"bücher.example", "BÜCHER.example:80", "xn--bcher-kva.example.", "bücher.example:080"} {
-		_, err := p.Do(t.Context(), payer.Request{Method: "POST", URL: "http://" + host + shop.Path,
-			Body: []byte{byte('a' + i)}})
-		var over *walletdb.CapError
-		if i < 2 && err != nil || i >= 2 && !errors.As(err, &over) {
-			t.Errorf("%s: %v", host, err)
+	for _, spellings := range [][4]string{
+		{"bücher.example", "BÜCHER.example:80", "xn--bcher-kva.example.", "bücher.example:080"},
+		{"[2001:db8::1]", "[2001:0db8::1]", "[2001:db8:0::1]:80", "[2001:DB8::0001]"},
+		{"192.0.2.1", "[::ffff:192.0.2.1]", "192.0.2.1:80", "[::ffff:c000:201]"},
+	} {
+		w := newWorld(t)
+		w.trusted("owner", "40")
+		w.shop.Accepts = []x402.Requirements{w.Requirements(40_000)}
+		shop, err := url.Parse(w.url)
+		ok(t, err)
+		p := w.payer(t, func(o *payer.Options) {
+			o.HTTP = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network,
+				_ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, shop.Host)
+			}}}
+		})
+		for i, host := range spellings {
+			_, err := p.Do(t.Context(), payer.Request{Method: "POST", URL: "http://" + host + shop.Path,
+				Body: []byte{byte('a' + i)}})
+			var over *walletdb.CapError
+			if i < 2 && err != nil || i >= 2 && !errors.As(err, &over) {
+				t.Errorf("%s: %v", host, err)
+			}
 		}
-	}
-	if w.paid(t) != 80_000 {
-		t.Errorf("%d units", w.paid(t))
+		if w.paid(t) != 80_000 {
+			t.Errorf("%s: %d units", spellings[0], w.paid(t))
+		}
 	}
 }
 

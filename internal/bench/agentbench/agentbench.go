@@ -146,9 +146,11 @@ func (x *run) begin(ctx context.Context, database, facilitator string) error {
 
 // start runs the agent and waits until it answers.
 func (x *run) start(ctx context.Context) (err error) {
-	if x.agent, err = x.Program.Start(x.args...); err != nil {
+	agent, err := x.Program.Start(x.args...)
+	if err != nil {
 		return err
 	}
+	x.agent = agent
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err = x.agent.Await(ctx, 20*time.Millisecond, func(context.Context) (bool, error) {
