@@ -93,13 +93,13 @@ func TestRatingInTwoBatches(t *testing.T) {
 		first, rest := twoBatches(l, store.Lease{})
 		if own {
 			first.Prefetched = prefetch(ctx, t, db, &first, nil)
-			waitAhead(t, db)
+			waitAheads(t, db, 1, "feedback")
 			_, err := db.Pool().Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity
 				where datname = current_database() and state = 'idle in transaction'`)
 			ok(t, err)
 		}
 		rest.Prefetched = prefetch(ctx, t, db, &rest, first.Records)
-		waitAhead(t, db)
+		waitAheads(t, db, 1, "events") // its ratings are left
 		ok(t, eventdb.Apply(ctx, db, first))
 		ok(t, eventdb.Apply(ctx, db, rest))
 		equalDumps(t, "a rating twice", dump(t, ctx, db, 2), dump(t, ctx, db, 1))

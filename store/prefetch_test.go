@@ -24,16 +24,16 @@ func twoBatches(l *ledger, lease store.Lease) (first, rest eventdb.Batch) {
 // waitAhead waits until some transaction of the database has stored and idles.
 func waitAhead(t *testing.T, db *store.DB) {
 	t.Helper()
-	waitAheads(t, db, 1)
+	waitAheads(t, db, 1, "events")
 }
 
-// waitAheads waits until n transactions of the database have stored and idle.
-func waitAheads(t *testing.T, db *store.DB, n int) {
+// waitAheads waits until n transactions of the database have stored and idle. last is the table that they store last.
+func waitAheads(t *testing.T, db *store.DB, n int, last string) {
 	t.Helper()
 	for ctx := ctxOf(t); ; time.Sleep(time.Millisecond) {
 		var open int
 		ok(t, db.Pool().QueryRow(ctx, `select count(*) from pg_stat_activity
-			where datname = current_database() and state = 'idle in transaction' and query like 'copy %'`).Scan(&open))
+			where datname = current_database() and state = 'idle in transaction' and query like $1`, "copy "+last+"%").Scan(&open))
 		if open >= n {
 			return
 		}
@@ -114,7 +114,7 @@ func TestAheadBesideAhead(t *testing.T) {
 	first, second := batchOf(1, l.genesis, l.blocks[:1]), batchOf(1, l.blocks[0].Block, l.blocks[1:2])
 	first.Lease, second.Lease = lease, lease
 	first.Prefetched, second.Prefetched = eventdb.Prefetch(ctx, db, first, nil), eventdb.Prefetch(ctx, db, second, nil)
-	waitAheads(t, db, 2)
+	waitAheads(t, db, 2, "events")
 	ok(t, eventdb.Apply(ctx, db, first))
 	ok(t, eventdb.Apply(ctx, db, second))
 	if got := len(rows(t, dump(t, ctx, db, 1), "events")); got != len(first.Records)+len(second.Records) {

@@ -146,9 +146,12 @@ func intentOf(m *agentjson.Manifest, i int) manifestdb.Intent {
 	return row
 }
 
-// maxExponent is the largest exponent of a number that is stored, as that of a float64. Postgres stores every digit of
-// a larger one, and refuses more than 131,072.
-const maxExponent = 308
+// Largest numbers that are stored: the exponent as that of a float64, and the length of the text. Postgres stores every
+// digit, and refuses more than 131,072 before the point or 16,383 behind it.
+const (
+	maxExponent = 308
+	maxNumber   = 1000
+)
 
 // isStorable reports whether Postgres can store JSON as jsonb. JSON that a domain wrote may have texts and numbers that
 // it refuses, and then nothing of the manifest could be saved.
@@ -169,7 +172,7 @@ func isStorable(raw json.RawMessage) bool {
 		if n, is := token.(json.Number); is {
 			_, exponent, _ := strings.Cut(strings.ToLower(string(n)), "e")
 			e, err := strconv.Atoi(cmp.Or(exponent, "0"))
-			if err != nil || max(e, -e) > maxExponent {
+			if err != nil || max(e, -e) > maxExponent || len(n) > maxNumber {
 				return false
 			}
 		}

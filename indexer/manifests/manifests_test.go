@@ -118,7 +118,8 @@ func TestStates(t *testing.T) {
 }
 
 // hostileMembers are JSON that a parser keeps as written and that Postgres refuses as jsonb.
-var hostileMembers = []string{`"\u0000"`, `"\ud800"`, `{"a\u0000":1}`, `1e999999`, `[1, -2.5E+200000]`}
+var hostileMembers = []string{`"\u0000"`, `"\ud800"`, `{"a\u0000":1}`, `1e999999`, `[1, -2.5E+200000]`,
+	"0." + strings.Repeat("1", 20_000), strings.Repeat("9", 140_000)}
 
 // A manifest with members that Postgres refuses is stored as others are, without these.
 func TestHostileMembers(t *testing.T) {

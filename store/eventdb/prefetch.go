@@ -47,7 +47,7 @@ func newPrefetchSlots() *prefetchSlots {
 //
 // applied are the records of the batch that is being applied meanwhile. That one would wait for this one if both stored
 // the same rating, as logs of a lying node can have it, and this one waits for that one: b's ratings are left to Apply
-// then.
+// then. A repair that finds such a rating fails by the lock's timeout, and is tried again like any other.
 func Prefetch(ctx context.Context, db *store.DB, b Batch, applied []repute.Record) *Prefetched {
 	slots := *store.Kept(db, newPrefetchSlots)
 	select {

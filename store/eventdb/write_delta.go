@@ -169,8 +169,10 @@ func (d *Delta) removeGuessed(ctx context.Context, tx pgx.Tx, chainID uint64) er
 	}
 	ids, clients, indexes := ratingArrays(wrong)
 	_, err := tx.Exec(ctx, `
-		delete from feedback f using unnest($2::numeric[], $3::bytea[], $4::bigint[]) u(t, c, x)
-		where f.chain_id = $1 and f.token_id = u.t and f.client = u.c and f.idx = u.x`,
+		delete from feedback where ctid = any(array(
+			select f.id from unnest($2::numeric[], $3::bytea[], $4::bigint[]) u(t, c, x)
+			cross join lateral (select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx
+				= u.x offset 0) f))`,
 		chainID, ids, clients, indexes)
 	return store.Failed("delete ratings without effect", err)
 }

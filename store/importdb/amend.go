@@ -61,8 +61,12 @@ func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a A
 			if err != nil {
 				return err
 			}
-			err = hourdb.Retime(ctx, m.tx, m.chain.ID, []uint64{a.Block.Number},
-				func() error { return m.header(ctx, a.Block) })
+			header := func() error { return m.header(ctx, a.Block) }
+			if len(stale) > 0 {
+				err = hourdb.Retime(ctx, m.tx, m.chain.ID, []uint64{a.Block.Number}, header)
+			} else {
+				err = header()
+			}
 			if err != nil {
 				return err
 			}
@@ -73,12 +77,12 @@ func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a A
 		})
 }
 
-// retimed returns the stored events of a block whose time changes, because everything derived from
+// retimed returns the stored events of a block whose time changes or becomes known, because everything derived from
 // them depends on their age. Payments that were ordered by the old time are checked again.
 func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, error) {
 	var changed bool
 	err := m.tx.QueryRow(ctx,
-		`select exists (select from blocks where chain_id = $1 and number = $2 and time is distinct from $3)`,
+		`select not exists (select from blocks where chain_id = $1 and number = $2 and time is not distinct from $3)`,
 		m.chain.ID, b.Number, column.MaybeTime(b.Time)).Scan(&changed)
 	if err != nil || !changed {
 		return nil, store.Failed("compare times", err)

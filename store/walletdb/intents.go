@@ -252,7 +252,7 @@ func MarkIntent(ctx context.Context, db *store.DB, id string, state IntentState,
 
 // ReadIntent returns an intent. repute.ErrNotFound when there is none.
 func ReadIntent(ctx context.Context, db *store.DB, id string) (Intent, error) {
-	out, err := readIntent(ctx, db.Readers(), id)
+	out, err := readIntent(ctx, db.Pool(), id)
 	return out, store.Failed("intent", err)
 }
 
@@ -279,7 +279,7 @@ func readIntent(ctx context.Context, db querier, id string) (Intent, error) {
 // ordered by nonce, at most 64.
 func IntentsBetween(ctx context.Context, db *store.DB, chainID uint64, sender common.Address, from,
 	to uint64) ([]Intent, error) {
-	out, err := collectIntents(ctx, db.Readers(), selectIntents+`
+	out, err := collectIntents(ctx, db.Pool(), selectIntents+`
 		where i.id in (select id from intents where chain_id = $1 and sender = $2 and nonce between $3 and $4 and state
 			<> 'failed' order by nonce limit 64)
 		order by i.nonce, a.number`, int64(chainID), sender[:], int64(from), int64(to))
@@ -289,7 +289,7 @@ func IntentsBetween(ctx context.Context, db *store.DB, chainID uint64, sender co
 // OpenIntents returns the intents of a chain that are not final, ordered by id, at most 64 after an
 // id; "" is the beginning.
 func OpenIntents(ctx context.Context, db *store.DB, chainID uint64, after string) ([]Intent, error) {
-	out, err := collectIntents(ctx, db.Readers(), selectIntents+`
+	out, err := collectIntents(ctx, db.Pool(), selectIntents+`
 		where i.id in (select id from intents where chain_id = $1 and id > $2 and state not in ('confirmed', 'reverted',
 			'failed') order by id limit 64)
 		order by i.id, a.number`, int64(chainID), after)
@@ -345,7 +345,7 @@ const maxSettled = 1000
 // SettledIntents returns the intents of a chain that are confirmed or reverted in a block above
 // one, the newest maxSettled.
 func SettledIntents(ctx context.Context, db *store.DB, chainID, above uint64) ([]Intent, error) {
-	out, err := collectIntents(ctx, db.Readers(), selectIntents+`
+	out, err := collectIntents(ctx, db.Pool(), selectIntents+`
 		where i.id in (select id from intents where chain_id = $1 and state in ('confirmed', 'reverted') and block > $2
 			order by block desc limit $3)
 		order by i.id, a.number`, int64(chainID), int64(above), maxSettled)
