@@ -166,7 +166,7 @@ func TestChecksAreTheConstants(t *testing.T) {
 		"run_decisions.kind":   constants(t, ".", "DecisionKind"),
 		"run_decisions.effect": constants(t, "policy", "Effect"),
 		"run_events.kind": append(constants(t, "store/rundb", "runFinished"),
-			literals(t, `RunEvent\{[^}]*?Kind: +"([a-z.]+)"`, "store/rundb", "orchestrator",
+			literals(t, `(?:RunEvent\{[^}]*?Kind: +|[nN]ewEvent\([^"]*?, )"([a-z.]+)"`, "store/rundb", "orchestrator",
 				"orchestrator/lifecycle")...),
 		"acts.kind": append(constants(t, "orchestrator/operate", "kind[A-Z].*"),
 			constants(t, "store/walletdb", "purchaseKind")...),
