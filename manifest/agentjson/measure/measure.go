@@ -213,8 +213,8 @@ func (o Observed) latency(b *bound) Judgment {
 }
 
 // measure returns a quantile by the nearest rank, or the mean.
-// The nearest rank is always a latency that was measured, so that the reason names a real one. The small difference keeps
-// 0.07*100, which is a little more than 7 in binary, from becoming the rank 8.
+// The nearest rank is always a latency that was measured, so that the reason names a real one. The small difference
+// keeps 0.07*100, which is a little more than 7 in binary, from becoming the rank 8.
 func measure(latencies []time.Duration, quantile float64) time.Duration {
 	if quantile == meanOf {
 		sum := 0.0

@@ -9,6 +9,7 @@ import (
 )
 
 // Note is a part of an agent that an export or an import does not carry as it is.
+// Reasons are for people, and may quote names of the agent.
 type Note struct {
 	Kind  Kind
 	Agent string // identifier of the agent; "" for the project or the file that agents are imported from
@@ -54,6 +55,7 @@ func (n *notes) of(agent string) []Note {
 
 // unused returns the members of a JSON object that are not among the used ones and say something, in order. What is no
 // object has none.
+// A name that is used is compared as written, as JSON does not fold letter case.
 func unused(object json.RawMessage, used ...string) []string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {
