@@ -69,6 +69,7 @@ func (a *Agent) toolNames() []string {
 	return out
 }
 
+// The names are those of Claude Code, which published agents use for tools of servers: mcp__server__tool.
 const mcpPrefix, mcpSeparator = "mcp__", "__"
 
 // isKnownTool reports whether a name or pattern matches a known tool or a tool of a known server. Case, "_" and "-" are

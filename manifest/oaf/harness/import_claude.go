@@ -156,7 +156,7 @@ func (c *claudeProject) skill(name string, l *problem.List) (s skill.Skill, ok b
 // agent reads one agent of .claude/agents, and what a skill of its name says about it.
 //
 // The body and the servers come from the agent's own file, and its identity from the skill of its name, which
-// claudeCode has written.
+// personaSkill has written.
 func (c *claudeProject) agent(file string) Import {
 	list, n := &problem.List{}, &notes{}
 	c.used[file] = true
