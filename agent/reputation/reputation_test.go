@@ -166,8 +166,8 @@ func TestOfNobody(t *testing.T) {
 	}
 }
 
-// TestOfTakesNoPartForAll: agents that are not all read, or one whose score is missing, leave the client without a score:
-// the missing one could be the worst.
+// TestOfTakesNoPartForAll: agents that are not all read, or one whose score is missing, leave the client without a
+// score: the missing one could be the worst.
 func TestOfTakesNoPartForAll(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]routes{
