@@ -337,7 +337,8 @@ func status(state a2a.TaskState, message *a2a.Message) a2a.TaskStatus {
 }
 
 // cancel ends a task that waits for its payment.
-// A task that waits has charged nothing. A payment that comes afterwards finds a task that has ended, and is refused.
+// A payment that comes afterwards finds a task that has ended, and is refused. A payment that was submitted and is not
+// settled yet stands: its answer is had by a new message with the same payment.
 func (s *Server) cancel(t *a2a.Task) (*a2a.Task, error) {
 	if t.Status.State != a2a.TaskStateInputRequired {
 		return nil, a2a.ErrTaskNotCancelable

@@ -100,7 +100,7 @@ func (a *answer) refusal(statuses ...int) (string, error) {
 
 // maxWaits is how often a rate limit is waited for, maxWait the longest pause.
 const (
-	// The product of the two bounds how long a runtime can hold one request of the suite.
+	// Their product bounds the pauses of one request of the suite.
 	maxWaits = 5
 	maxWait  = 10 * time.Second
 )

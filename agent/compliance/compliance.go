@@ -59,7 +59,8 @@ const (
 
 // Options say what is checked and with what.
 //
-// Only URL is needed. Every check whose option is missing is skipped with a reason, and Report.Exit is then 2.
+// Only URL is needed. Every check whose option is missing is skipped with a reason, and Report.Exit is then 2 unless
+// another check failed.
 type Options struct {
 	URL    string       // of the runtime
 	Client *http.Client // nil: one that follows no redirect

@@ -171,7 +171,7 @@ func (s *Server) read(q *remote.Question) (*agent.Request, error) {
 }
 
 // canHandle says whether there is such a capability and the input fits it.
-// The reason is cut, since it may quote the task's input and is stored by the orchestrator.
+// The reason is cut, since it may quote the task's input.
 func (s *Server) canHandle(ctx context.Context, q *remote.Question) (remote.Answer, error) {
 	r, err := s.read(q)
 	if err == nil {

@@ -88,7 +88,7 @@ const (
 type job struct {
 	kind  string
 	chain uint64
-	// The slug is also the key of the policy in the treasury, by its keccak256.
+	// agent is the slug of the agent, whose keccak256 is the key of its policy in the treasury.
 	agent     string // slug
 	signs     string // slug whose key signs, where it is not agent's
 	run, task string // empty: the act itself
@@ -149,7 +149,7 @@ func (d *recorded) approval(steps []step) string {
 }
 
 const (
-	// Bounds in characters for keys and purposes, and in bytes for ids, which are ASCII.
+	// maxKey and maxPurpose are in characters, and maxID is in bytes, as ids are ASCII.
 	maxKey     = 80
 	maxPurpose = 256
 	maxID      = 64

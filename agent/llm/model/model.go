@@ -93,7 +93,8 @@ type body struct {
 	left int64
 }
 
-// It is permanent: the same request would get as long an answer again, so that failed makes it repute.ErrInvalid.
+// errTooLong is returned by a body beyond maxBody. It is permanent: the same request would get as long an answer again,
+// so that failed makes it repute.ErrInvalid.
 var errTooLong = errors.New("the model's answer is too long")
 
 // Read implements io.Reader.
@@ -108,7 +109,7 @@ func (b *body) Read(p []byte) (int, error) {
 // failed is the error of a request. status is 0 where no server answered; text is the server's own words.
 //
 // The order matters: an ended context explains every other error, and a bound that was hit explains a broken stream.
-// The server's words are cut, and may be shown to the operator; they are never part of a prompt.
+// The server's words are cut.
 func failed(ctx context.Context, status int, text string, err error) error {
 	switch {
 	case ctx.Err() != nil:

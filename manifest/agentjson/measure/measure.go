@@ -69,7 +69,7 @@ type bound struct {
 	period time.Duration // over which uptime counts; 0 for none given
 }
 
-// It is outside of 0 to 1, so that it is never a quantile.
+// meanOf stands for the mean in place of a quantile. It is outside of 0 to 1, so that it never is one.
 const meanOf = -1
 
 // isMeasured reports whether commitments of a type are compared with measurements.

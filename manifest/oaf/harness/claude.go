@@ -87,8 +87,7 @@ func (e *export) claudeLosses(a *oaf.Agent) {
 
 // claudeToolLosses records what becomes of the lists of tools.
 //
-// It compares with what an import would read back, in place of listing rules: what is equal is no loss, however it
-// was written.
+// Where it can, it compares with what an import would read back: what is equal is no loss, however it was written.
 func (e *export) claudeToolLosses(a *oaf.Agent) {
 	denied, patterns := disallowed(a)
 	e.lose(!slices.Equal(denied, a.Config.Denied), a, "config.tools.denied",

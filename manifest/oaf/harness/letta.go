@@ -71,7 +71,8 @@ type lettaIdentity struct {
 	Agents    string   `json:"agents,omitempty"`
 }
 
-// It is written for every agent, with contextWindow, since the format has no place for the size of a context.
+// lettaLLM is the model of an agent. It is written for every agent, with contextWindow, since the format has no place
+// for the size of a context.
 type lettaLLM struct {
 	Model         string   `json:"model"`
 	EndpointType  string   `json:"model_endpoint_type"`
@@ -82,7 +83,8 @@ type lettaLLM struct {
 	MaxTokens     int      `json:"max_tokens,omitempty"`
 }
 
-// All members are comparable: an import compares it as a value, to see whether it says more than the name of a model.
+// lettaEmbedding is the embedding model of an agent. All members are comparable: an import compares it as a value, to
+// see whether it says more than the name of a model.
 type lettaEmbedding struct {
 	EndpointType string `json:"embedding_endpoint_type"`
 	Endpoint     string `json:"embedding_endpoint,omitempty"`
@@ -110,7 +112,7 @@ type lettaGroup struct {
 	Manager     lettaManager `json:"manager_config"`
 }
 
-// Type is supervisor where this package wrote the group.
+// lettaManager says who manages a group. Type is supervisor where this package wrote the group.
 type lettaManager struct {
 	Type    string `json:"manager_type"`
 	AgentID string `json:"manager_agent_id"`
@@ -125,7 +127,7 @@ type lettaServer struct {
 	Stdio *lettaStdio `json:"stdio_config,omitempty"`
 }
 
-// Type is stdio always.
+// lettaStdio is how a server on standard input and output is started. Type is always stdio.
 type lettaStdio struct {
 	ServerName string   `json:"server_name"`
 	Type       string   `json:"type"`

@@ -55,7 +55,8 @@ func (n *notes) of(agent string) []Note {
 
 // unused returns the members of a JSON object that are not among the used ones and say something, in order. What is no
 // object has none.
-// A name that is used is compared as written, as JSON does not fold letter case.
+// Names are compared as written, while encoding/json takes them in any letter case: a member URL for url is both read
+// and noted.
 func unused(object json.RawMessage, used ...string) []string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {

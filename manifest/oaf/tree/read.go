@@ -146,7 +146,8 @@ func (r *reader) file(name string) {
 	r.files = append(r.files, f)
 }
 
-// It is for this package's own callers, which name the limit in a problem.
+// errTooLarge is returned by ReadFile for a file above its limit. It is not exported: callers in this package name the
+// limit in a problem, and others show the error.
 var errTooLarge = errors.New("too large")
 
 // ReadFile reads one file of at most limit bytes, without its path.
