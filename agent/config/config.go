@@ -221,8 +221,8 @@ func (c *Capability) UnmarshalJSON(raw []byte) error {
 type Text string
 
 // UnmarshalJSON reads a string or a number.
-// A number is taken as strictjson has converted it from YAML: a token id beyond 64 bits MUST be in quotes, since it would
-// become a float otherwise.
+// A number is taken as strictjson has converted it from YAML: a token id beyond 64 bits MUST be in quotes, since it
+// would become a float otherwise.
 func (t *Text) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] != '"' {
 		*t = Text(raw)

@@ -17,8 +17,8 @@ import (
 	"repute/orchestrator/control/rest"
 )
 
-// TestStepsInGraph: steps of the plan keep its order whatever order they ended in, a step that has not begun is planned,
-// and steps that the plan does not have follow in the order in which they were stored.
+// TestStepsInGraph: steps of the plan keep its order whatever order they ended in, a step that has not begun is
+// planned, and steps that the plan does not have follow in the order in which they were stored.
 func TestStepsInGraph(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -131,8 +131,8 @@ func TestVerificationInGraph(t *testing.T) {
 	}
 }
 
-// TestPrivateReads: where reads are private, a caller without a token reads nothing, and no method asks the database for
-// it: there is none here.
+// TestPrivateReads: where reads are private, a caller without a token reads nothing, and no method asks the database
+// for it: there is none here.
 func TestPrivateReads(t *testing.T) {
 	t.Parallel()
 	r := New(nil, nil, true)
