@@ -38,8 +38,9 @@ const (
 	// MetaStatus is the status that HTTP clients get, MetaSignature an envelope.Signature over the
 	// data of the artifact or of the status message, MetaMode how the agent works where it is not
 	// normal, and MetaValidation says that a validator must confirm the result.
-	MetaStatus     = "agent402.status"
-	MetaSignature  = "agent402.signature"
+	MetaStatus    = "agent402.status"
+	MetaSignature = "agent402.signature"
+	// MetaRequest names the request in the agent's log.
 	MetaRequest    = "agent402.requestId"
 	MetaMode       = "agent402.mode"
 	MetaValidation = "agent402.validation"
@@ -67,6 +68,9 @@ type Options struct {
 }
 
 // Server answers A2A. It implements a2asrv.RequestHandler.
+//
+// A message is worked on by one goroutine, which owns its exchange; what others see is the copy that tasks has. Two
+// messages to one task at the same time both start; once one has ended the task, the other changes nothing.
 type Server struct {
 	o      Options
 	router *agent.Router
@@ -84,6 +88,7 @@ func New(o Options) *Server { return &Server{o: o, router: o.Router, tasks: newT
 func (s *Server) Close() { s.background.Wait() }
 
 // exchange is one message on its way.
+// finish completes it: the task is a copy of the remembered one until put stores it.
 type exchange struct {
 	task    *a2a.Task
 	message *a2a.Message
@@ -91,6 +96,9 @@ type exchange struct {
 }
 
 // SendMessage implements a2asrv.RequestHandler.
+//
+// A client that does not wait gets a copy of the task, because the goroutine goes on changing the original. Its
+// context is detached: the end of the request MUST NOT end the work.
 func (s *Server) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
 	x, err := s.open(q)
 	if err != nil {
@@ -116,6 +124,8 @@ func (s *Server) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2
 }
 
 // open checks a message and reads the task that it belongs to.
+// A message to a task that is not remembered is a2a.ErrTaskNotFound, also where the database has the paid answer:
+// only GetTask looks there.
 func (s *Server) open(q *a2a.SendMessageRequest) (*exchange, error) {
 	m := q.Message
 	switch {
@@ -140,6 +150,9 @@ func (s *Server) open(q *a2a.SendMessageRequest) (*exchange, error) {
 }
 
 // run asks the router and remembers the task.
+//
+// cancel is stored before the work begins, so that a task which is shown as working can be canceled. request takes it
+// out again for a paid task. An answer is put into the task even where the client has gone.
 func (s *Server) run(ctx context.Context, x *exchange) (*a2a.Task, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -184,6 +197,7 @@ func (s *Server) request(ctx context.Context, x *exchange) error {
 	if err != nil {
 		return err
 	}
+	// A payment in the metadata, which is the place of the extension, wins over one in the data.
 	if q.Payment = payment; payment == nil {
 		q.Payment = order.Payment
 	}
@@ -239,6 +253,7 @@ const maxHistory = 64 << 10
 
 // history is what is kept of the first message of a task, so that one that pays need not repeat the input; nothing where
 // that is large. Metadata is left out but for the skill: it can have a payment.
+// It is what a later payment repeats, and no record of the conversation.
 func history(first *a2a.Message) []*a2a.Message {
 	kept := &a2a.Message{ID: first.ID, Role: first.Role, Parts: first.Parts, TaskID: first.TaskID,
 		ContextID: first.ContextID}
@@ -283,6 +298,9 @@ func (x *exchange) finish(a *envelope.Answer) {
 }
 
 // outcome is the state of a task, and adds what the payment extension says of it to the metadata.
+//
+// The order decides: an answer without a problem is completed whatever its settlement, and a problem with a payment
+// that may still settle waits for the same payment. A server's own fault fails the task; anything else rejects it.
 func outcome(x *exchange, a *envelope.Answer, meta map[string]any) a2a.TaskState {
 	if a.Settlement != nil {
 		meta[x402.A2AReceipts] = []x402.Settlement{*a.Settlement}
@@ -319,6 +337,8 @@ func status(state a2a.TaskState, message *a2a.Message) a2a.TaskStatus {
 }
 
 // cancel ends a task that waits for its payment.
+// A payment that comes afterwards finds a task that has ended, and is refused. A payment that was submitted and is not
+// settled yet stands: its answer is had by a new message with the same payment.
 func (s *Server) cancel(t *a2a.Task) (*a2a.Task, error) {
 	if t.Status.State != a2a.TaskStateInputRequired {
 		return nil, a2a.ErrTaskNotCancelable
@@ -337,6 +357,7 @@ func (s *Server) GetTask(ctx context.Context, q *a2a.GetTaskRequest) (*a2a.Task,
 }
 
 // find returns a task that is remembered here, or a paid one that the database has.
+// A task of the database is made anew for each look, and has no history: its input is not kept.
 func (s *Server) find(ctx context.Context, id a2a.TaskID) (*a2a.Task, error) {
 	t, err := s.tasks.get(id)
 	if !errors.Is(err, a2a.ErrTaskNotFound) {
@@ -359,6 +380,8 @@ func (s *Server) find(ctx context.Context, id a2a.TaskID) (*a2a.Task, error) {
 
 // CancelTask implements a2asrv.RequestHandler. It cancels a task that waits for its payment, and a free task that this
 // process works on. Paid work cannot be canceled.
+//
+// The canceled state is stored before the work is told to stop: put ignores what the work stores after it.
 func (s *Server) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.Task, error) {
 	t, err := s.find(ctx, q.ID)
 	if err != nil {

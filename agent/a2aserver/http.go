@@ -32,6 +32,9 @@ func (s *Server) Mounts() []serve.Mount {
 func headersExtensions() []string { return []string{a2a.SvcParamExtensions, "X-A2A-Extensions"} }
 
 // Handler answers JSON-RPC by POST, in version 1.0 and, for the methods of its names, in 0.3.
+//
+// Methods of version 0.3 have a slash in their names, and those of 1.0 have none. The body is read here once, within
+// MaxBody, because both need it; the library answers what is no JSON.
 func (s *Server) Handler() http.Handler {
 	now, old := a2asrv.NewJSONRPCHandler(s), a2av0.NewJSONRPCHandler(s)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,6 +67,9 @@ func (s *Server) Handler() http.Handler {
 }
 
 // Card is the agent card as JSON, for clients of 1.0 and 0.3, of an agent that is reached at a URL.
+//
+// The skills are in the order of the router's services. The card is the same for both versions, which the library's
+// producer writes into one object.
 func (s *Server) Card(ctx context.Context, base string) (json.RawMessage, error) {
 	const media = "application/json"
 	paid, skills := false, []a2a.AgentSkill{}

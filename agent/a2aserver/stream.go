@@ -11,10 +11,14 @@ import (
 )
 
 // followEvery is the time between looks at a task that another request works on.
+// Looks are at memory, and at the database only for a task that this process does not remember.
 const followEvery = 200 * time.Millisecond
 
 // SendStreamingMessage implements a2asrv.RequestHandler: the task when its work begins, and what became
 // of it. A client that leaves ends work that costs nothing.
+//
+// The request's own context ends the work, where SendMessage without waiting detaches it: request keeps paid work
+// going nevertheless.
 func (s *Server) SendStreamingMessage(ctx context.Context, q *a2a.SendMessageRequest) iter.Seq2[a2a.Event, error] {
 	return func(yield func(a2a.Event, error) bool) {
 		x, err := s.open(q)
@@ -53,6 +57,8 @@ func (s *Server) SendStreamingMessage(ctx context.Context, q *a2a.SendMessageReq
 }
 
 // SubscribeToTask implements a2asrv.RequestHandler: the task as it is, and what becomes of it.
+//
+// A task of another process is never shown as working, since the database has answers only.
 func (s *Server) SubscribeToTask(ctx context.Context, q *a2a.SubscribeToTaskRequest) iter.Seq2[a2a.Event, error] {
 	return func(yield func(a2a.Event, error) bool) {
 		t, err := s.find(ctx, q.ID)
@@ -82,6 +88,7 @@ func (s *Server) SubscribeToTask(ctx context.Context, q *a2a.SubscribeToTaskRequ
 }
 
 // ending sends the last events of a task.
+// The status is the last event: clients stop reading at a state that ends the task.
 func ending(t *a2a.Task, yield func(a2a.Event, error) bool) {
 	for _, artifact := range t.Artifacts {
 		if !yield(&a2a.TaskArtifactUpdateEvent{TaskID: t.ID, ContextID: t.ContextID, Artifact: artifact,

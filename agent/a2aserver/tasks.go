@@ -18,6 +18,7 @@ const (
 
 // tasks remembers tasks by their id, the last changed longest. A task that is forgotten is no loss of
 // a payment: the same payment gets the same answer in a new message.
+// Tasks are kept as JSON, so that nobody holds a pointer into the store, and sizes can be counted.
 type tasks struct {
 	mu    sync.Mutex
 	byID  map[a2a.TaskID]*list.Element
@@ -28,15 +29,20 @@ type tasks struct {
 
 // remembered is a task as JSON.
 type remembered struct {
-	id    a2a.TaskID
-	raw   []byte
+	id  a2a.TaskID
+	raw []byte
+	// ended is the state at the time of put: a later put of the same id changes nothing.
 	ended bool
 	at    time.Time
 }
 
+// most is in bytes of JSON. A single task that is larger is forgotten at once, with all others before it.
 func newTasks(most int) *tasks { return &tasks{byID: map[a2a.TaskID]*list.Element{}, most: most} }
 
 // put remembers a task, unless it has ended before.
+//
+// The oldest tasks leave first, until what remains is within the bound. Stale ones leave here too, so that no
+// goroutine has to look for them.
 func (t *tasks) put(task *a2a.Task) error {
 	raw, err := json.Marshal(task)
 	if err != nil {

@@ -17,20 +17,25 @@ import (
 
 // maxAnswer bounds an answer in bytes, maxCapabilities how many of a runtime are asked.
 const (
+	// maxAnswer is larger than what runtimes of the specification answer, and small enough to be kept for every
+	// request of the suite. Each of the maxCapabilities is asked with up to three inputs before the checks begin.
 	maxAnswer       = 16 << 20
 	maxCapabilities = 20
 )
 
 // answer is one that was read, or the failure to read it.
 type answer struct {
-	what   string // method and path
+	what string // method and path
+	// status is 0 where err is set before an answer came.
 	status int
 	header http.Header
-	body   []byte
-	err    error
+	// body is kept whole, because signatures are over its bytes.
+	body []byte
+	err  error
 }
 
 // is returns an error where the answer is missing or has none of some statuses.
+// It takes a nil answer, as the answers of a suite are nil where their request was never made.
 func (a *answer) is(statuses ...int) error {
 	if a == nil {
 		return fmt.Errorf("no answer")
@@ -60,6 +65,9 @@ func (a *answer) object() (map[string]any, error) {
 
 // problem returns an error where the body is no error of appendix B: members error and message, in
 // problem details or plain JSON.
+//
+// The member status of problem details is compared with the answer's own, because clients of RFC 9457 may read
+// either.
 func (a *answer) problem() error {
 	media, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
 	if err != nil || media != "application/json" && media != "application/problem+json" {
@@ -82,6 +90,7 @@ func (a *answer) problem() error {
 }
 
 // refusal is an answer with one of some statuses and the members of an error.
+// It returns the status for the detail of a check that passes.
 func (a *answer) refusal(statuses ...int) (string, error) {
 	if err := a.is(statuses...); err != nil {
 		return "", err
@@ -91,6 +100,7 @@ func (a *answer) refusal(statuses ...int) (string, error) {
 
 // maxWaits is how often a rate limit is waited for, maxWait the longest pause.
 const (
+	// Their product bounds the pauses of one request of the suite.
 	maxWaits = 5
 	maxWait  = 10 * time.Second
 )
@@ -98,6 +108,9 @@ const (
 // ask sends one request and remembers its answer. Rate limits are respected: the request is sent
 // again after the pause that the answer names, which is bounded, as a runtime could name a year. The
 // answer with 429 is not remembered where a later one replaces it. It is never nil.
+//
+// Only an answer that was read in full is added to seen, which the checks of headers and signatures go through: a
+// broken connection has nothing to judge there, and fails the check that asked.
 func (s *suite) ask(ctx context.Context, method, path string, body []byte, h http.Header) *answer {
 	a := &answer{what: method + " " + path}
 	a.err = s.send(ctx, a, method, path, body, h)
@@ -160,6 +173,9 @@ func (s *suite) call(ctx context.Context, q request, h http.Header) *answer {
 // look makes the requests that several checks read: health, the registration file, and which
 // capabilities are paid for and free. It judges nothing: what is missing afterwards, its checks tell
 // or skip. An agent that is expected to accept nothing is not asked for its capabilities.
+//
+// It stops at the first capability of each kind. A capability that answers with another status is passed over,
+// because the input that was guessed for it may be wrong.
 func (s *suite) look(ctx context.Context) {
 	s.health = s.ask(ctx, http.MethodGet, "/health", nil, nil)
 	if s.health.err == nil {
@@ -186,6 +202,8 @@ func (s *suite) look(ctx context.Context) {
 
 // candidates are requests that may be answered: the operator's, then each capability with usual
 // inputs.
+// The operator's pair comes first, so that the payment is made for it whatever else the runtime offers. The last
+// input is the empty object, which suits capabilities without required members.
 func (s *suite) candidates() (out []request) {
 	if s.o.Capability != "" && len(s.o.Input) > 0 {
 		out = append(out, request{s.o.Capability, s.o.Input})
@@ -214,6 +232,7 @@ func plain(name string) bool {
 }
 
 // other returns an input of the same form with another text, where the input has a text.
+// ok is false where no member is a text. Which of several texts is changed is not defined.
 func other(input json.RawMessage) (json.RawMessage, bool) {
 	var members map[string]any
 	if err := json.Unmarshal(input, &members); err != nil {

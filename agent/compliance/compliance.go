@@ -22,15 +22,19 @@ import (
 // Registered is what a chain says of an agent.
 type Registered struct {
 	Owner, Wallet common.Address // Wallet is zero where none is set
-	URI           string
+	// URI is the document that the chain names for the agent, empty where none is set.
+	URI string
 }
 
 // Chain reads the identity registry. The error is repute.ErrNotFound where no such agent is registered.
+// It is an interface so that a command can read one chain of several, by the id that the signed answers give. Another
+// error than repute.ErrNotFound and repute.ErrInvalid skips the checks that need the chain.
 type Chain interface {
 	Agent(ctx context.Context, id repute.AgentID) (Registered, error)
 }
 
 // Documents reads what a URI names: the registration file and the policy.
+// It MUST bound what it reads: the URIs are the agent's.
 type Documents interface {
 	Read(ctx context.Context, uri string) ([]byte, error)
 }
@@ -48,11 +52,15 @@ const (
 // Defaults of Options.
 const (
 	defaultTimeout = 30 * time.Second // of a request
-	DefaultMaxBody = 10 << 20         // bytes, section 11.1
-	DefaultMaxPay  = 100_000          // smallest units: 0.10 USDC
+	// DefaultMaxBody MUST be the limit that the runtime has: the suite sends one byte more, and expects a refusal.
+	DefaultMaxBody = 10 << 20 // bytes, section 11.1
+	DefaultMaxPay  = 100_000  // smallest units: 0.10 USDC
 )
 
 // Options say what is checked and with what.
+//
+// Only URL is needed. Every check whose option is missing is skipped with a reason, and Report.Exit is then 2 unless
+// another check failed.
 type Options struct {
 	URL    string       // of the runtime
 	Client *http.Client // nil: one that follows no redirect
@@ -68,7 +76,8 @@ type Options struct {
 	Policy string
 	// Capability and Input are the paid request; empty: the first that demands a payment.
 	Capability string
-	Input      json.RawMessage
+	// Input without Capability is tried for each capability of the runtime.
+	Input json.RawMessage
 	// Payer signs payments; nil: nothing is paid. MaxPay bounds one payment, in smallest units.
 	Payer  x402.Signer
 	MaxPay uint64
@@ -81,6 +90,7 @@ type Options struct {
 type Check struct {
 	ID      string `json:"id"`
 	Section string `json:"section"` // of the specification
+	// OK is false for a skipped check too: a reader MUST look at Skipped first.
 	OK      bool   `json:"ok"`
 	Skipped bool   `json:"skipped,omitempty"` // it could not be made: OK says nothing
 	Detail  string `json:"detail,omitempty"`
@@ -106,6 +116,8 @@ func (r *Report) Exit() int {
 }
 
 // skip says why a check cannot be made.
+// It is an error, so that a check can return it in place of a failure from any depth; Run tells the two apart with
+// errors.As.
 type skip string
 
 // Error implements error.
@@ -119,6 +131,10 @@ type check struct {
 
 // Run makes all checks. The error is for options that are wrong; what the runtime does is in the
 // report.
+//
+// The error is repute.ErrInvalid for wrong options, and the cause of ctx where that ends before the last check: a
+// report that is not complete is none. The checks are made one after the other, since later ones read what earlier
+// ones saw.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	s, err := newSuite(o)
 	if err != nil {
@@ -174,6 +190,9 @@ func newSuite(o Options) (*suite, error) {
 }
 
 // transport asks before it sends a large body, so that a refusal is read.
+//
+// Compression is off, because signatures are over the bytes of the body. The bound of headers is above that of a
+// payment, so that a demand which is too long is judged by its check and not refused here.
 func transport() *http.Transport {
 	return &http.Transport{Proxy: http.ProxyFromEnvironment, ExpectContinueTimeout: 2 * time.Second,
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: 10 * time.Second, DisableCompression: true,
@@ -192,13 +211,17 @@ func shown(text string) string {
 }
 
 // suite is one run of the checks.
+//
+// One goroutine runs it. The members below seen are filled by look and by the checks in their order, and are nil or
+// empty where nothing of the kind was seen.
 type suite struct {
 	o      Options
 	secure bool
 	host   string
 	seen   []*answer // all of them, for the checks of headers and signatures
 
-	health       *answer
+	health *answer
+	// state is health as far as it could be decoded; its check reads the body again, strictly.
 	state        health
 	registration *answer
 	demand       *answer // the 402 of the paid capability
@@ -230,6 +253,10 @@ func (s *suite) agent() string {
 }
 
 // checks is the suite in its order: those over all answers are the last.
+//
+// The order matters beyond that: checkPaid fills settled, which the checks of replays and receipts need, and
+// checkSignatures finds the domain by which the chain is asked. IDs are part of the report's format, and the sections
+// are those of the Agent Runtime Specification.
 func (s *suite) checks() []check {
 	return []check{
 		{"https", "4.1", s.checkHTTPS},

@@ -30,10 +30,13 @@ func (s *suite) checkHeaders(context.Context) (string, error) {
 }
 
 // skew is how much the clock of a runtime may differ.
+// It is wide, so that neither a slow suite nor a clock without a time server fails a runtime.
 const skew = 5 * time.Minute
 
 // checkSignatures verifies every answer that has a signature. All are of one key, the owner's or the
 // wallet's where the chain is known, and about the task that was asked.
+//
+// An error of the chain is not one of this check: without the chain it says only that all answers are of one key.
 func (s *suite) checkSignatures(ctx context.Context) (string, error) {
 	var signer common.Address
 	n := 0
@@ -61,6 +64,10 @@ func (s *suite) checkSignatures(ctx context.Context) (string, error) {
 }
 
 // verify checks one signature, its time and its agent, and returns whose it is.
+//
+// The first verified answer sets the domain, and all others MUST have the same: a runtime that signs for two
+// registries proves nothing about either. A paid answer may be old, because a replay returns the stored one with its
+// signature.
 func (s *suite) verify(a *answer) (common.Address, error) {
 	r, err := signed.ReadResponse(a.header)
 	if err != nil {
@@ -70,6 +77,7 @@ func (s *suite) verify(a *answer) (common.Address, error) {
 	if err != nil {
 		return by, err
 	}
+	// A time that no int64 can hold is cut to a year far in the future, which is refused below.
 	at := time.Unix(int64(min(r.Timestamp, 1<<40)), 0)
 	switch {
 	case time.Since(at) > skew && a != s.settled || time.Until(at) > skew:
@@ -85,6 +93,9 @@ func (s *suite) verify(a *answer) (common.Address, error) {
 }
 
 // chain asks the registry once. The error is a skip where it cannot be asked.
+//
+// An agent that the registry does not know is an error and not remembered, so that every check that needs the chain
+// reports it.
 func (s *suite) chain(ctx context.Context) (*Registered, error) {
 	if s.onChain != nil {
 		return s.onChain, nil
@@ -120,6 +131,9 @@ func (s *suite) checkRegistered(ctx context.Context) (string, error) {
 }
 
 // checkMetadata: the chain's URI resolves to a file of this agent, and is the configured one.
+//
+// The file is checked less strictly than the one that the runtime serves: the URI may name a file of ERC-8004 without
+// the members of appendix A.
 func (s *suite) checkMetadata(ctx context.Context) (string, error) {
 	r, err := s.chain(ctx)
 	switch {
@@ -163,6 +177,9 @@ func (s *suite) policyURI() string {
 }
 
 // checkPolicy reads the policy, which MUST be this agent's; a signature MUST be the owner's.
+//
+// An unsigned policy passes: the specification leaves the signature to the owner. A signature that cannot be compared
+// with the owner, for want of the chain, passes too, and the detail says so.
 func (s *suite) checkPolicy(ctx context.Context) (string, error) {
 	uri := s.policyURI()
 	if uri == "" {

@@ -23,6 +23,7 @@ import (
 )
 
 // demanded returns a skip where no capability demanded a payment.
+// Every check about payments calls it first.
 func (s *suite) demanded() error {
 	switch {
 	case s.o.Mode == Shutdown:
@@ -75,6 +76,8 @@ func (s *suite) checkPaymentBody(context.Context) (string, error) {
 }
 
 // checkTaskHash: the same input in another layout is the same task, another input another one.
+//
+// The hash is over the canonical JSON of the input, so that a client may format its request anew when it pays.
 func (s *suite) checkTaskHash(ctx context.Context) (string, error) {
 	if err := s.demanded(); err != nil {
 		return "", err
@@ -104,6 +107,7 @@ func (s *suite) checkTaskHash(ctx context.Context) (string, error) {
 }
 
 // v2 is the demand in the header of version 2.
+// A missing header is an error, while an answer that does not offer version 1 is skipped by v1.
 func (s *suite) v2() (*x402.PaymentRequired, error) {
 	if err := s.demanded(); err != nil {
 		return nil, err
@@ -158,6 +162,9 @@ func ways(d *x402.PaymentRequired, err error) (string, error) {
 }
 
 // payable returns the demand and a way to pay, and skips where there is none.
+//
+// A way of the scheme exact with the domain of the token in extra can be signed without asking the token; others are
+// passed over. Errors of the demand skip, because checkV2 reports them.
 func (s *suite) payable() (*x402.PaymentRequired, x402.Requirements, error) {
 	d, err := s.v2()
 	if err != nil {
@@ -186,6 +193,8 @@ func (s *suite) payer() (x402.Signer, error) {
 }
 
 // local signs with a key of memory.
+//
+// Its key is new in each run, so that a runtime cannot have it on a list.
 type local struct{ key *ecdsa.PrivateKey }
 
 // Address implements x402.Signer.
@@ -212,6 +221,8 @@ func header(p x402.Payment) (http.Header, error) {
 
 // checkMalformed sends payments that are none. A runtime may not know the headers of other clients,
 // and then demands a payment.
+//
+// Where version 2 is offered, its header MUST be understood, and 402 is no refusal of it.
 func (s *suite) checkMalformed(ctx context.Context) (string, error) {
 	if err := s.demanded(); err != nil {
 		return "", err
@@ -230,6 +241,9 @@ func (s *suite) checkMalformed(ctx context.Context) (string, error) {
 }
 
 // checkUnsignedReceipt sends a receipt of the specification whose signature is not one.
+//
+// The amount is far above any price, so that the receipt cannot be refused for paying too little: only its signature
+// is wrong.
 func (s *suite) checkUnsignedReceipt(ctx context.Context) (string, error) {
 	if err := s.demanded(); err != nil {
 		return "", err
@@ -245,6 +259,9 @@ func (s *suite) checkUnsignedReceipt(ctx context.Context) (string, error) {
 }
 
 // refused sends a payment that is changed after or before its signature.
+//
+// before changes the requirement that is signed, after the payment that is sent, which is given the runtime's own
+// requirement. A runtime that answers 200 fails the check; whether it has taken the money is not looked at.
 func (s *suite) refused(ctx context.Context, before func(*x402.Requirements), after func(*x402.Payment,
 	x402.Requirements)) (string,
 	error) {
@@ -271,12 +288,17 @@ func (s *suite) refused(ctx context.Context, before func(*x402.Requirements), af
 }
 
 // checkForged sends a payment whose signature was changed by one bit, which therefore is of another account.
+// The flipped bit is in r of the signature, so that its length and form stay right and a runtime has to recover the
+// signer to see it.
 func (s *suite) checkForged(ctx context.Context) (string, error) {
 	return s.refused(ctx, func(*x402.Requirements) {},
 		func(p *x402.Payment, _ x402.Requirements) { p.Payload.Signature[4] ^= 1 })
 }
 
 // checkOtherPrice echoes the requirement with another price, and signs less than the price.
+//
+// The first payment is consistent in itself and too small. The second one claims the right price in accepted, while
+// its signature is over less: a runtime that compares only what is claimed takes it.
 func (s *suite) checkOtherPrice(ctx context.Context) (string, error) {
 	less := func(r *x402.Requirements) {
 		if n := r.Amount.Big(); n.Sign() > 0 {
@@ -290,6 +312,8 @@ func (s *suite) checkOtherPrice(ctx context.Context) (string, error) {
 }
 
 // pay pays by a version and returns the header and the answer.
+//
+// The first way whose domain is known is taken, and no other is tried where it costs more than MaxPay.
 func (s *suite) pay(ctx context.Context, d *x402.PaymentRequired, version int) (http.Header, *answer, error) {
 	for _, r := range d.Accepts {
 		terms, err := r.Terms()
@@ -313,6 +337,8 @@ func (s *suite) pay(ctx context.Context, d *x402.PaymentRequired, version int) (
 }
 
 // patient sends a paid request again while its end is not known.
+// 503 with a payment means that its settlement is not known yet: the same payment MUST be sent again, since a new one
+// could be charged twice.
 func (s *suite) patient(ctx context.Context, q request, h http.Header) *answer {
 	a := s.call(ctx, q, h)
 	for range 10 {
@@ -330,6 +356,9 @@ func (s *suite) patient(ctx context.Context, q request, h http.Header) *answer {
 }
 
 // checkPaid pays once by each version that is offered.
+//
+// The payment of version 2 is kept for the checks of replays. That of version 1 is a second charge, and its failure
+// fails the check after the first was paid.
 func (s *suite) checkPaid(ctx context.Context) (string, error) {
 	if s.o.Payer == nil {
 		return "", skip("no key pays; give --pay-key-file")
@@ -358,6 +387,7 @@ func (s *suite) checkPaid(ctx context.Context) (string, error) {
 }
 
 // settledBy reads the settlement of a paid answer, which MUST be about the task that was paid for.
+// A settlement without a transaction cannot be looked up, and counts as none.
 func (s *suite) settledBy(a *answer, name string) (*x402.Settlement, error) {
 	if err := a.is(http.StatusOK); err != nil {
 		return nil, err
@@ -377,6 +407,9 @@ func (s *suite) settledBy(a *answer, name string) (*x402.Settlement, error) {
 }
 
 // checkReplay sends the payment again: the same answer, of the same settlement.
+//
+// A runtime without the settlement in its second answer passes, as the bodies are equal; one that names another
+// transaction has charged twice.
 func (s *suite) checkReplay(ctx context.Context) (string, error) {
 	if s.settled == nil {
 		return "", skip("nothing was paid")
@@ -397,6 +430,8 @@ func (s *suite) checkReplay(ctx context.Context) (string, error) {
 }
 
 // checkReplayOther sends the payment with another input.
+//
+// All three statuses refuse: a conflict with the payment's task, a new demand, or a payment that does not fit.
 func (s *suite) checkReplayOther(ctx context.Context) (string, error) {
 	if s.settled == nil {
 		return "", skip("nothing was paid")
@@ -410,6 +445,8 @@ func (s *suite) checkReplayOther(ctx context.Context) (string, error) {
 }
 
 // checkReceipts checks that the log of payments contains the payment of this run.
+//
+// Without a payment in this run only the form of the list is checked.
 func (s *suite) checkReceipts(ctx context.Context) (string, error) {
 	if s.state.AgentID == "" {
 		return "", skip("the agent's id is not known")

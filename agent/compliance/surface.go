@@ -61,6 +61,7 @@ func (s *suite) checkHealth(context.Context) (string, error) {
 }
 
 // checkReady: a load balancer sends requests to the agent only while it accepts them.
+// The body is free: load balancers look at the status alone.
 func (s *suite) checkReady(ctx context.Context) (string, error) {
 	a := s.ask(ctx, http.MethodGet, "/health/ready", nil, nil)
 	want := http.StatusOK
@@ -71,6 +72,8 @@ func (s *suite) checkReady(ctx context.Context) (string, error) {
 }
 
 // checkMode compares how the agent says that it works, and works, with what is expected.
+//
+// In shutdown a request is sent as well, because a runtime that says so and still works would go on charging.
 func (s *suite) checkMode(ctx context.Context) (string, error) {
 	if s.health.err != nil || s.state.AcceptingRequests == nil {
 		return "", skip("GET /health does not tell it")
@@ -108,6 +111,7 @@ func (s *suite) checkRegistrationFile(context.Context) (string, error) {
 var version = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
 // registrationFile returns an error where a file is not a registration of an agent.
+// agent is the id that health names. Members are matched without regard to case, as encoding/json does it.
 func registrationFile(raw []byte, agent string) error {
 	var f struct {
 		AgentID       any
@@ -159,6 +163,9 @@ func (s *suite) checkCard(ctx context.Context) (string, error) {
 }
 
 // checkMCP begins a session over streamable HTTP.
+//
+// The answer is not added to seen: the protocol has no place for the headers of the specification, and the checks of
+// headers would fail for it.
 func (s *suite) checkMCP(ctx context.Context) (string, error) {
 	const begin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
 		`"clientInfo":{"name":"repute","version":"1"}}}`
@@ -178,6 +185,7 @@ func (s *suite) checkMCP(ctx context.Context) (string, error) {
 }
 
 // target is a capability to send wrong requests to.
+// The paid capability is preferred, so that the checks see whether a request is judged before money is asked for.
 func (s *suite) target() (string, error) {
 	switch {
 	case s.o.Mode == Shutdown:
@@ -208,6 +216,8 @@ func (s *suite) checkUnknown(ctx context.Context) (string, error) {
 }
 
 // checkOversize sends one byte more than the limit.
+//
+// The body is valid JSON, so that only its length can be the reason of the refusal.
 func (s *suite) checkOversize(ctx context.Context) (string, error) {
 	name, err := s.target()
 	if err != nil {
@@ -234,6 +244,8 @@ func (s *suite) checkFree(context.Context) (string, error) {
 }
 
 // internals are parts of stack traces and of keys' names.
+// They are the openings of stack traces of Go, JavaScript and Python, and the usual name of a key's variable. A body
+// that quotes one in earnest fails the check as well.
 var internals = []string{"goroutine ", "\n\tat ", "\\n    at ", "Traceback (most recent", "panic: ", "PRIVATE_KEY"}
 
 // checkInternals looks for internals in all bodies of the suite, and above all in those of errors, which the wrong

@@ -10,6 +10,9 @@ import (
 )
 
 // Config is an agent as its operator describes it.
+//
+// The tags doc and default are what the reference in docs says of a member. A member without a default is empty where
+// the file does not name it.
 type Config struct {
 	Agent      Agent      `json:"agent" doc:"who the agent is, and where its chain and index are"`
 	Profile    Profile    `json:"profile" doc:"what the agent says of itself"`
@@ -218,6 +221,8 @@ func (c *Capability) UnmarshalJSON(raw []byte) error {
 type Text string
 
 // UnmarshalJSON reads a string or a number.
+// A number is taken as strictjson has converted it from YAML: a token id beyond 64 bits MUST be in quotes, since it
+// would become a float otherwise.
 func (t *Text) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] != '"' {
 		*t = Text(raw)
@@ -239,6 +244,7 @@ func (l *List) UnmarshalJSON(raw []byte) error {
 }
 
 // Seconds is a time in seconds.
+// It is a number and no text such as "30s", as the file's other numbers are.
 type Seconds float64
 
 // Duration returns the time.

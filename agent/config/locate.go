@@ -10,6 +10,8 @@ import (
 
 // locate resolves relative paths against dir, the directory of the file; "" leaves them unchanged. Programs run in dir
 // unless the file names another directory.
+//
+// It runs before the environment is read, so that paths of variables stay relative to the working directory.
 func (c *Config) locate(dir string) {
 	if dir == "" {
 		return

@@ -19,10 +19,14 @@ import (
 )
 
 // maxFile bounds the file, in bytes.
+// A file of a hundred capabilities has some ten KiB.
 const maxFile = 1 << 20
 
 // Load reads a file, "" for none, and the environment. repute.ErrInvalid names the member or
 // variable that is wrong, and what is allowed.
+//
+// The order is: the file, its paths, the environment, defaults, checks. A default therefore fills in only what
+// neither the file nor a variable has set, and a check sees the values that count.
 func Load(path string, getenv func(string) string) (*Config, error) {
 	if path == "" {
 		return Parse(nil, getenv)
@@ -108,6 +112,8 @@ func kindOf(t reflect.Type) string {
 }
 
 // members lists the names that are allowed at a place of a type.
+// at is the path to an object whose member is wrong. An element of a list is passed by its index, which is not looked
+// at.
 func members(t reflect.Type, at []string) (out []string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -152,6 +158,7 @@ func Variables() []string {
 }
 
 // environment sets what variables say.
+// A variable that is empty counts as not set. Values are never in the notes, as they may be secret.
 func (c *Config) environment(getenv func(string) string) error {
 	set := func(variable, key, old string, into func(string)) {
 		v := getenv(variable)
@@ -195,6 +202,7 @@ func (c *Config) environment(getenv func(string) string) error {
 }
 
 // complete fills in the defaults, which the tags name too.
+// A value of zero counts as not set, so that none of these members can be set to 0 by the file.
 func (c *Config) complete() {
 	values := []reflect.Value{reflect.ValueOf(c).Elem(), reflect.ValueOf(&c.Profile).Elem(),
 		reflect.ValueOf(&c.Limits).Elem(), reflect.ValueOf(&c.Validation).Elem(), reflect.ValueOf(&c.Receipts).Elem()}
@@ -231,6 +239,9 @@ func fill(f reflect.Value, text string) {
 }
 
 // check refuses what cannot be served. The error joins all that is wrong.
+//
+// It asks nothing outside: whether a node answers, a file exists or a key is that of the owner is found at the start
+// of the agent.
 func (c *Config) check() error {
 	var wrong []error
 	need := func(ok bool, field, reason, hint string) {

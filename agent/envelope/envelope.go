@@ -26,6 +26,8 @@ import (
 )
 
 // Signature has the members of a signed answer. Each is what the HTTP header of its name holds.
+// All members are signed but Version: a client verifies them with signed.ReadResponse of Headers, as it does the
+// headers of HTTP.
 type Signature struct {
 	AgentID    string        `json:"agentId"`  // X-Agent-ID
 	Registry   string        `json:"registry"` // X-Agent-Registry
@@ -59,6 +61,8 @@ type Answer struct {
 }
 
 // Do asks a router and signs its answer.
+//
+// The error is a fault of the agent, such as a key that cannot sign; whatever the request did wrong is in the Answer.
 func Do(ctx context.Context, r *agent.Router, q agent.Request) (*Answer, error) {
 	return answerOf(ctx, r, r.Do(ctx, q), q.Capability)
 }
@@ -74,6 +78,10 @@ func Recall(ctx context.Context, r *agent.Router, task string) (*agent.Recalled,
 }
 
 // answerOf signs what a router answered, about a capability or "" for none.
+//
+// An answer that the database has is signed already (Signed), and MUST NOT be signed again: a second signature would
+// have another time, and a replay would differ from its first answer. An answer is signed also where its client has
+// gone.
 func answerOf(ctx context.Context, r *agent.Router, out *agent.Response, capability string) (*Answer, error) {
 	a := &Answer{Response: out, Body: out.Output}
 	if out.Problem != nil {
@@ -103,6 +111,9 @@ func signatureOf(s *signed.Response, version string) Signature {
 }
 
 // problemBody is the body of an answer that is no success.
+//
+// A demand is x402's own form, without the members of RFC 9457, as clients of x402 read it. Its failed settlement is
+// a member for surfaces that have no header for it.
 func problemBody(out *agent.Response) (json.RawMessage, error) {
 	p := out.Problem
 	if p.Demand != nil {
@@ -126,6 +137,9 @@ func problemBody(out *agent.Response) (json.RawMessage, error) {
 }
 
 // Refused is the answer to a request that does not reach the router.
+//
+// Only errors that are about the request are shown: an *repute.InputError and an *x402.Refusal. Any other error
+// becomes the text "the request is malformed", and goes into Problem.Cause for the log.
 func Refused(ctx context.Context, r *agent.Router, err error) (*Answer, error) {
 	p := &agent.Problem{Status: http.StatusBadRequest, Code: "invalid", Message: "the request is malformed", Cause: err}
 	var input *repute.InputError
@@ -140,6 +154,7 @@ func Refused(ctx context.Context, r *agent.Router, err error) (*Answer, error) {
 }
 
 // ReadPayment reads a payment by x402; nil for none. The error is an *x402.Refusal.
+// The value is encoded and decoded again, so that one decoder judges payments of all surfaces.
 func ReadPayment(v any) (*x402.Payment, error) {
 	if v == nil {
 		return nil, nil
@@ -160,6 +175,7 @@ func ReadPayment(v any) (*x402.Payment, error) {
 }
 
 // Headers reads an object of texts as HTTP headers, for transports that have none.
+// Members that are no texts are left out, and a value that is no object gives none.
 func Headers(v any) http.Header {
 	h := http.Header{}
 	members, _ := v.(map[string]any)
@@ -180,6 +196,10 @@ type Order struct {
 
 // ReadOrder reads {capability, input, payment}, of which capability and payment may be missing. Every
 // other value is the input itself. Without a capability it is the named one, or the agent's only one.
+//
+// It decides by the members alone: an input that happens to have only members of an order is taken for one. names are
+// tried in their order, and one that is no capability is passed over, since tags and skills of other meanings may be
+// among them. The error is repute.ErrInvalid, or an *x402.Refusal for a payment that cannot be read.
 func ReadOrder(r *agent.Router, raw json.RawMessage, names ...string) (o Order, err error) {
 	var members map[string]json.RawMessage
 	wrapped := json.Unmarshal(raw, &members) == nil && members["input"] != nil

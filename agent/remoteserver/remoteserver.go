@@ -46,6 +46,7 @@ func (s *Server) Mounts() []serve.Mount {
 }
 
 // stepID names the one step of a plan.
+// It is stored by orchestrators in their runs, and MUST NOT change.
 const stepID = "run"
 
 // Options configure the surface.
@@ -62,10 +63,14 @@ type Options struct {
 type Server struct {
 	o      Options
 	router *agent.Router
-	info   remote.Info
+	// info is the answer to GET info. It is made once, as a router's capabilities do not change.
+	info remote.Info
 }
 
 // New returns a server. repute.ErrInvalid where the agent's name gives no slug.
+//
+// The manifest asks for no tools and no writes to a chain: the agent does its work by itself, and an orchestrator
+// need not grant it anything. RequiresVerification asks it to call verify after each execution.
 func New(o Options) (*Server, error) {
 	slug := slugOf(o.Name)
 	if slug == "" {
@@ -91,6 +96,8 @@ func slugOf(name string) string {
 }
 
 // Handler answers GET {Path}/info and POST {Path}/{method}.
+//
+// A path or a method that is not of the protocol is an answer of net/http's own, without a body of the protocol.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path+"/info", func(w http.ResponseWriter, _ *http.Request) { write(w, s.info) })
@@ -109,6 +116,9 @@ func write(w http.ResponseWriter, v any) {
 }
 
 // answer reads a question and answers it.
+//
+// An unknown version of the protocol is refused, because its questions may mean something else. An error of a method
+// is reported by its kind and logged; it is never shown.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request,
 	method func(context.Context, *remote.Question) (remote.Answer, error)) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.o.MaxBody))
@@ -143,6 +153,8 @@ func result(v any) (remote.Answer, error) {
 }
 
 // read reads what a task asks for.
+// The input of a step wins over that of the task, as a planner may have refined it. An absent input is the empty
+// object.
 func (s *Server) read(q *remote.Question) (*agent.Request, error) {
 	raw := q.Task.Input
 	if q.Step != nil && len(q.Step.Input) > 0 {
@@ -159,6 +171,7 @@ func (s *Server) read(q *remote.Question) (*agent.Request, error) {
 }
 
 // canHandle says whether there is such a capability and the input fits it.
+// The reason is cut, since it may quote the task's input.
 func (s *Server) canHandle(ctx context.Context, q *remote.Question) (remote.Answer, error) {
 	r, err := s.read(q)
 	if err == nil {
@@ -173,6 +186,8 @@ func (s *Server) canHandle(ctx context.Context, q *remote.Question) (remote.Answ
 }
 
 // check refuses a request that the router would refuse for its input, or for a payment that is missing.
+// It does not look at the payment itself: whether it settles is known only in execute, and nothing may be charged for
+// a question.
 func (s *Server) check(ctx context.Context, r *agent.Request) error {
 	one := s.router.Service(r.Capability)
 	if one == nil {
@@ -190,6 +205,7 @@ func (s *Server) check(ctx context.Context, r *agent.Request) error {
 }
 
 // plan is one step.
+// The step has the input of the task as it came, the payment included, because execute gets nothing else.
 func (s *Server) plan(_ context.Context, q *remote.Question) (remote.Answer, error) {
 	r, err := s.read(q)
 	if err != nil {
@@ -201,6 +217,7 @@ func (s *Server) plan(_ context.Context, q *remote.Question) (remote.Answer, err
 }
 
 // Done is the result of a step.
+// Its Output and Signature are what verify checks later, from the orchestrator's storage.
 type Done struct {
 	Capability string             `json:"capability"`
 	RequestID  string             `json:"requestId"`
@@ -243,6 +260,9 @@ func (s *Server) execute(ctx context.Context, q *remote.Question) (remote.Answer
 }
 
 // verify checks that the result of each step is what the agent signed, for this task.
+//
+// Every step is checked, and one that fails makes the score 0. It needs no state: whoever has the result can ask,
+// after a restart as well. Where the task itself cannot be read all steps fail with that reason.
 func (s *Server) verify(_ context.Context, q *remote.Question) (remote.Answer, error) {
 	v := standard.Verification{Checks: []standard.Check{}, Score: 1}
 	if q.Execution == nil || len(q.Execution.Steps) == 0 {
@@ -281,6 +301,7 @@ func (s *Server) taskHash(q *remote.Question) (common.Hash, error) {
 }
 
 // signedBy returns why a step's result is not what the agent signed for a task.
+// The signature is over the output, so that a changed output is seen. The other members of the result are not signed.
 func (s *Server) signedBy(raw json.RawMessage, task common.Hash) error {
 	var d Done
 	if err := json.Unmarshal(raw, &d); err != nil {
@@ -303,6 +324,8 @@ func (s *Server) signedBy(raw json.RawMessage, task common.Hash) error {
 }
 
 // summarize says what was done.
+// Results of other agents in the execution are left out where they have another form. The text has no output: it may
+// be of strangers.
 func (s *Server) summarize(_ context.Context, q *remote.Question) (remote.Answer, error) {
 	out := standard.Summary{KeyActions: []string{}, Receipts: []string{}, Warnings: []string{}}
 	if q.Execution != nil {

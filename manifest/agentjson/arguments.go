@@ -21,6 +21,7 @@ func ParameterTypes() []string {
 }
 
 // TypeOf returns the type of a JSON value as parameters name it; "" for null and for what is no JSON.
+// A number with a point or an exponent is a number even where its value is whole, as 1.0 is.
 func TypeOf(raw json.RawMessage) string {
 	if !json.Valid(raw) {
 		return ""
@@ -45,6 +46,7 @@ func TypeOf(raw json.RawMessage) string {
 
 // Argument reads the text that a person wrote for a parameter as its type wants it. repute.ErrInvalid names the
 // parameter where the intent has none of that name, or the text is no value of its type.
+// A value of the type string is taken as it is, with its spaces; for any other type the text is JSON.
 func (in *Intent) Argument(name, text string) (json.RawMessage, error) {
 	p, err := in.parameter(name)
 	if err != nil {
@@ -62,6 +64,9 @@ func (in *Intent) Argument(name, text string) (json.RawMessage, error) {
 // CheckArguments reports whether arguments are what the intent takes: every required parameter is there, values have
 // their types and are among the allowed ones, and nothing is there that the manifest does not name. The error joins all
 // that is wrong; each is a repute.ErrInvalid.
+//
+// It is called before a request is sent or paid for, so that a mistake costs nothing. The errors are in the order of
+// the arguments' names, and missing ones follow in the order of the manifest.
 func (in *Intent) CheckArguments(arguments map[string]json.RawMessage) error {
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(arguments)) {

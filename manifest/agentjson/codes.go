@@ -25,7 +25,8 @@ const (
 	CodeBOM         = "IJ514"
 	CodeTooLong     = "WJ515"
 	CodeTooMany     = "WJ516"
-	CodeMore        = "IJ517"
+	// CodeMore is the last problem of a list that is cut at maxProblems, and has no path.
+	CodeMore = "IJ517"
 
 	// Members of any object.
 	CodeType      = "EJ520"

@@ -32,6 +32,7 @@ func (o *object) identity(origin string) *Identity {
 }
 
 // did checks the DID: only did:web of the origin says anything about the origin.
+// A DID of another method is kept and warned about: it may identify the publisher elsewhere.
 func (o *object) did(origin, did string) {
 	if !o.hasType("did", "a string") {
 		return
@@ -47,6 +48,8 @@ func (o *object) did(origin, did string) {
 }
 
 // publicKey checks the form of a key.
+// Problems of a key are warnings for readers, because a manifest without a usable key still says what the service
+// does. Verify takes no such key.
 func (o *object) publicKey(text string) {
 	if text == "" {
 		return
@@ -64,6 +67,9 @@ func (o *object) publicKey(text string) {
 }
 
 // commitments reads the promises of the service.
+//
+// Entries that are no objects are left out of Entries and stay in Raw, so that the signature is checked over what the
+// publisher signed.
 func (o *object) commitments(id *Identity) *Commitments {
 	c := o.child("commitments")
 	if c == nil {
@@ -127,6 +133,7 @@ func (o *object) signature(c *Commitments, id *Identity) string {
 	if id == nil || id.PublicKey == "" {
 		o.r.add(CodeNoKey, o.at("signature"), "no identity.public_key")
 	}
+	// Canonical also looks for repeated members and broken text, which plain has ruled out for the whole document.
 	if o.r.plain { // has a canonical form, unless a number stands in the way
 		err = identity.CheckNumbers(c.Raw)
 	} else {
@@ -139,6 +146,7 @@ func (o *object) signature(c *Commitments, id *Identity) string {
 }
 
 // isAbsolute reports whether a text is a URL with a scheme, of any scheme.
+// It takes URNs and the like too: a reference is shown and never fetched.
 func isAbsolute(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "")

@@ -20,6 +20,9 @@ const (
 )
 
 // Cmp compares two amounts: -1, 0 or 1. No amount is less than zero.
+//
+// It compares texts: without needless zeros a longer whole part is the larger one, and fractions compare from the
+// left as words do. No amount ("") MUST be told apart from "0" by the caller.
 func (d Decimal) Cmp(other Decimal) int {
 	a, aFraction, _ := strings.Cut(string(d), ".")
 	b, bFraction, _ := strings.Cut(string(other), ".")
@@ -27,6 +30,7 @@ func (d Decimal) Cmp(other Decimal) int {
 }
 
 // rat returns the amount as a fraction; zero for none.
+// It is for sums of shares; amounts are compared by Cmp, which allocates nothing.
 func (d Decimal) rat() *big.Rat {
 	r, ok := new(big.Rat).SetString(string(d))
 	if !ok {
@@ -45,6 +49,9 @@ const (
 )
 
 // parseDecimal reads the text of a JSON number, which MUST be valid.
+//
+// The exponent is bounded before digits are written, so that the work is that of the text's length. "-0" is zero and
+// no negative number.
 func parseDecimal(raw []byte) (Decimal, number) {
 	text, negative := bytes.CutPrefix(raw, []byte("-"))
 	exponent := 0
@@ -76,6 +83,7 @@ func parseDecimal(raw []byte) (Decimal, number) {
 }
 
 // parseCount reads a JSON number that is an integer of zero or more, also as 1.0 or 1e2.
+// The bound of 2^53 is that of integers which every JSON reader keeps.
 func parseCount(raw []byte) (uint64, bool) {
 	d, state := parseDecimal(raw)
 	n, err := strconv.ParseUint(string(d), 10, 53)

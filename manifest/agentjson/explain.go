@@ -13,6 +13,8 @@ type explanation struct {
 }
 
 // Hint returns what to write instead of the text that a code reports; "" for an unknown code.
+//
+// The code of a strict problem begins with E where the table has W or I: both find the same entry.
 func Hint(code string) string {
 	for _, e := range explanations() {
 		if len(code) > 1 && e.code[1:] == code[1:] && (code[0] == e.code[0] || code[0] == 'E' && e.strict) {
@@ -23,6 +25,8 @@ func Hint(code string) string {
 }
 
 // explanations returns all codes in the order of the documentation.
+// It is a function and no variable, because a package of pure values has no state that a caller could change. A test
+// compares it with the constants and with the documentation.
 func explanations() []explanation {
 	return slices.Concat(aboutDocuments(), aboutText(), aboutMembers(), aboutRoot(), aboutIntents(), aboutPayments(),
 		aboutIdentity())

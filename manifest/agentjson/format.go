@@ -12,6 +12,7 @@ type Format string
 
 // Formats.
 const (
+	// The values are stored and shown in answers, and MUST NOT change.
 	FormatAgentJSON   Format = "agent-json"
 	FormatA2ACard     Format = "a2a-card"
 	FormatAWP         Format = "agent-web-protocol"
@@ -47,6 +48,8 @@ func (f Format) Title() string {
 }
 
 // Detect returns the format of a document by its members, whatever it was published as.
+//
+// It is more tolerant than Parse about the format and less about the text: what is no JSON is of no known format.
 func Detect(b []byte) Format {
 	b = bytes.TrimSpace(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")))
 	r := &reader{}
@@ -60,6 +63,9 @@ func Detect(b []byte) Format {
 
 // format judges by members that no other format has. What carries a member of agent.json's own is taken for one, so
 // that its author learns what is missing.
+//
+// The order decides for documents that have members of several formats: the members that only one format has come
+// first, and the generic ones, such as name and description, last.
 func (o *object) format() Format {
 	switch {
 	case o.has("origin") && o.has("payout_address"):

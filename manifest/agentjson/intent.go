@@ -10,6 +10,7 @@ import (
 )
 
 // intents reads the list of intents. Networks are those that the root declares for x402; nil where it declares none.
+// A list longer than maxIntents is cut, and what follows is not looked at.
 func (o *object) intents(origin string, networks []string) []Intent {
 	list, _ := o.list("intents", maxIntents)
 	if len(list) == 0 {
@@ -25,6 +26,9 @@ func (o *object) intents(origin string, networks []string) []Intent {
 }
 
 // intent reads one intent.
+//
+// The price is read after the parameters, which unit looks at, and the endpoint is resolved after the method was read,
+// which call completes. unknown is last: it reports each member that nothing before it has read.
 func (o *object) intent(origin string, networks []string) Intent {
 	in := Intent{
 		Name:        o.intentName(),
@@ -51,6 +55,7 @@ func (o *object) intent(origin string, networks []string) Intent {
 }
 
 // intentName reads the name by which an intent is called, which must be its own.
+// A name of the wrong form or one that is taken is kept, so that the intent can be shown; its problem is an error.
 func (o *object) intentName() string {
 	name := o.required("name", maxShort)
 	if name == "" {
@@ -72,6 +77,7 @@ func (o *object) intentName() string {
 }
 
 // endpoint reads where an intent is called.
+// An empty text is missing and no path, although it would resolve to the root of the origin.
 func (o *object) endpoint() string {
 	s := o.url("endpoint")
 	if s == "" && o.has("endpoint") && string(o.find("endpoint").raw) == `""` {
@@ -144,6 +150,8 @@ func (o *object) parameter() Parameter {
 }
 
 // copies keeps the entries of a list as written.
+// All entries share one allocation, and each has its capacity cut to its length, so that none can be grown into the
+// next. They count against maxExtra as extensions do.
 func (o *object) copies(list []member, name string) []json.RawMessage {
 	size := 0
 	for _, e := range list {
@@ -237,6 +245,7 @@ func (o *object) unit(p *Price, parameters []Parameter) {
 }
 
 // count reads an integer of zero or more.
+// A number that is none reads as 0: a free tier that cannot be read is none.
 func (o *object) count(name string) uint64 {
 	raw := o.typed(name, "a number")
 	if raw == nil {

@@ -24,14 +24,15 @@ type Manifest struct {
 	DisplayName   string
 	Description   string
 	Identity      *Identity
-	Intents       []Intent
-	Bounty        *Reward // of intents without their own
-	Incentive     *Reward // of intents without their own
-	X402          *X402   // of versions before 1.3; Payments wins
-	Payments      *Payments
-	Commitments   *Commitments
-	Extensions    json.RawMessage            // as written
-	Extra         map[string]json.RawMessage // x- members and unknown ones, as written
+	// Intents are in the order written; a name that is used twice is there twice.
+	Intents     []Intent
+	Bounty      *Reward // of intents without their own
+	Incentive   *Reward // of intents without their own
+	X402        *X402   // of versions before 1.3; Payments wins
+	Payments    *Payments
+	Commitments *Commitments
+	Extensions  json.RawMessage            // as written
+	Extra       map[string]json.RawMessage // x- members and unknown ones, as written
 }
 
 // Identity says who publishes the manifest. Nothing in it is proven: see Verify.

@@ -13,6 +13,7 @@ const maxHost = 253
 
 // SameHost reports whether an origin is exactly a host: as DNS has both, whatever their letter case. A subdomain or a
 // parent domain is another host.
+// A host that is no name alone, such as one with a port, is the same as no other, itself included.
 func SameHost(origin, host string) bool {
 	a, b := canonicalHost(origin), canonicalHost(host)
 	return a != "" && a == b
@@ -66,6 +67,7 @@ func (o *object) origin(host string) string {
 	if reason := notPublic(s); reason != "" {
 		o.r.add(CodeOriginName, "/origin", "%.*q is %s", maxQuotedValue, s, reason)
 	}
+	// The comparison of texts comes first, as nearly all manifests are served by the very host that they name.
 	if host != "" && s != host && !SameHost(s, host) {
 		o.r.add(CodeOrigin, "/origin", "origin %.*q, served by %.*q", maxQuotedValue, s, maxQuotedValue, host)
 	}
@@ -73,6 +75,8 @@ func (o *object) origin(host string) string {
 }
 
 // notPublic says what a host name is where it is no public domain name.
+// The reserved domains are those of RFC 6761 and RFC 6762, of onion services, and of ICANN's internal. "" is a public
+// name.
 func notPublic(host string) string {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, err := netip.ParseAddr(host)
@@ -90,6 +94,10 @@ func notPublic(host string) string {
 
 // endpointURL resolves an endpoint: a path, or a URL of the origin itself. The reason says why it MUST NOT be called.
 // Whatever parsers read differently (backslashes, control characters, white space) is refused.
+//
+// Parsers of other languages read a backslash as a slash and skip control characters, so that such a text could lead
+// a client to another host than the one that was checked here. The replacement character stands for bytes that were
+// no UTF-8.
 func endpointURL(origin, endpoint string) (absolute, reason string) {
 	if strings.ContainsFunc(endpoint, func(c rune) bool { return c <= ' ' || c == '\\' || c == 0x7f || c == 0xfffd }) {
 		return "", "has white space, a backslash or a control character"
@@ -114,6 +122,7 @@ func endpointURL(origin, endpoint string) (absolute, reason string) {
 	case !SameHost(origin, u.Hostname()):
 		return "", "is not of the origin"
 	}
+	// The host is written as the origin has it: SameHost has accepted another letter case or the explicit port 443.
 	u.Host = origin
 	return u.String(), ""
 }

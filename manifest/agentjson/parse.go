@@ -14,6 +14,7 @@ import (
 )
 
 // Profile says how a manifest is judged.
+// The zero value is Lenient.
 type Profile int
 
 // Profiles. Lenient is for readers: what the specification tells runtimes to ignore is a warning. Strict is for
@@ -31,6 +32,10 @@ type Options struct {
 }
 
 // Parse reads a manifest.
+//
+// The order of the problems is that of the passes: the document as a whole, its text, then its members. They are at
+// most maxProblems, and CodeMore after them. The manifest has copies of what it keeps, and holds neither b nor the
+// room.
 func Parse(b []byte, o Options) (Manifest, []repute.Problem) {
 	r := &reader{strict: o.Profile == Strict}
 	r.borrow()
@@ -44,6 +49,8 @@ func Parse(b []byte, o Options) (Manifest, []repute.Problem) {
 
 // document opens the object of the document and reports what is wrong with the document as a whole; nil when there is
 // nothing to read.
+//
+// Depth is known before anything descends, so that a hostile document cannot exhaust the stack.
 func (r *reader) document(b []byte) *object {
 	if len(b) > MaxBytes {
 		r.add(CodeTooLarge, "", "%d bytes, at most %d are read", len(b), MaxBytes)
@@ -130,6 +137,9 @@ func (r *reader) lexical(b []byte, lex jsonwalk.Lexical) {
 }
 
 // manifest reads the root.
+//
+// The origin comes before the members that are compared with it, and the networks of the root before the intents,
+// whose prices name them.
 func (r *reader) manifest(o *object, host string) Manifest {
 	m := Manifest{
 		Version:       o.version(),
@@ -185,6 +195,7 @@ func (o *object) version() string {
 }
 
 // later reports members of later versions than the manifest's own.
+// Versions are compared as texts, which the three characters of "1.x" allow.
 func (r *reader) later(o *object, m Manifest) {
 	report := func(used bool, since, path string) {
 		if used && m.Version < since {

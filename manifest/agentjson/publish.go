@@ -13,6 +13,9 @@ import (
 
 // SignCommitments signs the commitments of a manifest and puts the signature into it; everything else stays as written.
 // repute.ErrInvalid: the manifest has errors, no commitments, or another key than the one that signs.
+//
+// The text is edited in place and never written anew: the layout, the order of members and unknown members are the
+// publisher's, and only a byte order mark is dropped. Signing again replaces the signature and changes nothing else.
 func SignCommitments(b []byte, key ed25519.PrivateKey) ([]byte, error) {
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	m, problems := Parse(b, Options{})
@@ -54,6 +57,7 @@ func insertSignature(b []byte, signature string) []byte {
 }
 
 // memberAt returns the value of a member of an object, and where it begins.
+// The offset is in object, and (0, nil) means that there is none.
 func memberAt(object []byte, name string) (offset int, value []byte) {
 	c := jsonwalk.NewCursor(object)
 	for c.Next() {

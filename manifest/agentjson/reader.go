@@ -31,6 +31,7 @@ const (
 )
 
 // reader collects the problems of one document.
+// One goroutine uses it, for one document.
 type reader struct {
 	strict   bool
 	problems []repute.Problem
@@ -41,6 +42,7 @@ type reader struct {
 
 // room is where the members of a document's objects and arrays are stored, and the objects, so that few of them cost an
 // allocation. They are more than half of what reading allocates, so rooms are used again.
+// Nothing that Parse returns may point into a room, as the next document overwrites it.
 type room struct {
 	slab    []member
 	objects []object
@@ -112,6 +114,7 @@ func (r *reader) add(code, path, format string, args ...any) {
 }
 
 // full reports whether what would be added is left out.
+// The one problem beyond maxProblems is CodeMore.
 func (r *reader) full() bool { return len(r.problems) > maxProblems }
 
 // at returns the JSON pointer of a member.
@@ -166,6 +169,7 @@ func (o *object) find(name string) *member {
 func (o *object) has(name string) bool { return o.find(name) != nil }
 
 // get returns the value of a member, of a repeated one the last, and nil for none.
+// All members of the name count as used: a repeated one is reported by lexical, once, and not as unknown too.
 func (o *object) get(name string) (raw []byte) {
 	for i := range o.members {
 		if m := &o.members[i]; string(m.name) == name {
@@ -352,6 +356,9 @@ func (o *object) length(name, s string, least, most int) {
 }
 
 // unknown reports the members that nobody read, and keeps them where a map is given.
+//
+// It MUST be called after all known members were read, since it goes by their mark used. Once no further problem is
+// listed it goes on only where members are kept.
 func (o *object) unknown(keep *map[string]json.RawMessage) {
 	for i := range o.members {
 		m := &o.members[i]

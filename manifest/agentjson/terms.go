@@ -52,6 +52,9 @@ type Way struct {
 }
 
 // Terms resolves how the intent with an index is paid; the zero value for an index that is none.
+//
+// A way is a claim of the manifest and no promise: the demand of the service's 402 answer decides what is paid.
+// Transfers come last, because nothing links a plain transfer to a call.
 func (m *Manifest) Terms(i int) Terms {
 	if i < 0 || i >= len(m.Intents) {
 		return Terms{}
@@ -111,6 +114,9 @@ func (in *Intent) x402Override(at string) (*IntentX402, string) {
 }
 
 // x402Ways returns one way for each network.
+//
+// An override that does not say whether x402 is supported enables it where the root has no x402, and leaves it to the
+// root otherwise.
 func (m *Manifest) x402Ways(in *Intent, at string) []Way {
 	root := m.rootX402()
 	legacy := m.Payments == nil || m.Payments.X402 == nil
@@ -278,6 +284,7 @@ func (m *Manifest) transfers(in *Intent) []Way {
 }
 
 // priced completes a way by the intent's price, which is the price of every known way that has no other.
+// A protocol that is not known may count in another unit, so that the price is not taken for its own.
 func (w *Way) priced(p *Price, at string) {
 	if p == nil {
 		return
@@ -327,6 +334,7 @@ func (o *object) splits() *Splits {
 }
 
 // share reads a part of 1.
+// An absent share is no amount, which counts as zero in the sum.
 func (o *object) share(name string) Decimal {
 	d := o.decimal(name)
 	if d.Cmp("1") > 0 {

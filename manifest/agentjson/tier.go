@@ -98,6 +98,7 @@ func Fetches(m Manifest) []Fetch {
 }
 
 // Evidence is what is known beside the manifest.
+// The zero value proves nothing, and Verify takes it: nothing is served, and every reason says what was missing.
 type Evidence struct {
 	Host        string             // served the manifest over https; "" where nobody knows
 	DIDDocument []byte             // of the did:web of the origin, nil if it was not fetched
@@ -120,6 +121,7 @@ const (
 )
 
 // Verdict is what is proven of a manifest.
+// Reasons are texts for people, and empty where there is nothing to explain.
 type Verdict struct {
 	Declared Tier
 	Verified Tier
@@ -137,6 +139,9 @@ type Verdict struct {
 }
 
 // Verify compares a manifest with evidence. Problems are those of Parse: a manifest with errors proves nothing.
+//
+// Served and the errors of the manifest are looked at last for the tier but bound everything: without them Verified
+// is TierNone, while the reasons still say what else was wrong.
 func Verify(m Manifest, problems []repute.Problem, e Evidence) Verdict {
 	v := Verdict{Declared: Declared(m), Served: SameHost(m.Origin, e.Host), Signature: SignatureNone}
 	key, keyReason := publicKey(m.Identity)
@@ -176,6 +181,9 @@ func publicKey(id *Identity) (key ed25519.PublicKey, reason string) {
 }
 
 // identify looks for the manifest's key in the DID document of its origin.
+//
+// The order of the reasons is that of what a publisher mends first. The document counts only where the manifest was
+// served by its origin: any host may copy a manifest whose DID document has the key.
 func (v *Verdict) identify(m Manifest, key ed25519.PublicKey, keyReason string, e Evidence) {
 	var did string
 	if m.Identity != nil {
@@ -244,6 +252,9 @@ func (v *Verdict) signature(m Manifest, key ed25519.PublicKey, keyReason string,
 }
 
 // checkIssuer asks the registry for the issuer that a manifest names.
+//
+// A registry vouches for an issuer at its website, so that nothing is said of a manifest which another host has
+// served.
 func checkIssuer(m Manifest, e Evidence) *identity.IssuerResult {
 	id := m.Identity
 	switch {

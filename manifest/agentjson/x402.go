@@ -8,6 +8,8 @@ import (
 )
 
 // rootX402 reads the root's x402 member, or that of payments. Only the former has to say that it is supported.
+//
+// Where both forms are there, the list wins over the members of one network.
 func (o *object) rootX402(name string, legacy bool) *X402 {
 	c := o.child(name)
 	if c == nil {
@@ -42,6 +44,7 @@ func (x *X402) isSupported(legacy bool) bool {
 }
 
 // network reads the members of one network. The function reads those that an entry of a list must have.
+// text is (*object).text where the members may be absent, and (*object).required in a list.
 func (o *object) network(text func(*object, string, int) string) Network {
 	n := Network{
 		Network:     text(o, "network", maxShort),
@@ -164,6 +167,7 @@ func (o *object) intentPayments(networks []string) *IntentPayments {
 }
 
 // accounts reads the protocols of payments besides x402, which MUST be read before: it would count as not known.
+// The order matters: otherProtocols takes every member that no one before it has read.
 func (o *object) accounts() Accounts {
 	return Accounts{Protocols: o.protocols(), L402: o.l402(), MPP: o.mpp(), Other: o.otherProtocols()}
 }

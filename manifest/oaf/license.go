@@ -57,6 +57,7 @@ func isLicenseOf(text, id string) bool {
 // copyrightMark begins the line of a license that names its holder.
 const copyrightMark = "Copyright (c) "
 
+// mit, isc and zeroBSD are the texts of the SPDX list below the line of the copyright.
 const mit = `Permission is hereby granted, free of charge, to any person obtaining a copy
 of this software and associated documentation files (the "Software"), to deal
 in the Software without restriction, including without limitation the rights
@@ -87,6 +88,7 @@ purpose with or without fee is hereby granted.
 
 ` + noWarranty
 
+// noWarranty ends both ISC and 0BSD.
 const noWarranty = `THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH
 REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND
 FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,

@@ -69,6 +69,8 @@ func (a *Agent) toolNames() []string {
 	return out
 }
 
+// mcpPrefix and mcpSeparator make Claude Code's names of tools of servers, which published agents use:
+// mcp__server__tool.
 const mcpPrefix, mcpSeparator = "mcp__", "__"
 
 // isKnownTool reports whether a name or pattern matches a known tool or a tool of a known server. Case, "_" and "-" are

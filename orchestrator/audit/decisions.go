@@ -29,6 +29,9 @@ type DecisionFault struct {
 // CheckDecisions says what does not agree in all that was decided about a task: the hashes
 // of the chain, the bodies of the policies, the results and statuses of phases and runs, the
 // answers of people and the task's terms. It does not look at the signature, nor make trust decisions again.
+//
+// t MUST have been read in one snapshot of the database: a task that goes on meanwhile would show faults that are
+// none. The faults of one check are in no order where they come from a map.
 func CheckDecisions(t *rundb.DecidedTask) []DecisionFault {
 	c := checker{t: t}
 	c.chain()
@@ -39,6 +42,7 @@ func CheckDecisions(t *rundb.DecidedTask) []DecisionFault {
 	return c.faults
 }
 
+// checker collects the faults of one task or of one page.
 type checker struct {
 	t      *rundb.DecidedTask
 	faults []DecisionFault
@@ -76,6 +80,9 @@ func (c *checker) chain() {
 
 // links compares each decision with its hash, its place and the one before. last and number
 // are those of the decision before the list; those of the last one are returned.
+//
+// One fault is noted per decision beside that of its number: what follows from a wrong hash is not noted again. It
+// goes on from the stored hash and number, so that one changed decision does not make all later ones faults.
 func (c *checker) links(list []repute.RunDecision, last common.Hash, number int64) (common.Hash, int64) {
 	head := &c.t.Head
 	for i := range list {
@@ -100,6 +107,7 @@ func (c *checker) links(list []repute.RunDecision, last common.Hash, number int6
 }
 
 // end compares the end of the chain with the head.
+// A decision that was removed at the end leaves the links intact, and shows only here.
 func (c *checker) end(last common.Hash, stored int64) {
 	head := &c.t.Head
 	if stored != head.Count {
@@ -111,6 +119,7 @@ func (c *checker) end(last common.Hash, stored int64) {
 }
 
 // policies compares the stored policies with the hashes that decisions name.
+// The body is hashed again: a policy that was exchanged in the database keeps its key.
 func (c *checker) policies() {
 	for i := range c.t.Decisions {
 		d := &c.t.Decisions[i]
@@ -133,6 +142,9 @@ type phaseKey struct {
 
 // phases compares the results of phases with the decisions that were stored with them, and
 // those with the task's terms.
+//
+// The last decision of a phase is the one that its record holds: a phase that waited for a person is judged again in
+// the same attempt.
 func (c *checker) phases() {
 	last := map[phaseKey]*repute.RunDecision{}
 	for i := range c.t.Decisions {
@@ -197,6 +209,7 @@ type decided struct {
 }
 
 // decidedIn is what a phase's result says was decided; nil for nothing.
+// An absent result is nil and no error. Execute holds a trust decision only where trust was checked again in it.
 func decidedIn(p *repute.RunPhase) (*decided, error) {
 	var r struct {
 		Policy   string
@@ -226,6 +239,7 @@ func decidedIn(p *repute.RunPhase) (*decided, error) {
 }
 
 // of reports whether a decision says the same.
+// The input of a trust decision is compared as a whole, since its reasons and effect are within it.
 func (s *decided) of(d *repute.RunDecision) bool {
 	if s.byPolicy {
 		return s.policy == fmt.Sprintf("%x", d.Policy) && s.effect == d.Effect && sameJSON(s.reasons, d.Reasons)
@@ -240,6 +254,7 @@ func sameJSON(a, b json.RawMessage) bool {
 }
 
 // terms compares a trust decision with what the task asked for, and with the decision that was stored with it.
+// An absent value at risk counts as 0, which is how the gate reads it.
 func (c *checker) terms(d *repute.RunDecision) {
 	var terms standard.Terms
 	var v trustgate.Decision
@@ -259,6 +274,9 @@ func (c *checker) terms(d *repute.RunDecision) {
 }
 
 // approvals compares the answers of people with those in the chain.
+//
+// Answers that match are taken out of given, so that what is left has no decision in the chain. Of two decisions
+// about one answer the second is a fault.
 func (c *checker) approvals() {
 	type key struct {
 		run     string
@@ -294,6 +312,7 @@ func (c *checker) approvals() {
 // GateDecisionOf is the trust decision that a decision of the trust gate was made of; false for other
 // kinds. The error is of one that cannot be read, or that says something else than the
 // decision does.
+// The error is a repute.ErrConflict.
 func GateDecisionOf(d *repute.RunDecision) (v trustgate.Decision, gate bool, err error) {
 	if !d.Kind.OfGate() {
 		return v, false, nil

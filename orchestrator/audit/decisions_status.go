@@ -28,6 +28,9 @@ func (c *checker) status(key phaseKey, p *repute.RunPhase, d *repute.RunDecision
 }
 
 // follows says why a status does not follow from a decision, and is empty where it does.
+//
+// Each case is a pair that cannot come about by the engine's own rules. A status that fits several decisions passes:
+// the check finds rows that were changed by hand, and proves no decision right.
 func (c *checker) follows(s repute.PhaseStatus, d *repute.RunDecision) string {
 	if d == nil {
 		return map[bool]string{true: "no decision rejected it"}[s == repute.PhaseRejected]
@@ -61,6 +64,7 @@ func (c *checker) answer(d *repute.RunDecision) (answered, approved bool) {
 }
 
 // passed reports whether a later phase of the attempt has a record.
+// Phases are compared by their numbers, which are in the order of a run.
 func (c *checker) passed(key phaseKey) bool {
 	for _, p := range c.t.Phases[key.run] {
 		if p.Attempt == key.attempt && p.Phase > key.phase {
@@ -71,6 +75,9 @@ func (c *checker) passed(key phaseKey) bool {
 }
 
 // runs compares the status of each run with the phases of its current attempt.
+//
+// Only the current attempt counts, as a retry begins with new phases. Record is the last phase, and its record is
+// what ends a run.
 func (c *checker) runs() {
 	for id, r := range c.t.Runs {
 		recorded, bad := false, false

@@ -44,9 +44,15 @@ func (o *Operator) policyBase(ctx context.Context, slug string) (p bindings.Agen
 
 // errIndexBehind is returned when the treasury's events are not indexed up to the block of a
 // policy.
+// It is the only error after which policyBase looks again: the index catches up by itself, while any other difference
+// needs a person.
 var errIndexBehind = fmt.Errorf("the treasury's events are not indexed that far: try again: %w", repute.ErrUnavailable)
 
 // confirmedPolicy compares the policy on which endpoints agree with the indexed one.
+//
+// The order matters. The chain is read first, and the index after it, so that an index which has caught up in between
+// can only know more. A difference is a conflict only where the cursor is at or above the block that was read; below
+// it, the event that would explain the policy may still be on its way.
 func (o *Operator) confirmedPolicy(ctx context.Context, slug string) (p bindings.AgentPoliciesOutput, err error) {
 	at, err := o.treasury()
 	if err != nil {
@@ -63,6 +69,8 @@ func (o *Operator) confirmedPolicy(ctx context.Context, slug string) (p bindings
 	if err != nil {
 		return p, err
 	}
+	// The event is looked up at or below the block of the policy: a later one says nothing about the values at that
+	// block.
 	set, err := walletdb.LastPolicySet(ctx, o.db, t, crypto.Keccak256Hash([]byte(slug)), now.Block)
 	if err != nil {
 		return p, err
@@ -80,6 +88,8 @@ func (o *Operator) confirmedPolicy(ctx context.Context, slug string) (p bindings
 }
 
 // setIn describes the indexed event for an error text.
+// The transaction tells a person which change to look up in an explorer, to decide whether the endpoint or the index
+// is wrong.
 func setIn(tx common.Hash) string {
 	if (tx == common.Hash{}) {
 		return "no PolicySet is indexed"
@@ -101,6 +111,10 @@ func policyDiffers(event json.RawMessage, p *bindings.AgentPoliciesOutput) (stri
 
 // differences compares the fields of a policy with the fields of the same names of an event. Fields
 // that no event sets count the spending.
+//
+// Both sides are compared as text in the form of contracts.Plain, which is the form in which events are stored. A
+// field of the policy that the event lacks is not compared, and without any event every field that is not zero is a
+// difference.
 func differences(set map[string]any, known bool, p reflect.Value) (out []string) {
 	for i := range p.NumField() {
 		name := p.Type().Field(i).Name

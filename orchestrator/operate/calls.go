@@ -19,6 +19,9 @@ import (
 // decode adds the decoded call of a step, for people and rules. A transaction that the treasury's owner signs MUST
 // be decodable: such a key may do everything, so that nothing is signed by it that a person could not read. Another
 // call that cannot be decoded is shown as its bytes, and the rules decide.
+//
+// Calls of an earlier decision are dropped first, since the data may have been made again (readAgain). A step without
+// data is a payment or has a consent to come, and has no calls.
 func (o *Operator) decode(ctx context.Context, s *step) error {
 	s.Calls = nil
 	if len(s.Tx.Data) == 0 {
@@ -46,6 +49,8 @@ func (o *Operator) decode(ctx context.Context, s *step) error {
 
 // settings returns the event that the treasury emits for a function of its owner. The event has
 // every argument of the function under the same name.
+// A function that is not in the list has no event, so that asAsked cannot confirm it: an owner's function that is
+// added to this package MUST be added here as well.
 func settings(function string) string {
 	return map[string]string{"setPolicy": "PolicySet", "setCall": "CallAllowed",
 		"setToken": "TokenPolicySet", "setRelayer": "RelayerApproved", "pause": "Paused",
@@ -55,6 +60,9 @@ func settings(function string) string {
 // asAsked compares the event of a transaction of the treasury's owner with the signed arguments. A contract at the
 // address of the treasury may be another one, or an upgraded one, that takes the same call and does something else.
 // Its error is final and names both, because the transaction is on the chain.
+//
+// Only logs of the treasury itself count, because any contract that the transaction reached may emit an event of the
+// same signature. One matching event is enough: the function may emit others.
 func asAsked(treasury common.Address, data []byte, sent transaction.Sent) error {
 	of := bindings.NewOpenFiTreasury().GetABI()
 	m, err := of.MethodById(data)
@@ -89,6 +97,8 @@ func asAsked(treasury common.Address, data []byte, sent transaction.Sent) error 
 }
 
 // has reports whether an event has all arguments of a call.
+// Values are compared as decimal, hex and boolean texts of contracts.Plain. Fields that the event has beside the
+// arguments, such as the sender, are not compared.
 func has(fields map[string]string, call *contracts.Call) bool {
 	for _, a := range call.Arguments {
 		if v, known := fields[a.Name]; !known || v != a.Value {

@@ -20,6 +20,7 @@ import (
 )
 
 // TreasuryCompared is a comparison of a treasury's books at a block with its indexed events.
+// An empty Differ is a proof only within the bounds of Policies and Windows: books beyond maxBooks are not compared.
 type TreasuryCompared struct {
 	Block     uint64   `json:"block"`
 	BlockHash string   `json:"blockHash"`
@@ -29,6 +30,9 @@ type TreasuryCompared struct {
 }
 
 // Bounds of a comparison.
+// maxBooks is how many books are read, at two views for native coin and one for a token, all in one request to the
+// endpoints. maxPayments bounds the events of one query: a treasury with more payments in its open windows is not
+// compared.
 const (
 	maxBooks    = 200
 	maxPayments = 10_000
@@ -45,6 +49,10 @@ type book struct {
 // up to there. An endpoint that holds events back is found by it, since the contract's own sums contain what it did
 // not tell. The comparison of a block is made once and remembered, as the status is asked for often.
 // repute.ErrUnavailable: it cannot be done now.
+//
+// The values of the chain are read at the exact block and hash of the index's cursor (LookAt), never at the newest
+// block: a block between the two would show payments that the index cannot know yet. The answer is kept by the hash
+// of the block, so that a reorganization compares again.
 func (o *Operator) CompareTreasury(ctx context.Context, t walletdb.Treasury) (TreasuryCompared, error) {
 	if last := o.compared.Load(); last != nil && last.BlockHash == t.Cursor.Hash.Hex() {
 		return *last, nil
@@ -90,6 +98,9 @@ type window struct {
 }
 
 // list finds the books: of the agents of this service, and of all that events name.
+//
+// The agents of this service come first, so that they are within maxBooks whatever events name. Events are the newest
+// first, so that the first PolicySet of an agent is its last one.
 func (c *comparison) list(ctx context.Context, db *store.DB) error {
 	modules, err := rundb.Modules(ctx, db)
 	if err != nil {
@@ -137,6 +148,7 @@ func (c *comparison) name(agent common.Hash) string {
 }
 
 // views returns the contract views that read the books.
+// The order of the views MUST be the one in which read takes the answers.
 func (c *comparison) views() (out []wallet.View) {
 	b := bindings.NewOpenFiTreasury()
 	for _, k := range c.books {
@@ -192,6 +204,10 @@ func (c *comparison) read(seen wallet.Seen) error {
 
 // sum compares the windows with the payments since their oldest counted one. A larger sum is no
 // difference: an earlier payment of the same second may no longer count.
+//
+// Payments are read after the chain's values, from the index as it is then. A reorganization in between would compare
+// payments of one chain with sums of another: the treasury's count of reorganizations shows it, and the comparison is
+// given up as repute.ErrUnavailable, to be made again at the next block.
 func (c *comparison) sum(ctx context.Context, db *store.DB) error {
 	var since time.Time
 	for _, w := range c.windows {
@@ -234,6 +250,8 @@ func (c *comparison) sum(ctx context.Context, db *store.DB) error {
 }
 
 // paid sums payments by the windows that they are in.
+// NativeExecuted has a member value and no token, ERC20Transferred has amount and token, so that the zero address is
+// the book of native coin. Payments of books that are not compared are skipped.
 func (c *comparison) paid(events []walletdb.TreasuryEvent) (map[book]*big.Int, error) {
 	out := map[book]*big.Int{}
 	for _, k := range c.books {

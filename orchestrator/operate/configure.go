@@ -22,6 +22,7 @@ import (
 )
 
 // maxListed bounds the entries of one change of a policy, because each is a transaction.
+// An owner's transactions are sent one after the other, each after the confirmation of the one before.
 const maxListed = 32
 
 // defaultWindow is the treasury's DEFAULT_WINDOW_SECONDS.
@@ -30,6 +31,10 @@ const defaultWindow = 86400
 // ConfigurePolicy changes the treasury's policy of an agent. The treasury's owner signs. It returns
 // repute.ErrConflict while another change for the agent is open, because a change keeps the current
 // values of fields that it does not name.
+//
+// The functions that c names are checked before anything is stored, and stored when the act ends (carryOn): names of
+// functions that were never allowed would decode calls for nobody. A change of several entries is not atomic:
+// transactions that were confirmed before a failure stay on the chain.
 func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (Act, error) {
 	if n := len(c.Calls) + len(c.Relayers) + len(c.Tokens); n > maxListed {
 		return Act{}, repute.Invalid("calls, relayers, tokens", fmt.Sprintf("have %d entries", n),
@@ -58,6 +63,8 @@ const maxNamed = 20
 // knows refuses a slug without an agent: the policy of a misspelled slug would be usable by an
 // agent that registers it later. The policy of a removed agent can be changed. repute.ErrNotFound
 // names the known slugs.
+// An operator that is not zero shows that the treasury has a policy of the slug, since setPolicy refuses the zero
+// address for an active policy.
 func (o *Operator) knows(ctx context.Context, slug string) error {
 	if err := slugOf("agentSlug", slug); err != nil {
 		return err
@@ -93,6 +100,8 @@ func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, 
 				Purpose: purpose}})
 	}
 	key := crypto.Keccak256Hash([]byte(c.AgentSlug))
+	// The policy comes before its lists: setPolicy with another operator ends all relayers, so that relayers of this
+	// change would be lost if they came first.
 	if c.setsPolicy() {
 		now, err := o.policyBase(ctx, c.AgentSlug)
 		if err != nil {
@@ -119,7 +128,9 @@ func (c *PolicyChange) setsPolicy() bool {
 }
 
 // policy adds the transaction that sets operator, caps and window.
+// now is the confirmed policy (policyBase), whose values stay where c names none. It is not changed.
 func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput, add func(string, []byte)) error {
+	// The copy shares the pointers of the numbers: they are replaced below and never written to.
 	next := *now
 	var err error
 	if c.Operator != "" {
@@ -181,6 +192,7 @@ func (c *PolicyChange) lists(key common.Hash, add func(string, []byte)) error {
 }
 
 // functions returns the functions that the entries of the allow-list name.
+// An entry that removes a pair needs no function, because the stored text stays useful for calls of the past.
 func (c *PolicyChange) functions() (out []walletdb.CallFunction, err error) {
 	for _, e := range c.Calls {
 		if e.Function == "" || !e.Allowed {
@@ -236,6 +248,7 @@ func (e *CallAllowed) add(key common.Hash, add func(string, []byte)) error {
 }
 
 // add adds the transaction of an entry of the token list.
+// An absent cap is 0, by which the contract allows no transfer: there is no value for "unlimited".
 func (e *TokenAllowed) add(key common.Hash, add func(string, []byte)) error {
 	token, err := addressOf("tokens.token", e.Token)
 	if err != nil {

@@ -22,6 +22,9 @@ const (
 )
 
 // PostFeedback gives feedback onchain, signed by a configured key.
+//
+// The rater is the agent whose configured key has the address. The key is looked up before the chain is asked, so
+// that an address of nobody costs no request. Feedback cannot be changed afterwards, only revoked.
 func (o *Operator) PostFeedback(ctx context.Context, f FeedbackRequest, h How) (Act, error) {
 	if act, known, err := o.asked(ctx, kindFeedback, f, h); known || err != nil {
 		return act, err
@@ -62,6 +65,10 @@ func (o *Operator) PostFeedback(ctx context.Context, f FeedbackRequest, h How) (
 
 // mayRate refuses feedback for an agent that the rater, or an address that controls the rater,
 // controls according to the chain: the registry itself only checks the owner.
+//
+// Addresses of the rater are its own and, where it is registered on the trust chain, those that control its
+// registration: two agents of one owner cannot rate each other by it. It is a check at the time of the request, and a
+// transfer afterwards is not seen.
 func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address, token *big.Int) error {
 	subject, err := o.controllers(ctx, token)
 	if errors.Is(err, repute.ErrInvalid) {
@@ -100,6 +107,8 @@ func (o *Operator) controllers(ctx context.Context, token *big.Int) (out []commo
 	if err != nil {
 		return nil, err
 	}
+	// An answer that is no address of 32 bytes is read by its last 20, and an empty one is the zero address, which is
+	// left out: nothing here depends on a contract that answers in another form.
 	for _, answer := range seen.Answers {
 		if a := common.BytesToAddress(answer); (a != common.Address{}) {
 			out = append(out, a)
@@ -124,6 +133,8 @@ func (f *FeedbackRequest) agent(chain uint64, registry common.Address) (*big.Int
 
 // check refuses feedback that the registry would reject.
 func (f *FeedbackRequest) check() (value *big.Int, hash common.Hash, err error) {
+	// The text is cut before it is parsed, because parsing decimal digits costs more than linear time in their
+	// number. What is cut is refused below by its length.
 	value, ok := new(big.Int).SetString(f.Value[:min(len(f.Value), 41)], 10)
 	limit := new(big.Int).Lsh(big.NewInt(1), 127)
 	switch {

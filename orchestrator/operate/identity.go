@@ -31,6 +31,10 @@ const consentSeconds = 240
 
 // RegisterIdentity registers an agent that has no identity yet, or brings file and wallet
 // of its registration up to date. The agent's own key signs.
+//
+// A registration with a wallet other than the owner's takes two transactions, because the consent of the wallet is
+// signed over the token id, which only the first one reveals. A crash between the two leaves a registered agent
+// without its wallet, and the act open: Run sends the second.
 func (o *Operator) RegisterIdentity(ctx context.Context, r Identity, h How) (Act, error) {
 	if act, known, err := o.asked(ctx, kindIdentity, r, h); known || err != nil {
 		return act, err
@@ -109,6 +113,7 @@ func (o *Operator) identityRegistry() common.Address {
 }
 
 // register adds the transactions that register an agent.
+// The second step has no data yet: consented makes it once the first one is confirmed.
 func (o *Operator) register(j *job, uri string, owner, serves common.Address) {
 	at := o.identityRegistry()
 	j.steps = append(j.steps, o.write("register "+j.agent, at, bindings.NewIdentityRegistry().PackRegisterURI(uri)))
@@ -121,6 +126,8 @@ func (o *Operator) register(j *job, uri string, owner, serves common.Address) {
 
 // update adds the transactions for the values that differ from the chain. repute.ErrConflict if none does: an act
 // without a transaction would say that something was done.
+// walletNamed tells a wallet that the request names from the default one: without it the wallet of the chain stays,
+// whatever it is.
 func (o *Operator) update(ctx context.Context, j *job, id repute.AgentID, uri string, walletNamed bool,
 	serves common.Address) error {
 	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
@@ -153,6 +160,9 @@ func (o *Operator) update(ctx context.Context, j *job, id repute.AgentID, uri st
 
 // SetAgentWallet sets another wallet of an agent. The wallet's signature is given by the caller or
 // made by a configured key.
+//
+// The signature and its deadline are no part of the stored request. They differ between two attempts at the same
+// thing, and a repeated idempotency key compares the stored request.
 func (o *Operator) SetAgentWallet(ctx context.Context, r AgentWallet, h How) (Act, error) {
 	if err := slugOf("slug", r.Slug); err != nil {
 		return Act{}, err
@@ -194,6 +204,8 @@ func (o *Operator) SetAgentWallet(ctx context.Context, r AgentWallet, h How) (Ac
 }
 
 // signed makes the signature by which a configured key agrees to be an agent's wallet.
+// The deadline counts from the time of the block that was read and not from this machine's clock, since the registry
+// compares it with block time.
 func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int) (signature []byte, deadline uint64,
 	err error) {
 	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
@@ -256,6 +268,7 @@ func (o *Operator) consented(ctx context.Context, intent *transaction.Intent, c 
 
 // registered stores the identity that a transaction registered for an agent. It is called again after a crash, and
 // stores the same then.
+// An update registers nothing, and keeps the identity that the agent has.
 func (o *Operator) registered(ctx context.Context, row *walletdb.Act, s transaction.Sent) (outcome, error) {
 	m, err := rundb.Module(ctx, o.db, row.Agent)
 	if err != nil {

@@ -32,6 +32,8 @@ import (
 
 // Options tune an Operator. Policy is needed.
 type Options struct {
+	// Policy returns the rules that are in force now. It is called for each decision, so that a reloaded file takes
+	// effect without a restart, and MUST never return nil.
 	Policy func() *policy.Policy
 	// Lenient is the setting of the engines: agents without identity may work.
 	Lenient bool
@@ -49,6 +51,8 @@ type Options struct {
 
 // Operator carries out operator actions. It is safe for concurrent use, by any number of processes
 // on one database.
+//
+// It keeps no state of actions in memory: compared and decoder are caches, and everything else is in the database.
 type Operator struct {
 	db     *store.DB
 	wallet *wallet.Wallet
@@ -60,6 +64,7 @@ type Operator struct {
 }
 
 // New returns an Operator that uses a wallet.
+// It starts nothing: the caller runs Run in one or more processes, or else open actions are never completed.
 func New(db *store.DB, w *wallet.Wallet, o Options) *Operator {
 	o.Wait = cmp.Or(o.Wait, 10*time.Second)
 	o.Fresh, o.Expire = cmp.Or(o.Fresh, time.Minute), cmp.Or(o.Expire, 10*time.Minute)
@@ -81,13 +86,15 @@ const (
 
 // job is a new operator action.
 type job struct {
-	kind      string
-	chain     uint64
+	kind  string
+	chain uint64
+	// agent is the slug of the agent, whose keccak256 is the key of its policy in the treasury.
 	agent     string // slug
 	signs     string // slug whose key signs, where it is not agent's
 	run, task string // empty: the act itself
-	request   any
-	steps     []step
+	// request is what an idempotency key is compared with, in the canonical JSON of package journal.
+	request any
+	steps   []step
 }
 
 // step is a transaction of an action in its stored form.
@@ -108,10 +115,13 @@ func (j *job) origin(id string) transaction.Origin {
 }
 
 // recorded is a stored decision with its inputs.
+// It is what the column decision of an act has; a field that is renamed loses the decisions of stored acts.
 type recorded struct {
 	Decision
 	Origin transaction.Origin `json:"origin"`
-	Inputs []policy.Input     `json:"inputs"`
+	// Inputs are what the rules were asked, one per transaction in their order: with the policy's hash they replay
+	// the decision.
+	Inputs []policy.Input `json:"inputs"`
 	// ApprovedFor is the hash of the approved transactions and rules (see approval). It is empty
 	// without approval.
 	ApprovedFor string `json:"approvedFor,omitempty"`
@@ -139,6 +149,7 @@ func (d *recorded) approval(steps []step) string {
 }
 
 const (
+	// maxKey and maxPurpose are in characters, and maxID is in bytes, as ids are ASCII.
 	maxKey     = 80
 	maxPurpose = 256
 	maxID      = 64
@@ -178,6 +189,10 @@ func (h How) key() string {
 // before the first of them is signed: from there on Run completes it, whatever happens to this request. Of two
 // requests at once with one key, one is stored and both answer with it. A refusal is a *transaction.DeniedError; it
 // is stored too.
+//
+// The simulation and the decision come before the row, and the row before the first signature. A crash before the row
+// leaves nothing; a crash after it leaves an open act that Run completes. A refused act is stored as ended, so that
+// it is in the audit and never sent.
 func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
 	row := walletdb.Act{ID: journal.NewID("act"), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent,
 		Alone: j.kind == kindPolicy, Request: journal.JSON(j.request)}
@@ -205,6 +220,8 @@ func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
 }
 
 // again returns the answer to a repeated request.
+// A request that repeats an open act continues it, so that a client which retries also speeds it up. A request that
+// repeats a refused act gets the same error again, with the reasons of that time.
 func (o *Operator) again(ctx context.Context, kind string, request any, known *walletdb.Act) (Act, error) {
 	if known.Kind != kind || string(known.Request) != string(journal.JSON(request)) {
 		return Act{}, repute.Conflict("the idempotency key was used for act %s, which is another: take another key",
@@ -221,6 +238,7 @@ func (o *Operator) again(ctx context.Context, kind string, request any, known *w
 }
 
 // dryRun returns the answer to a simulated action.
+// The id and the time are those of a row that does not exist, and are left out.
 func (o *Operator) dryRun(row *walletdb.Act) (Act, error) {
 	act, err := o.shown(row)
 	act.ID, act.DryRun, act.Created, act.Status = "", true, nil, Simulated
@@ -232,6 +250,9 @@ func (o *Operator) dryRun(row *walletdb.Act) (Act, error) {
 
 // judge simulates the transactions of an action and asks the policy about each. denied is nil if
 // the action may be sent.
+//
+// The facts of the agent are read once for all steps, so that one action is not decided by two different scores. Each
+// step is decided on its own, and the action has the strongest effect of them all.
 func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) (denied *transaction.DeniedError,
 	err error) {
 	p := o.o.Policy()
@@ -262,6 +283,7 @@ func (d *Decision) denied() *transaction.DeniedError {
 
 // judgeStep simulates a transaction, unless it depends on an earlier one, and adds the decision of
 // the policy.
+// A transaction that would fail is denied with the reason runtime.simulation, which no rule can overrule.
 func (o *Operator) judgeStep(ctx context.Context, p *policy.Policy, j *job, s *step, agent policy.Agent,
 	d *recorded) error {
 	if err := o.decode(ctx, s); err != nil {
@@ -324,6 +346,9 @@ func (o *Operator) facts(ctx context.Context, p *policy.Policy, j *job) (policy.
 }
 
 // input returns the input of the policy's rules for a transaction of an action.
+//
+// The limits of the policy stand for the budget of the task, as an operator action has none; the fee of the
+// simulation replaces the limit on gas where there is one. Rules recognize an operator action by the tag operator.
 func input(j *job, s *step, origin transaction.Origin, agent policy.Agent, p *policy.Policy) policy.Input {
 	budget := p.Limits()
 	if s.Simulation != nil && budget.GasWei != "" {
@@ -341,6 +366,8 @@ func input(j *job, s *step, origin transaction.Origin, agent policy.Agent, p *po
 }
 
 // slugOf refuses a text that is not a slug.
+// It is the pattern of the API's documents, checked again here because stored requests and calls of other packages do
+// not pass the API.
 func slugOf(field, s string) error {
 	plain := !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '-' && (r < 'a' || r > 'z') &&

@@ -17,9 +17,13 @@ import (
 )
 
 // orphaned is the age at which an action counts as abandoned by the process that started it.
+// It is counted on top of Options.Wait, for which a living request works on its action, so that Run seldom works on
+// the same one. Both may do so without harm.
 const orphaned = 30 * time.Second
 
 // Numbers of actions that one pass reads, and that it works on at the same time.
+// A pass reads the next openAtOnce after the last one, so that acts that wait long do not hide later ones.
+// carriedAtOnce keeps acts that wait for their transactions, up to Options.Wait each, from holding up all others.
 const (
 	openAtOnce    = 64
 	carriedAtOnce = 8
@@ -27,6 +31,7 @@ const (
 
 // Run completes abandoned actions until ctx ends. It visits open actions in round-robin order, so
 // that those that cannot be completed do not delay others.
+// The error is that of ctx, always: a database that cannot be read is logged, and read again in the next pass.
 func (o *Operator) Run(ctx context.Context) error {
 	var last walletdb.Act
 	for {
@@ -72,6 +77,10 @@ func (o *Operator) carryAll(ctx context.Context, behind walletdb.Act) (last wall
 // carryOn sends the missing transactions of an action and waits at most Wait for their result. The action stays
 // open if its result is not known then, which is no error. Several processes may do it for one action at the same
 // time: an intent is signed once, and who ends the action second changes nothing.
+//
+// An error that the database, the endpoints or the deadline explain (repute.ErrUnavailable) leaves the act open. Any
+// other error ends it as failed, with the intent that it is about, because a repetition would fail in the same way.
+// The names of functions are stored with the end of the act, in one transaction.
 func (o *Operator) carryOn(ctx context.Context, row *walletdb.Act) (Act, error) {
 	waiting, cancel := context.WithTimeout(ctx, o.o.Wait)
 	defer cancel()
@@ -106,6 +115,9 @@ type outcome struct {
 
 // send sends the transactions of an action in order, each exactly once however often send is
 // called. at is the intent that an error concerns, empty for other errors.
+//
+// It starts at the first step each time. Steps that are confirmed answer from their intents without a new
+// transaction, which is how it finds the place where another process or a crash stopped.
 func (o *Operator) send(ctx context.Context, row *walletdb.Act) (out outcome, at string, err error) {
 	var steps []step
 	var d recorded
@@ -142,6 +154,8 @@ func (o *Operator) send(ctx context.Context, row *walletdb.Act) (out outcome, at
 
 // wasSet compares the event of a confirmed transaction with the arguments that this or another
 // process signed for the intent.
+// The arguments are read from the intent, since another process may have signed data that differs from the one of
+// this step.
 func (o *Operator) wasSet(ctx context.Context, intent string, s *step, sent transaction.Sent) error {
 	signed, err := walletdb.ReadIntent(ctx, o.db, intent)
 	if err != nil {
@@ -158,6 +172,10 @@ func (o *Operator) wasSet(ctx context.Context, intent string, s *step, sent tran
 // action is too old: it may be refused now. A change of a policy that has changed meanwhile is
 // refused too. An action without any signed transaction expires. A signed transaction continues,
 // because it may be in the mempool.
+//
+// A policy change is looked at again also while it is fresh, since its data has the values of all fields: another
+// change between the request and the signature would be undone by it. Only a first step expires, because after it
+// something has happened that the rest belongs to.
 func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recorded, steps []step, i int) error {
 	fresh := row.Age <= o.o.Fresh
 	if fresh && row.Kind != kindPolicy {
@@ -178,6 +196,8 @@ func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recor
 	if err != nil {
 		return err
 	}
+	// The earlier reasons stay in d: a step that was denied once is never allowed by a later look, and the reasons of
+	// all looks are shown.
 	if err := o.judgeStep(ctx, p, j, &steps[i], agent, d); err != nil {
 		return err
 	}
@@ -187,6 +207,8 @@ func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recor
 	if d.Approved != "" && d.approval(steps) != d.ApprovedFor { // something else was approved
 		d.Approved, d.ApprovedFor = "", ""
 	}
+	// The new decision is stored before it takes effect, so that what is signed below is always what the database
+	// shows.
 	if err := walletdb.RejudgeAct(ctx, o.db, row.ID, journal.JSON(d), journal.JSON(steps)); err != nil {
 		return err
 	}
@@ -199,6 +221,7 @@ func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recor
 // readAgain recomputes a change of a policy from the current policy, and reports whether the policy
 // differs from the one at the request. Afterwards it cannot change before the signature, because
 // only one change may be open at a time.
+// A change that has another number of steps now cannot be matched by index, and stays as it was asked for.
 func (o *Operator) readAgain(ctx context.Context, row *walletdb.Act, steps []step, i int) (changed bool, err error) {
 	if row.Kind != kindPolicy {
 		return false, nil
@@ -218,6 +241,9 @@ func (o *Operator) readAgain(ctx context.Context, row *walletdb.Act, steps []ste
 // sendStep sends the transaction of one step, or resumes sending it. The data of a consent or of the treasury's
 // owner may differ between two processes that make it at the same time: the one that was stored first is what both
 // send.
+//
+// Owner and consent data are the only ones that two processes may make differently. For every other step a conflict
+// is an error, since the same intent id MUST mean the same transaction.
 func (o *Operator) sendStep(ctx context.Context, id string, origin transaction.Origin, s *step,
 	before []transaction.Sent) (transaction.Sent, error) {
 	intent := transaction.Intent{ID: id, Origin: origin, Tx: s.Tx}
@@ -245,6 +271,8 @@ func (o *Operator) sendStep(ctx context.Context, id string, origin transaction.O
 }
 
 // intentID returns the id of the intent of a step.
+// It is derived and not drawn, so that every process that works on the act means the same intent. It is stored, and
+// MUST NOT change.
 func intentID(act string, step int) string { return fmt.Sprintf("%s/%d", act, step+1) }
 
 // Act returns an operator action by its id. repute.ErrNotFound if there is none.
@@ -257,6 +285,7 @@ func (o *Operator) Act(ctx context.Context, id string) (Act, error) {
 }
 
 // Acts lists acts, the newest first, before a time and id; a zero time for the first.
+// The pair of time and id is the cursor: acts of one time are ordered by their ids.
 func (o *Operator) Acts(ctx context.Context, before time.Time, beforeID string, most int) ([]Act, error) {
 	rows, err := walletdb.Acts(ctx, o.db, before, beforeID, most)
 	if err != nil {
@@ -339,6 +368,8 @@ func (o *Operator) domain(kind string) string {
 }
 
 // take adds the result of a transaction.
+// The last attempt is shown until one is mined, because attempts replace each other with higher fees and only one of
+// them can be mined.
 func (t *Transaction) take(in *walletdb.Intent) {
 	t.From, t.To, t.Status = in.From.Hex(), in.To.Hex(), string(in.State)
 	t.Hash = in.Attempts[len(in.Attempts)-1].Hash.Hex()

@@ -44,6 +44,9 @@ func (o *Operator) TreasuryStatus(ctx context.Context) (TreasuryStatus, error) {
 
 // TreasuryOverview reads the treasury and the policies of agents in it, all at the newest block and in one request. The
 // policies are in the order of the slugs.
+//
+// One look means one block for all of it, so that the sums of the policies and the balance belong together. An error
+// about any slug fails the whole answer.
 func (o *Operator) TreasuryOverview(ctx context.Context,
 	slugs ...string) (out TreasuryStatus, list []TreasuryPolicy, err error) {
 	at, err := o.treasury()
@@ -78,6 +81,8 @@ func (o *Operator) TreasuryOverview(ctx context.Context,
 }
 
 // statusIn reads the state of the treasury out of the first answers of a look.
+// A chain without an operator key gives a status without an operator, which is no error: a service that only reads
+// needs none.
 func (o *Operator) statusIn(seen *wallet.Seen, at common.Address) (out TreasuryStatus, err error) {
 	b := bindings.NewOpenFiTreasury()
 	owner, err := b.UnpackOwner(seen.Answers[0])
@@ -105,6 +110,7 @@ func (o *Operator) statusIn(seen *wallet.Seen, at common.Address) (out TreasuryS
 }
 
 // noTreasury is the error for an address without a treasury contract.
+// It is a conflict and no invalid input, because the address is the operator's configuration and not the caller's.
 func noTreasury(at common.Address) error {
 	return repute.Conflict("there is no OpenFiTreasury at %s: mend orchestrator.wallets[].treasury", at)
 }
@@ -137,6 +143,8 @@ func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPoli
 const viewsOfPolicy = 3
 
 // policyViews returns the questions by which an agent's policy is read.
+// The window and what is left of it are the contract's own computation at the block, because payments leave a window
+// as time passes without any event.
 func policyViews(at common.Address, slug string) []wallet.View {
 	b, key := bindings.NewOpenFiTreasury(), crypto.Keccak256Hash([]byte(slug))
 	return []wallet.View{{To: at, Data: b.PackAgentPolicies(key)}, {To: at, Data: b.PackNativeWindow(key)},
@@ -168,6 +176,9 @@ func (o *Operator) policyIn(seen *wallet.Seen, answers [][]byte, at common.Addre
 }
 
 // ExecuteCall calls a target by the treasury, for an agent.
+//
+// The allow-list of the treasury is not checked here: the simulation fails for a call that the contract refuses, and
+// the act is refused with the contract's reason.
 func (o *Operator) ExecuteCall(ctx context.Context, c TreasuryCall, h How) (Act, error) {
 	if act, known, err := o.asked(ctx, kindCall, c, h); known || err != nil {
 		return act, err
@@ -191,6 +202,7 @@ func (o *Operator) ExecuteCall(ctx context.Context, c TreasuryCall, h How) (Act,
 }
 
 // TransferERC20 moves tokens out of the treasury, for an agent.
+// It is a function of the treasury and no ExecuteCall of the token, so that the token's cap and window count it.
 func (o *Operator) TransferERC20(ctx context.Context, t Transfer, h How) (Act, error) {
 	if act, known, err := o.asked(ctx, kindTransfer, t, h); known || err != nil {
 		return act, err
@@ -239,6 +251,9 @@ func (o *Operator) spend(ctx context.Context, slug, run, task, purpose string) (
 
 // works refuses a run or task of this service that belongs to another agent, because the action
 // would be shown as theirs. Ids that are not known here are accepted.
+//
+// A run or a task is named for the audit and for its limits. One of another agent would put this spending on that
+// agent's account; one that is unknown here may be of another service, and counts on its own.
 func (o *Operator) works(ctx context.Context, slug, run, task string) error {
 	if run != "" {
 		r, err := rundb.Run(ctx, o.db, run)
@@ -280,6 +295,7 @@ func dataOf(field, text string) ([]byte, error) {
 		return nil, nil
 	}
 	data, err := hexutil.Decode(text)
+	// The bound is that of the pool of go-ethereum for one transaction: a longer one would be refused by endpoints.
 	if err != nil || len(data) > 128<<10 {
 		return nil, repute.Invalid(field, "is no hex text, or longer than 131072 bytes",
 			"0x and an even number of hex digits")

@@ -10,11 +10,14 @@ import (
 
 // How are the parameters with which an action is requested.
 type How struct {
-	DryRun bool   // nothing is stored or sent
-	By     string // name of the caller; stored with the action
-	// Key is the idempotency key, at most 80 bytes; empty: each request is a new action.
+	DryRun bool // nothing is stored or sent
+	// By is the name of the API key or of the surface, and part of the stored idempotency key.
+	By string // name of the caller; stored with the action
+	// Key is the idempotency key, at most 80 characters; empty: each request is a new action.
 	Key string
 	// Approve approves the action if the policy leaves it to a person.
+	// It approves nothing that the policy denies, and nothing that another decision asks for later
+	// (recorded.approval).
 	Approve bool
 }
 
@@ -31,6 +34,7 @@ const (
 )
 
 // Act is an operator action in answers. A dry run has no id.
+// Created and Ended are times of the database; Created is nil in a dry run and Ended until the act has ended.
 type Act struct {
 	ID           string        `json:"id,omitempty"`
 	Kind         string        `json:"kind" enum:"policy,call,transfer,identity,wallet,feedback"`
@@ -49,6 +53,7 @@ type Act struct {
 }
 
 // Decision is the policy's decision about an action.
+// Approved is the caller who approved, and empty where nobody had to.
 type Decision struct {
 	Effect   policy.Effect   `json:"effect" enum:"allow,deny,require_approval"`
 	Reasons  []policy.Reason `json:"reasons"`
@@ -96,6 +101,7 @@ type Transfer struct {
 }
 
 // PolicyChange are the changed fields of an agent's policy. Absent fields keep their values.
+// A list has only the entries that change: entries of the chain that it does not name stay.
 type PolicyChange struct {
 	AgentSlug             string         `json:"agentSlug,omitempty" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"whose policy it is"`
 	Active                *bool          `json:"active,omitempty" doc:"whether the treasury acts for the agent"`
@@ -162,6 +168,8 @@ type FeedbackRequest struct {
 }
 
 // TreasuryStatus is the state of a treasury at one block.
+// PendingOwner is empty unless a transfer of ownership waits for its acceptance. Addresses have the mixed-case form
+// of EIP-55.
 type TreasuryStatus struct {
 	ChainID      uint64    `json:"chainId"`
 	Address      string    `json:"address"`

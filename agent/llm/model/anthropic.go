@@ -36,6 +36,9 @@ func newAnthropic(e modelfile.Entry, key string, hc *http.Client) *anthropicMode
 }
 
 // Turn implements llm.Model.
+//
+// A stream that ends without message_stop was cut, although the HTTP answer may look whole. Parts of the text are
+// passed on as they come; a turn that fails later does not take them back.
 func (m *anthropicModel) Turn(ctx context.Context, r llm.Request, text func(string)) (llm.Reply, error) {
 	params, err := m.params(&r)
 	if err != nil {
@@ -74,6 +77,8 @@ func (m *anthropicModel) Turn(ctx context.Context, r llm.Request, text func(stri
 }
 
 // params is the request in Anthropic's form.
+// The members of a schema other than type and properties, such as required and $defs, are extra fields of the
+// client's type.
 func (m *anthropicModel) params(r *llm.Request) (p anthropic.MessageNewParams, err error) {
 	p = anthropic.MessageNewParams{Model: r.Model, MaxTokens: tokens(r, &m.entry)}
 	if r.System != "" {
@@ -103,6 +108,7 @@ func (m *anthropicModel) params(r *llm.Request) (p anthropic.MessageNewParams, e
 }
 
 // anthropicMessage is a message in Anthropic's form.
+// Results of tools are blocks of a message of the user's role.
 func anthropicMessage(m llm.Message) anthropic.MessageParam {
 	var blocks []anthropic.ContentBlockParamUnion
 	if m.Text != "" {

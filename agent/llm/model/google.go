@@ -41,6 +41,9 @@ func newGoogle(ctx context.Context, e modelfile.Entry, key string, hc *http.Clie
 }
 
 // Turn implements llm.Model.
+//
+// The usage of the last part counts, since each part reports the sum so far. A stream without a reason for its end
+// was cut.
 func (m *googleModel) Turn(ctx context.Context, r llm.Request, text func(string)) (llm.Reply, error) {
 	contents, config, err := m.params(&r)
 	if err != nil {
@@ -82,6 +85,9 @@ func (m *googleModel) Turn(ctx context.Context, r llm.Request, text func(string)
 }
 
 // take adds a part of an answer. Thoughts are left out.
+//
+// Calls without an id get one of their number, because results are matched by id. The signature of a thought MUST be
+// sent back with its call, as the API asks for it.
 func take(out *llm.Reply, p *genai.Part, text func(string)) {
 	switch {
 	case p.FunctionCall != nil:
@@ -102,6 +108,7 @@ func take(out *llm.Reply, p *genai.Part, text func(string)) {
 }
 
 // stopOfGoogle is why the model ended.
+// Every reason but STOP and MAX_TOKENS is a refusal: safety, recitation, a call that is malformed.
 func stopOfGoogle(reason genai.FinishReason, calls int) llm.Stop {
 	switch {
 	case reason == genai.FinishReasonMaxTokens:
@@ -142,6 +149,8 @@ func (m *googleModel) params(r *llm.Request) (contents []*genai.Content, c *gena
 }
 
 // googleContent is a message in Google's form.
+// A call's input is an object here, as the API has no other form; another provider's conversation that has none is
+// refused.
 func googleContent(m llm.Message) (*genai.Content, error) {
 	out := &genai.Content{Role: genai.RoleUser}
 	if m.Role == llm.RoleAssistant {

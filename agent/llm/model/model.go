@@ -75,6 +75,7 @@ func client() *http.Client {
 }
 
 // bounded ends answers that are too long.
+// It wraps the transport and not the client, so that no client of a provider can read around it.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -92,6 +93,8 @@ type body struct {
 	left int64
 }
 
+// errTooLong is returned by a body beyond maxBody. It is permanent: the same request would get as long an answer again,
+// so that failed makes it repute.ErrInvalid.
 var errTooLong = errors.New("the model's answer is too long")
 
 // Read implements io.Reader.
@@ -104,6 +107,9 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // failed is the error of a request. status is 0 where no server answered; text is the server's own words.
+//
+// The order matters: an ended context explains every other error, and a bound that was hit explains a broken stream.
+// The server's words are cut.
 func failed(ctx context.Context, status int, text string, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -144,6 +150,9 @@ func whole(r *llm.Request, got *llm.Reply) (llm.Reply, error) {
 
 // broken returns the reply of a turn that failed, which has only its usage, and the error of failed. A request that a
 // status refused before any answer, or that reached no server, used nothing.
+//
+// A request whose connection was never made used nothing, and neither did one that was refused with a status before
+// any part of the answer. In every other case the provider may have charged for it.
 func broken(ctx context.Context, r *llm.Request, got *llm.Reply, status int, text string,
 	err error) (llm.Reply, error) {
 	var dial *net.OpError
@@ -179,6 +188,8 @@ func used(r *llm.Request, got *llm.Reply) llm.Usage {
 const maxReported = 1 << 40
 
 // tokensOf adds parts of a reported usage, each at least 0.
+// Each part is bounded on its own: a provider that reports a negative number or a huge one MUST NOT move the sum of a
+// budget backwards.
 func tokensOf(parts ...int64) (n int64) {
 	for _, p := range parts {
 		n += min(max(p, 0), maxReported)
@@ -203,6 +214,7 @@ func say(to func(string), text string) {
 }
 
 // tokens is what an answer may have by the request and by the table.
+// The table's number is the model's own limit, which a request may lower and not raise.
 func tokens(r *llm.Request, e *modelfile.Entry) int64 {
 	if e.MaxTokens == 0 {
 		return r.MaxTokens

@@ -35,6 +35,8 @@ func newOpenAI(e modelfile.Entry, key string, hc *http.Client) *openaiModel {
 }
 
 // Turn implements llm.Model.
+//
+// Only the first choice is read, since none other is asked for. A stream without a reason for its end was cut.
 func (m *openaiModel) Turn(ctx context.Context, r llm.Request, text func(string)) (llm.Reply, error) {
 	params, err := m.params(&r)
 	if err != nil {
@@ -98,6 +100,7 @@ func (m *openaiModel) params(r *llm.Request) (p openai.ChatCompletionNewParams, 
 }
 
 // openaiMessages is a message in OpenAI's form, in which each result is a message.
+// The text of an assistant's message that only calls tools is left out, and not written as an empty text.
 func openaiMessages(m llm.Message) (out []openai.ChatCompletionMessageParamUnion) {
 	switch m.Role {
 	case llm.RoleTool:

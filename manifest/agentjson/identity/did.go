@@ -16,9 +16,11 @@ import (
 )
 
 // maxDIDDocument is the size up to which a DID document is read.
+// It is for agent-trust.json as well, which is of the same kind: a small document of the origin.
 const maxDIDDocument = 256 << 10
 
 // maxMethods bounds the keys of a DID document.
+// Each method costs a few readings of its key, and each search a comparison with them.
 const maxMethods = 256
 
 // WebDID returns the did:web of a host.
@@ -26,12 +28,16 @@ func WebDID(host string) string { return "did:web:" + strings.ToLower(host) }
 
 // IsWebDID reports whether a DID is the did:web of a host. DIDs with a port or a path are of other documents than the
 // host's own: on hosts of many users anybody may publish those.
+// Letter case does not matter, as in DNS.
 func IsWebDID(did, host string) bool {
 	id, ok := strings.CutPrefix(did, "did:web:")
 	return ok && host != "" && strings.EqualFold(id, host)
 }
 
 // URL returns where the document of a did:web is.
+//
+// The method's specification writes a port as %3A, and a path with colons. The URL is built of what was checked and
+// never of the raw text, so that it cannot lead to another host or leave its directory.
 func URL(did string) (string, error) {
 	id, ok := strings.CutPrefix(did, "did:web:")
 	if !ok || id == "" || len(did) > 1<<10 {
@@ -60,6 +66,7 @@ func URL(did string) (string, error) {
 }
 
 // DIDDocument is what a DID document says of keys. Nothing that it refers to is followed.
+// The ID is as written, and compared by the caller: a document of another DID says nothing.
 type DIDDocument struct {
 	ID      string
 	Methods []Method
@@ -74,6 +81,8 @@ type Method struct {
 }
 
 // wireMethod is a verification method as written.
+// The member type is not read: publishers write several for one kind of key, and the form of the key tells what it
+// is.
 type wireMethod struct {
 	ID         string `json:"id"`
 	Controller string `json:"controller"`
@@ -89,6 +98,9 @@ type wireMethod struct {
 }
 
 // ParseDID reads a DID document. A document that readers may read differently, because a member is repeated, is none.
+//
+// The errors continue a sentence that begins with "the DID document". A method that cannot be read is left out, as
+// documents of other software have methods of many kinds.
 func ParseDID(b []byte) (DIDDocument, error) {
 	if err := plainJSON(b, maxDIDDocument); err != nil {
 		return DIDDocument{}, err
@@ -118,6 +130,7 @@ func ParseDID(b []byte) (DIDDocument, error) {
 }
 
 // plainJSON refuses text that is too long, too deep, no JSON object, or has a repeated member.
+// The order is that of cost: length and depth come before anything that descends.
 func plainJSON(b []byte, limit int) error {
 	switch {
 	case len(b) > limit:
@@ -159,6 +172,7 @@ func parseMethod(raw jsontext.Value) (Method, bool) {
 }
 
 // ended returns when a method stops being valid. A time that cannot be read counts as passed.
+// A method that is both revoked and expiring ends at the earlier of both times.
 func ended(wire wireMethod) time.Time {
 	var first time.Time
 	for _, text := range []string{wire.Revoked, wire.Expires} {
@@ -178,6 +192,7 @@ func ended(wire wireMethod) time.Time {
 
 // Find returns the valid method with a key, and the form in which it is written; false without. Of several forms the
 // standard ones win, because methods list them first.
+// A method whose controller is another DID is that one's and not the document's.
 func (d DIDDocument) Find(key ed25519.PublicKey, now time.Time) (Method, Form, bool) {
 	for _, m := range d.Methods {
 		if !m.Ended.IsZero() && !now.Before(m.Ended) || m.Controller != "" && m.Controller != d.ID {
@@ -193,6 +208,8 @@ func (d DIDDocument) Find(key ed25519.PublicKey, now time.Time) (Method, Form, b
 }
 
 // NewDIDDocument returns the document of a host's did:web with one key, in the standard form.
+// The caller serves it at URL of the DID. The method is listed under assertionMethod, by which verifiers find keys
+// that sign statements.
 func NewDIDDocument(host string, key ed25519.PublicKey) ([]byte, error) {
 	did := WebDID(host)
 	method := did + "#key-1"

@@ -14,6 +14,7 @@ import (
 )
 
 // Form is how a key is written.
+// Forms are shown in verdicts, so that a publisher learns of a form that other verifiers do not read.
 type Form string
 
 // Forms of keys, the standard ones first in their kind.
@@ -37,6 +38,7 @@ type Candidate struct {
 const maxKeyText = 128
 
 // multicodec is the prefix of Ed25519 public keys.
+// It is 0xed as a varint, from the multicodec table.
 func multicodec() []byte { return []byte{0xed, 0x01} }
 
 // errWeak is returned for a key of small order: for such a key there are signatures that are valid for any message.
@@ -44,6 +46,7 @@ var errWeak = errors.New("a point of small order, which is no key")
 
 // decodeURL decodes base64url. Padding is accepted, and reported; any other alphabet, white space and stray bits are
 // not.
+// Strict: two texts never give the same bytes, as stray bits in the last character would allow.
 func decodeURL(s string) (b []byte, padded bool, err error) {
 	text := strings.TrimRight(s, "=")
 	padded = len(text) < len(s)
@@ -64,6 +67,8 @@ func decodeURL(s string) (b []byte, padded bool, err error) {
 }
 
 // DecodeKey reads the key of a manifest: 32 bytes in base64url. Padded reports needless padding.
+// A key of small order is returned, and refused where a signature is verified: IsPlaceholder names it to its
+// publisher.
 func DecodeKey(s string) (key ed25519.PublicKey, padded bool, err error) {
 	if len(s) > maxKeyText {
 		return nil, false, fmt.Errorf("%d characters are no key", len(s))
@@ -94,6 +99,7 @@ func IsPlaceholder(key ed25519.PublicKey) bool {
 
 // weak returns the encodings of the points of small order in hex, with the sign bit cleared: 0, 1, two points of order
 // 8, -1, and 0 and 1 with the field's prime added.
+// These encodings are all that crypto/ed25519 decodes to such a point, those that are not reduced included.
 func weak() []string {
 	const zeros, ones = "000000000000000000000000000000", "ffffffffffffffffffffffffffffff"
 	return []string{
@@ -137,6 +143,8 @@ func multibase(s string) []Candidate {
 }
 
 // fromZ returns the readings of a multibase text that begins with z.
+// Multikey has its prefix and length checked, so that it needs no second reading; the bare forms have nothing that
+// tells them apart.
 func fromZ(text string) []Candidate {
 	var out []Candidate
 	if b, err := base58.Decode(text); err == nil {
@@ -180,6 +188,7 @@ func encodeMultikey(key ed25519.PublicKey) string {
 func DIDKey(key ed25519.PublicKey) string { return "did:key:" + encodeMultikey(key) }
 
 // ParseDIDKey returns the key that a did:key is. Only the standard form is one.
+// A DID that nobody writes otherwise is not guessed.
 func ParseDIDKey(did string) (ed25519.PublicKey, error) {
 	text, ok := strings.CutPrefix(did, "did:key:")
 	if !ok {

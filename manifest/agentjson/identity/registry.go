@@ -23,9 +23,12 @@ import (
 )
 
 // maxRegistry is the size up to which a file of the registry is read.
+// The registry's manifest has some hundred bytes per issuer, so that this is enough for ten thousand of them.
 const maxRegistry = 8 << 20
 
 // registryFiles are the files of the Open Agent Trust Registry. Whoever gives them vouches for RootKeys.
+// The lists are signed by a root key, and the root keys are not signed: they are trusted as part of the operator's
+// configuration.
 type registryFiles struct {
 	Manifest    []byte            // manifest.json
 	Revocations []byte            // revocations.json
@@ -34,6 +37,7 @@ type registryFiles struct {
 }
 
 // Registry has the issuers of a registry whose files were verified.
+// It does not change after it was opened, and is safe for concurrent use.
 type Registry struct {
 	issuers map[string]issuer
 	expires time.Time
@@ -55,6 +59,7 @@ type registryKey struct {
 	PublicKey string     `json:"public_key"`
 	Status    string     `json:"status"`
 	Expires   *time.Time `json:"expires_at"`
+	// NotBefore and NotAfter are of root keys, Expires of the keys of issuers; nil is without a bound.
 	NotBefore *time.Time `json:"not_before"`
 	NotAfter  *time.Time `json:"not_after"`
 	revoked   bool       // by the list of revocations
@@ -81,6 +86,9 @@ type signedFile struct {
 
 // openRegistry verifies the files of a registry: the signatures of both lists by a root key, and that neither has
 // expired. repute.ErrInvalid names the file that is wrong.
+//
+// Both lists MUST be valid: a list of issuers without its revocations would accept a key that was stolen. The
+// registry expires with the earlier of the two.
 func openRegistry(files registryFiles, now time.Time) (*Registry, error) {
 	var roots struct {
 		Keys []registryKey `json:"keys"`
@@ -129,6 +137,8 @@ func openRegistry(files registryFiles, now time.Time) (*Registry, error) {
 }
 
 // ReadRegistry reads the files of a registry from its directory, and verifies them.
+//
+// Missing proofs are no error. An error other than repute.ErrInvalid means that a proof is listed and cannot be read.
 func ReadRegistry(dir fs.FS, now time.Time) (*Registry, error) {
 	files := registryFiles{Proofs: map[string][]byte{}}
 	for name, into := range map[string]*[]byte{"manifest.json": &files.Manifest, "revocations.json": &files.Revocations,
@@ -155,6 +165,7 @@ func ReadRegistry(dir fs.FS, now time.Time) (*Registry, error) {
 }
 
 // readFile reads at most one byte more than a file of the registry may have.
+// A file of exactly one byte more is refused by decodeFile, which names the limit.
 func readFile(dir fs.FS, name string) ([]byte, error) {
 	f, err := dir.Open(name)
 	if err != nil {
@@ -165,6 +176,7 @@ func readFile(dir fs.FS, name string) ([]byte, error) {
 }
 
 // revoke marks a key of an issuer, or all of it for no key.
+// An issuer that is not in the list needs no revocation. Revocations only ever take away.
 func (r *Registry) revoke(id, keyID string) {
 	e, ok := r.issuers[id]
 	if !ok {
@@ -196,6 +208,9 @@ func decodeFile(name string, b []byte, into any) error {
 }
 
 // openFile decodes a signed file, verifies it and returns when it expires.
+//
+// The file is decoded before it is verified, because its signature names the key. Nothing of what was decoded may be
+// used when it returns an error.
 func openFile(name string, b []byte, into any, roots []registryKey, now time.Time) (time.Time, error) {
 	var signed signedFile
 	if err := decodeFile(name, b, &signed); err != nil {
@@ -214,6 +229,7 @@ func openFile(name string, b []byte, into any, roots []registryKey, now time.Tim
 }
 
 // verify checks the signature over the canonical form of a file without its member signature.
+// The first root key of the name decides: a second one of the same id is not tried.
 func (s signedFile) verify(b []byte, roots []registryKey, now time.Time) error {
 	for _, root := range roots {
 		if root.ID != s.Signature.KeyID {
@@ -233,6 +249,7 @@ func (s signedFile) verify(b []byte, roots []registryKey, now time.Time) error {
 }
 
 // withoutSignature returns a JSON object without its member signature. The text MUST be a valid object.
+// It keeps the text of all other members, because decoding and encoding could change a number.
 func withoutSignature(b []byte) []byte {
 	var out bytes.Buffer
 	c := jsonwalk.NewCursor(b)
@@ -257,6 +274,7 @@ func withoutSignature(b []byte) []byte {
 }
 
 // isProven reports whether a proof shows that the issuer has the private key of one of its active keys.
+// The message names the issuer, so that the proof of one issuer cannot be used for another.
 func (e issuer) isProven(proof []byte) bool {
 	message := "oatr-proof-v1:" + e.ID
 	said, signature, ok := parseProof(proof)
@@ -308,6 +326,9 @@ type IssuerResult struct {
 
 // Check reports whether the registry knows a manifest's issuer as the service at its origin with its key. The key is
 // that of the manifest, or else the one that the origin's agent-trust.json names.
+//
+// The order of the reasons is from the registry to the key, so that the first reason is the one to mend. The key of
+// agent-trust.json counts only where the manifest names none: a manifest with a key is judged by that key.
 func (r *Registry) Check(issuerID, origin, publicKey string, agentTrust []byte, now time.Time) IssuerResult {
 	e, known := r.issuers[issuerID]
 	switch {
@@ -358,6 +379,7 @@ func (e issuer) isAt(origin string) bool {
 
 // matches reports whether a text names the key: as its id, in base64url, or as its fingerprint, which is the SHA-256
 // in base64url or the first half of it in hex.
+// The names are all public: the comparison need not take constant time.
 func (k registryKey) matches(text string) bool {
 	key := k.key()
 	if key == nil {
@@ -374,6 +396,7 @@ func (k registryKey) matches(text string) bool {
 }
 
 // trustedKey returns the fingerprint that agent-trust.json gives for an issuer; "" without.
+// The document is of the origin: the caller MUST have checked that the origin served the manifest as well.
 func trustedKey(b []byte, issuerID string) string {
 	var wire struct {
 		Issuer      string `json:"issuer_id"`

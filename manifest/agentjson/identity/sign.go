@@ -27,6 +27,9 @@ const maxInteger = 1<<53 - 1
 
 // Canonical returns the canonical form (RFC 8785) of JSON as written. JSON that readers may read differently has none:
 // with a repeated member, half a surrogate pair, invalid UTF-8, or a number that binary64 cannot hold.
+//
+// It refuses more than RFC 8785 does, so that a signature means one text for every reader, also for one that keeps
+// the first of repeated members or rounds numbers.
 func Canonical(raw json.RawMessage) ([]byte, error) {
 	if len(raw) > maxSigned {
 		return nil, fmt.Errorf("%d bytes, at most %d are signed", len(raw), maxSigned)
@@ -53,6 +56,7 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 }
 
 // CheckNumbers refuses numbers that change when they are read as binary64. The text MUST be valid JSON, or empty.
+// It descends as deep as the text, whose depth the caller MUST have bounded.
 func CheckNumbers(raw []byte) error {
 	value := bytes.TrimSpace(raw)
 	if len(value) == 0 {
@@ -100,6 +104,7 @@ func DecodeSignature(s string) (signature []byte, padded bool, err error) {
 
 // VerifyJSON reports why a signature over the canonical form of JSON is not valid; nil if it is. It says nothing about
 // whose key it is.
+// The errors are for people and of no kind.
 func VerifyJSON(raw json.RawMessage, signature string, key ed25519.PublicKey) error {
 	sig, _, err := DecodeSignature(signature)
 	if err != nil {
@@ -127,6 +132,8 @@ func verify(key ed25519.PublicKey, message, signature []byte) error {
 }
 
 // SignJSON signs the canonical form of JSON and returns the signature in base64url.
+// It does not look at what it signs beyond that: the caller MUST have checked that the key is the one which verifiers
+// will use.
 func SignJSON(raw json.RawMessage, key ed25519.PrivateKey) (string, error) {
 	message, err := Canonical(raw)
 	if err != nil {

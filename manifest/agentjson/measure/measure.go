@@ -28,6 +28,7 @@ const (
 )
 
 // Observed is what was measured of a service.
+// The zero value was not measured, and every judgment of it is Unknown.
 type Observed struct {
 	Latencies []time.Duration // of single requests, in any order
 	Window    time.Duration   // the time over which the service was watched for Down
@@ -68,6 +69,7 @@ type bound struct {
 	period time.Duration // over which uptime counts; 0 for none given
 }
 
+// meanOf stands for the mean in place of a quantile. It is outside of 0 to 1, so that it never is one.
 const meanOf = -1
 
 // isMeasured reports whether commitments of a type are compared with measurements.
@@ -88,6 +90,7 @@ var uptimeForm = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // parseBound reads what a commitment promises; nil for a text that is not understood.
+// The text is folded before it is matched: letter case and white space do not matter.
 func parseBound(c Promise) *bound {
 	text := strings.ToLower(strings.Join(strings.Fields(c.Constraint), " "))
 	switch {
@@ -125,6 +128,7 @@ func parseLatency(m []string) *bound {
 	}
 	value, _ := strconv.ParseFloat(m[6], 64)
 	b.latency = time.Duration(math.Round(value * float64(unit)))
+	// A quantile of 0 or a bound of no time promises nothing.
 	if b.quantile == 0 || b.latency <= 0 {
 		return nil
 	}
@@ -132,6 +136,7 @@ func parseLatency(m []string) *bound {
 }
 
 // parseUptime reads the parts of an uptime bound.
+// A month has 30 days here and a year 365, as the texts do not say which month they mean.
 func parseUptime(m []string) *bound {
 	if m == nil {
 		return nil
@@ -208,6 +213,8 @@ func (o Observed) latency(b *bound) Judgment {
 }
 
 // measure returns a quantile by the nearest rank, or the mean.
+// The nearest rank is always a latency that was measured, so that the reason names a real one. The small difference
+// keeps 0.07*100, which is a little more than 7 in binary, from becoming the rank 8.
 func measure(latencies []time.Duration, quantile float64) time.Duration {
 	if quantile == meanOf {
 		sum := 0.0
@@ -222,6 +229,7 @@ func measure(latencies []time.Duration, quantile float64) time.Duration {
 }
 
 // leastWindow is how long a service is watched before an uptime without a period is judged.
+// A shorter watch would call an uptime of 99 % broken for a restart of a minute.
 const leastWindow = 24 * time.Hour
 
 // uptime compares with an uptime bound. It is broken as soon as more of the period is lost than the bound allows, and

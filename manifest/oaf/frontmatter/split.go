@@ -22,6 +22,7 @@ import (
 // MaxHead bounds the frontmatter, in bytes. The longest that was seen has 4 KiB.
 const MaxHead = 64 << 10
 
+// fence begins the frontmatter, as the first line of a file, and ends it. White space may follow.
 const fence = "---"
 
 // Text is a file with LF line ends, divided at the end of its frontmatter.

@@ -15,6 +15,7 @@ import (
 
 // Members of a skill's metadata that carry what Claude Code has no place for. Values of metadata are texts.
 const (
+	// identify reads them back. An agent counts as exported where metaSlug is there.
 	metaPrefix  = "oaf-"
 	metaSlug    = "oaf-slug"
 	metaVersion = "oaf-version"
@@ -26,6 +27,9 @@ const (
 
 // claudeCode writes .claude/agents, .claude/skills and .mcp.json. Only directories directly below .claude/skills are
 // loaded, so skills lie flat; the layout of the text has vendor and agent as directories, which Claude Code ignores.
+//
+// Local skills come before the agent, which names them by the names that they got. The servers of all agents share
+// one file, and are collected until its end.
 func (e *export) claudeCode(a *oaf.Agent) error {
 	servers := map[string]mcpEntry{}
 	for _, agent := range a.Graph() {
@@ -82,6 +86,8 @@ func (e *export) claudeLosses(a *oaf.Agent) {
 }
 
 // claudeToolLosses records what becomes of the lists of tools.
+//
+// Where it can, it compares with what an import would read back: what is equal is no loss, however it was written.
 func (e *export) claudeToolLosses(a *oaf.Agent) {
 	denied, patterns := disallowed(a)
 	e.lose(!slices.Equal(denied, a.Config.Denied), a, "config.tools.denied",
@@ -126,6 +132,7 @@ func isTagList(tags []string) bool {
 }
 
 // isPlainAgents reports whether references to sub-agents say nothing but vendor, agent and version.
+// It writes the references and reads them again, so that a part which the short form cannot say makes the difference.
 func isPlainAgents(a *oaf.Agent) bool {
 	refs := parseAgents(joinAgents(a.Agents))
 	return slices.EqualFunc(a.Agents, refs, func(x, y oaf.AgentRef) bool {
@@ -174,6 +181,8 @@ func splitList(text string) []string {
 }
 
 // personaSkill writes the agent as a skill as well: other harnesses load it, and its metadata identifies the agent.
+//
+// It takes no name of its own from free: it has the name of its agent, which Export has reserved before all skills.
 func (e *export) personaSkill(a *oaf.Agent, dir string) error {
 	denied, _ := disallowed(a)
 	var tools []string
@@ -236,6 +245,9 @@ func (e *export) claudeToolLists(a *oaf.Agent) (tools, out []string) {
 }
 
 // isPlainSelection reports whether an import makes the same selection of the lists of tools.
+//
+// Without tools in the frontmatter Claude Code gives every tool of the server, and a list of single ones has no
+// effect.
 func isPlainSelection(s oaf.Selection, hasTools bool) bool {
 	names := allowed(s)
 	for _, t := range s.Tools {
@@ -274,6 +286,8 @@ func (e *export) claudeModel(a *oaf.Agent) string {
 }
 
 // mcpEntry is one server of .mcp.json.
+// The members are those of Claude Code, and Goose and Deep Agents are written from the same form. Empty ones are left
+// out.
 type mcpEntry struct {
 	Type    string            `json:"type"`
 	URL     string            `json:"url,omitempty"`
@@ -304,6 +318,7 @@ func serverName(s oaf.Server) string {
 }
 
 // servers adds the servers of an agent in the form of Claude Code, and records what that does not carry.
+// The first agent that names a server configures it; a later one with another configuration loses its own.
 func (e *export) servers(a *oaf.Agent, into map[string]mcpEntry) {
 	for _, s := range a.Servers {
 		e.serverLosses(a, s)
@@ -328,6 +343,7 @@ func sameEntry(a, b mcpEntry) bool {
 }
 
 // serverLosses records what no harness has a place for in the configuration of a server.
+// Permissions are no limit where nothing enforces them, so that the note says what the server may do now.
 func (e *export) serverLosses(a *oaf.Agent, s oaf.Server) {
 	p := s.Permissions
 	e.lose(len(p.AllowPaths)+len(p.DenyPaths)+len(p.ReadPaths)+len(p.WritePaths)+len(p.Extra) > 0 || p.ReadOnly ||
@@ -412,6 +428,9 @@ func (e *export) entry(a *oaf.Agent, s oaf.Server) (mcpEntry, bool) {
 }
 
 // authenticate adds the header of the agent's secret, which stays a reference to the environment.
+//
+// Only a reference to a variable becomes a header: a token in the open is a secret, which no file of the export may
+// have.
 func (e *export) authenticate(a *oaf.Agent, s oaf.Server, entry *mcpEntry) {
 	auth := s.Auth
 	if auth == (oaf.Auth{}) {

@@ -24,6 +24,9 @@ func (k knownTool) named(list ...string) bool {
 }
 
 // knownTools returns the built-in tools of Claude Code, the agent's servers, and the tools that their selections name.
+//
+// The names of built-in tools are those of the format's text and of common spellings. oaf.Lists compares without
+// regard to letter case, and takes patterns.
 func knownTools(a *oaf.Agent) []knownTool {
 	out := []knownTool{{claude: "Bash", names: []string{"bash", "skill_script"}},
 		{claude: "Edit", names: []string{"edit"}},
@@ -61,6 +64,8 @@ func toolOf(s oaf.Server, tool string) knownTool {
 
 // serverTool returns the tool that a name with its server means, such as filesystem__read_file, whether or not the
 // selection has it.
+// ok is false for a pattern, and where the agent has no such server. The name is divided at the first double
+// underscore: the name of a tool may have another one, that of a server may not.
 func serverTool(a *oaf.Agent, name string) (k knownTool, s oaf.Server, ok bool) {
 	server, tool, ok := strings.Cut(strings.TrimPrefix(name, mcpPrefix), mcpSeparator)
 	at := slices.IndexFunc(a.Servers, func(s oaf.Server) bool {
@@ -74,9 +79,13 @@ func serverTool(a *oaf.Agent, name string) (k knownTool, s oaf.Server, ok bool) 
 
 // disallowed returns the denied tools by the names of Claude Code, and the patterns that it has no names for: those are
 // written as the tools that are known.
+//
+// A denied name that is a pattern, or that several servers may have, is written for each known tool. Denying too much
+// is a loss that a note tells; denying too little would be a danger.
 func disallowed(a *oaf.Agent) (out, patterns []string) {
 	known := knownTools(a)
 	for _, name := range a.Config.Denied {
+		// An entry such as Bash(git:*) limits one tool by its arguments, which no other entry stands for.
 		if base, arguments, has := strings.Cut(name, "("); has {
 			out = append(out, claudeTool(base)+"("+arguments)
 			continue
@@ -119,6 +128,8 @@ func distinct(names []string) (out []string) {
 // permitted returns the tools that an agent may use, by the names of Claude Code: those of tools that
 // config.tools.allowed names as well, those of the servers, and none that is denied. It is nil where the agent has
 // every tool.
+//
+// An empty list means no tool at all, and MUST NOT become nil, which means every tool.
 func permitted(a *oaf.Agent, denied []string) []string {
 	if a.Tools == nil && a.Config.Allowed == nil {
 		return nil
@@ -169,6 +180,8 @@ func permittedBuiltins(a *oaf.Agent) (out []string) {
 }
 
 // permittedOf returns the tools of a server that an agent may use: the server itself for all of them.
+//
+// A selection and config.tools.allowed limit each other: a tool is permitted where both permit it.
 func permittedOf(a *oaf.Agent, s oaf.Server) (out []string) {
 	list := a.Config.Allowed
 	isSubset := s.Selection.Present && s.Selection.Strategy == oaf.StrategySubset

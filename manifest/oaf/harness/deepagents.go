@@ -9,6 +9,9 @@ import (
 
 // deepAgents writes .deepagents/{agent}. AGENTS.md is what is loaded; agent.md is its older name, which the format's
 // text has.
+//
+// The first agent of the graph is the main one, which is text alone; sub-agents have a frontmatter. All share the
+// servers and the skills of the directory.
 func (e *export) deepAgents(a *oaf.Agent) error {
 	root := ".deepagents/" + e.name(a)
 	if key := kebab(a.AgentKey); key != "" {
@@ -47,6 +50,7 @@ func (e *export) deepAgents(a *oaf.Agent) error {
 }
 
 // deepLosses records what Deep Agents has no place for.
+// Versions count as well here, since a sub-agent is found by its directory's name alone.
 func (e *export) deepLosses(a *oaf.Agent) {
 	e.lose(a.Config.Temperature != nil, a, "config.temperature", "there is no such setting")
 	e.lose(a.Config.MaxTokens != 0, a, "config.max_tokens", "there is no such setting")

@@ -67,6 +67,9 @@ type Result struct {
 
 // Export writes an agent and its local sub-agents for a harness. repute.ErrInvalid for an unknown target or layout,
 // and for an agent that has neither a key nor a name.
+//
+// Names are given to all agents first, and skills take what is left: an agent's file is what people call it by, and a
+// skill can be renamed with a note.
 func Export(a *oaf.Agent, to Target, o Options) (Result, error) {
 	if o.Layout != "" && o.Layout != LayoutLoaded && o.Layout != LayoutText {
 		return Result{}, repute.Invalid("layout", fmt.Sprintf("%.80q is unknown", o.Layout), "loaded or text")
@@ -104,6 +107,7 @@ func Export(a *oaf.Agent, to Target, o Options) (Result, error) {
 }
 
 // export is one export that is being made.
+// One export uses it, in one goroutine.
 type export struct {
 	options Options
 	files   []tree.File
@@ -119,6 +123,8 @@ func (e *export) add(name string, data []byte) {
 }
 
 // lose records a part that is not carried, if the condition holds.
+// The condition is an argument, so that the losses of a harness read as a list. The arguments of the reason are
+// evaluated in any case, and MUST be cheap.
 func (e *export) lose(is bool, a *oaf.Agent, field, format string, args ...any) {
 	if is {
 		e.notes = append(e.notes, Note{Kind: Dropped, Agent: a.ID(), Field: field,
@@ -150,6 +156,7 @@ func kebab(s string) string {
 }
 
 // name returns the name of an exported agent, the same for each call. Two agents never share one.
+// The key has the directory too: two sub-agents may have one identifier.
 func (e *export) name(a *oaf.Agent) string {
 	key := a.ID() + "\n" + a.Dir
 	if name, ok := e.written[key]; ok {
@@ -161,6 +168,7 @@ func (e *export) name(a *oaf.Agent) string {
 }
 
 // free returns a name that is not in use yet, made of the given one.
+// Names are cut before the number is added, so that they stay within the length of a skill's name.
 func (e *export) free(name string) string {
 	if name == "" {
 		name = "agent"
@@ -176,6 +184,9 @@ func (e *export) free(name string) string {
 
 // skill returns the files of a local skill below its own directory, under a name that no other skill has. done is true
 // for a skill that is exported already, for another agent.
+//
+// Two agents may have the same skill, which is written once. One of the same name and other content is renamed,
+// because skills of a project share a directory.
 func (e *export) skill(a *oaf.Agent, s skill.Skill) (name string, files []tree.File, done bool, err error) {
 	out, cut := s.Conform(kebab(s.Name))
 	e.lose(len(cut) > 0, a, "skills", "%s of skill %s is cut", strings.Join(cut, " and "), s.Name)
@@ -241,6 +252,7 @@ func (e *export) common(a *oaf.Agent, to Target) {
 
 // unknown returns the members of the frontmatter that the format does not know: those that Load found, and those of an
 // agent that was not loaded.
+// An agent that a program made has no list of unknown members, and its extra ones are named here.
 func unknown(a *oaf.Agent) []string {
 	out := slices.Clone(a.Unknown)
 	for prefix, extra := range map[string]map[string]json.RawMessage{"": a.Extra, "config.": a.Config.Extra,

@@ -12,6 +12,8 @@ import (
 // mended returns a file of Claude Code whose frontmatter is no YAML with its plain texts in quotes, if that makes it
 // YAML. Claude Code reads it by lines, so that descriptions with a colon are common there. The lines stay where they
 // are.
+// The bytes are returned as they are where quoting does not help, so that the problem is reported for the file as
+// written.
 func mended(data []byte) []byte {
 	text, ok := frontmatter.Clean(data, "", &problem.List{})
 	if !ok {
@@ -38,6 +40,7 @@ func isYAML(head string) bool {
 }
 
 // quotedLine returns a line of a member at the top with its plain text in quotes. Any other line stays.
+// A value that begins with a quote, a bracket or another sign of YAML was written as YAML, and is left alone.
 func quotedLine(line string) string {
 	m := regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*:) +([^ "'|>\[{&*!].*)$`).FindStringSubmatch(line)
 	if m == nil {

@@ -10,6 +10,9 @@ import (
 
 // goose writes AGENTS.md, .agents/skills and recipes/. Goose loads all three from the directory that it runs in; the
 // directory of the format's text has no loader.
+//
+// AGENTS.md has the main agent alone: Goose reads it as the hints of the project, and recipes are what sub-agents are
+// started by.
 func (e *export) goose(a *oaf.Agent) error {
 	for _, agent := range a.Graph() {
 		e.common(agent, Goose)
@@ -35,6 +38,7 @@ func (e *export) goose(a *oaf.Agent) error {
 }
 
 // gooseText writes the layout of the format's text.
+// Nothing in it is loaded, so that the whole layout is a loss of the identity.
 func (e *export) gooseText(a *oaf.Agent) {
 	dir := ".config/goose/extensions/" + kebab(a.VendorKey) + "/" + kebab(a.AgentKey)
 	e.add(dir+"/AGENTS.md", []byte(prompt(a)+"\n"))
@@ -85,6 +89,7 @@ func (e *export) recipe(a *oaf.Agent) error {
 }
 
 // escaped writes the openings of Jinja's expressions, statements and comments as expressions that give them.
+// One pass replaces all three, so that braces which the first replacement writes are not escaped again.
 func escaped(text string) string {
 	return strings.NewReplacer("{{", "{{ '{{' }}", "{%", "{{ '{%' }}", "{#", "{{ '{#' }}").Replace(text)
 }
@@ -119,6 +124,9 @@ func (e *export) extensions(a *oaf.Agent) []*frontmatter.Map {
 }
 
 // extension returns one MCP server. Goose has no transport sse, and gives variables of the environment by their names.
+//
+// A variable that refers to the environment is named in env_keys, which Goose takes from its keyring or asks for, and
+// its value is not written. Names of secrets in headers are listed there as well.
 func (e *export) extension(a *oaf.Agent, s oaf.Server, entry mcpEntry) *frontmatter.Map {
 	m := frontmatter.NewMap()
 	var keys []string
@@ -148,6 +156,7 @@ func (e *export) extension(a *oaf.Agent, s oaf.Server, entry mcpEntry) *frontmat
 	slices.Sort(keys)
 	m.Texts("env_keys", orNil(slices.Compact(keys)))
 	timeout := s.Connection.Timeout
+	// Seconds. The format has no default of its own, and a recipe has to name a timeout.
 	if timeout == 0 {
 		timeout = 300
 	}

@@ -9,6 +9,8 @@ import (
 )
 
 // Import is an agent that was read from a harness.
+// Agent is never nil, also where its file could not be read: Problems then say why, and the name is made of the
+// file's.
 type Import struct {
 	Agent    *oaf.Agent
 	Problems []problem.Problem
@@ -29,6 +31,9 @@ func derive(a *oaf.Agent, n *notes, otherwise string) {
 }
 
 // distinguish gives agents of one key keys of their own: each becomes a directory.
+//
+// It works in the order of the imports, so that the first of a key keeps it and a second import of the same files
+// gives the same keys.
 func distinguish(all []Import) {
 	taken := map[string]bool{}
 	for i := range all {

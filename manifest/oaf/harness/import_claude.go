@@ -30,6 +30,9 @@ const (
 // FromClaudeCode reads the agents of a project of Claude Code: .claude/agents, their skills, and .mcp.json. Without
 // agents it reads each skill of .claude/skills as an agent. The order is that of the files' names. The notes of the
 // project as a whole are those of the first agent.
+//
+// The error is repute.ErrInvalid where there is nothing to read, or .mcp.json is no such file. Everything that is in
+// .claude and in no agent is in the notes.
 func FromClaudeCode(fsys fs.FS) ([]Import, error) {
 	c := &claudeProject{files: map[string]tree.File{}, servers: map[string]json.RawMessage{}, used: map[string]bool{}}
 	list := &problem.List{}
@@ -68,11 +71,13 @@ func FromClaudeCode(fsys fs.FS) ([]Import, error) {
 type claudeProject struct {
 	files   map[string]tree.File
 	servers map[string]json.RawMessage // of .mcp.json
-	used    map[string]bool            // files and servers that an agent has
+	// Keys of used are paths, "mcp " and the name of a server, and the path of a skill's member that was noted.
+	used    map[string]bool // files and servers that an agent has
 	project notes
 }
 
 // readServers reads the MCP servers of the project, which agents name. Without the file there are none.
+// A file that cannot be read as JSON is an error and no note: agents without their servers would be other agents.
 func (c *claudeProject) readServers(fsys fs.FS) error {
 	f, err := tree.ReadFile(fsys, claudeMCP, tree.MaxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,6 +129,8 @@ func (c *claudeProject) skillFiles(name string) []tree.File {
 }
 
 // skill reads one skill of the project. ok is false where the project has none of the name.
+// Members that Claude Code adds to a skill are a note and no problem, once per skill: they are in its files on
+// purpose.
 func (c *claudeProject) skill(name string, l *problem.List) (s skill.Skill, ok bool) {
 	files, own := c.skillFiles(name), &problem.List{}
 	s, ok = skill.Parse(name, claudeSkills+name, files, own)
@@ -147,6 +154,9 @@ func (c *claudeProject) skill(name string, l *problem.List) (s skill.Skill, ok b
 }
 
 // agent reads one agent of .claude/agents, and what a skill of its name says about it.
+//
+// The body and the servers come from the agent's own file, and its identity from the skill of its name, which
+// personaSkill has written.
 func (c *claudeProject) agent(file string) Import {
 	list, n := &problem.List{}, &notes{}
 	c.used[file] = true
@@ -221,6 +231,9 @@ func claudeModelOf(text string) oaf.Model {
 }
 
 // tools reads tools, disallowedTools and mcpServers. Tools of MCP servers become the selection of their server.
+//
+// An agent that names tools has only those: an empty list stays empty, and MUST NOT become nil. A tool of a server
+// that the agent does not name is left out, as it could not be called.
 func (c *claudeProject) tools(a *oaf.Agent, head *frontmatter.Object, n *notes) {
 	selections := map[string]*oaf.Selection{}
 	for _, name := range head.Texts("mcpServers") {
@@ -282,6 +295,7 @@ func (c *claudeProject) entry(name string, n *notes) (entry mcpEntry) {
 }
 
 // toolList reads a list of tools: one text with commas, or a list.
+// A value of another type is an error and not ignored, because an agent without the list may do more.
 func toolList(head *frontmatter.Object, key string) []string {
 	head = head.Restricting()
 	if head.IsText(key) {
@@ -291,6 +305,7 @@ func toolList(head *frontmatter.Object, key string) []string {
 }
 
 // serverOf makes a server of an entry of .mcp.json. Headers with a secret of the environment become authentication.
+// Other headers are kept as they are: withhold has taken secrets in the open out before.
 func serverOf(name string, entry mcpEntry, sel oaf.Selection) oaf.Server {
 	s := oaf.Server{Dir: "mcp-configs/" + kebabOrSame(name), Name: name, Selection: sel,
 		Connection: oaf.Connection{Type: entry.Type, URL: entry.URL, Command: entry.Command, Args: entry.Args,

@@ -28,6 +28,9 @@ const (
 // FromLetta reads an Agent File of Letta: all of its agents. Those of a group are the sub-agents of the one that
 // manages it. The notes of the file as a whole are those of the first agent. repute.ErrInvalid for a file that is none,
 // also for one of the older form.
+//
+// It reads all agents before it gives any its sub-agents, because groups name agents by id in any order, and keys may
+// change in distinguish.
 func FromLetta(b []byte) ([]Import, error) {
 	if len(b) > maxAgentFile {
 		return nil, repute.Invalid("agent file", "is larger than 16 MiB", "an .af file of Letta")
@@ -110,6 +113,7 @@ type lettaServerInput struct {
 }
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails, so that one wrong server does not hide the others.
+// The clone is needed, because a decoder may use its buffer again.
 func (s *lettaServerInput) UnmarshalJSON(raw []byte) error {
 	if json.Unmarshal(raw, &s.lettaServer) == nil {
 		s.raw = bytes.Clone(raw)
@@ -135,6 +139,9 @@ type lettaAgentInput struct {
 
 // agent returns an agent of the file. One that repute exported has its identity in the metadata; of any other one all
 // servers and skills of the file are its own.
+//
+// An agent with a key in its metadata names its servers and skills, even none; for any other one, no list in the file
+// says whose they are.
 func (f *lettaInput) agent(in lettaAgentInput, list *problem.List, n *notes) *oaf.Agent {
 	var meta lettaMetadata
 	_ = json.Unmarshal(in.Metadata, &meta) // metadata of another form identifies no agent
@@ -187,6 +194,7 @@ func lettaModelOf(a *oaf.Agent, in lettaAgentInput, isOurs bool, n *notes) {
 
 // lettaUsual returns the members of an agent of Letta that are read, and those that its exports always have and that
 // say nothing about the agent.
+// Whatever else has a value is noted, so that a member which a later version of Letta adds is not lost in silence.
 func lettaUsual() []string {
 	return []string{"id", "name", "description", "system", "llm_config", "model", "embedding_config", "block_ids",
 		"tags",
@@ -243,6 +251,8 @@ func (f *lettaInput) names() (servers, skills []string) {
 }
 
 // memory reads the blocks of an agent; nil without any. The format has one type for all blocks.
+// One block that can be edited makes all of them editable, since a block that cannot be written would break an agent
+// that writes it.
 func (f *lettaInput) memory(ids []string, n *notes) *oaf.Memory {
 	m := &oaf.Memory{Type: oaf.MemoryReadOnly}
 	for _, id := range ids {
@@ -290,6 +300,7 @@ func (f *lettaInput) skills(names []string, list *problem.List, n *notes) []skil
 }
 
 // servers returns the named servers in the form of the format. Letta calls streamable HTTP by another name.
+// Of two servers of one name the first counts.
 func (f *lettaInput) servers(names []string, n *notes) []oaf.Server {
 	var out []oaf.Server
 	for _, name := range names {

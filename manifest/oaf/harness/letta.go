@@ -14,6 +14,7 @@ import (
 )
 
 // agentFile is an Agent File of Letta. All lists are required, and ids are a prefix and a number.
+// Members whose type is a list of nothing are always empty: Letta refuses a file without them.
 type agentFile struct {
 	Agents     []lettaAgent      `json:"agents"`
 	Groups     []lettaGroup      `json:"groups"`
@@ -70,6 +71,8 @@ type lettaIdentity struct {
 	Agents    string   `json:"agents,omitempty"`
 }
 
+// lettaLLM is the model of an agent. It is written for every agent, with contextWindow, since the format has no place
+// for the size of a context.
 type lettaLLM struct {
 	Model         string   `json:"model"`
 	EndpointType  string   `json:"model_endpoint_type"`
@@ -80,6 +83,8 @@ type lettaLLM struct {
 	MaxTokens     int      `json:"max_tokens,omitempty"`
 }
 
+// lettaEmbedding is the embedding model of an agent. All members are comparable: an import compares it as a value, to
+// see whether it says more than the name of a model.
 type lettaEmbedding struct {
 	EndpointType string `json:"embedding_endpoint_type"`
 	Endpoint     string `json:"embedding_endpoint,omitempty"`
@@ -107,6 +112,7 @@ type lettaGroup struct {
 	Manager     lettaManager `json:"manager_config"`
 }
 
+// lettaManager says who manages a group. Type is supervisor where this package wrote the group.
 type lettaManager struct {
 	Type    string `json:"manager_type"`
 	AgentID string `json:"manager_agent_id"`
@@ -121,6 +127,7 @@ type lettaServer struct {
 	Stdio *lettaStdio `json:"stdio_config,omitempty"`
 }
 
+// lettaStdio is how a server on standard input and output is started. Type is always stdio.
 type lettaStdio struct {
 	ServerName string   `json:"server_name"`
 	Type       string   `json:"type"`
@@ -151,6 +158,8 @@ const (
 )
 
 // letta writes {agent}.af.
+//
+// The number of an agent in the graph is its id, which groups name. The root is the first.
 func (e *export) letta(a *oaf.Agent) error {
 	all := a.Graph()
 	file := agentFile{Agents: []lettaAgent{}, Groups: []lettaGroup{}, Blocks: []lettaBlock{}, Files: []struct{}{},
@@ -268,6 +277,7 @@ func (e *export) lettaEmbedding(a *oaf.Agent) *lettaEmbedding {
 }
 
 // lettaBlocks adds the memory blocks, and returns their ids.
+// A limit of Letta's own is read back as none (memory), which is why it is a loss where the agent has written it.
 func (e *export) lettaBlocks(a *oaf.Agent, file *agentFile) []string {
 	ids := []string{}
 	if a.Memory == nil {
@@ -371,6 +381,7 @@ func (e *export) lettaGroup(a *oaf.Agent, all []*oaf.Agent, out *lettaAgent, fil
 }
 
 // parse returns the files of a skill of an agent file whose paths stay in its directory.
+// The order is that of the paths, since a map of JSON has none.
 func (s lettaSkill) parse() []tree.File {
 	var files []tree.File
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {

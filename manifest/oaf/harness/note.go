@@ -9,6 +9,7 @@ import (
 )
 
 // Note is a part of an agent that an export or an import does not carry as it is.
+// Reasons are for people, and may quote names of the agent.
 type Note struct {
 	Kind  Kind
 	Agent string // identifier of the agent; "" for the project or the file that agents are imported from
@@ -54,6 +55,8 @@ func (n *notes) of(agent string) []Note {
 
 // unused returns the members of a JSON object that are not among the used ones and say something, in order. What is no
 // object has none.
+// Names are compared as written, while encoding/json takes them in any letter case: a member URL for url is both read
+// and noted.
 func unused(object json.RawMessage, used ...string) []string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {

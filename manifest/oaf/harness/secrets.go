@@ -14,6 +14,8 @@ import (
 // withhold returns the connection of a server without what looks like a secret in the open, and the parts that had one.
 // A variable and an argument become references to the environment. A header is left out, and so is a url as a whole,
 // because what remains of it is another address.
+//
+// The maps and lists of entry are not changed: they may be an agent's own.
 func withhold(entry mcpEntry) (out mcpEntry, parts []string) {
 	out = entry
 	out.Headers, out.Env, out.Args = maps.Clone(entry.Headers), maps.Clone(entry.Env), slices.Clone(entry.Args)
@@ -56,6 +58,7 @@ func hidden(args []string, i int) string {
 }
 
 // variable returns a reference to a variable of the environment, with the characters that its name may have.
+// Digits and underscores are cut at the beginning, where no name of a variable may have a digit.
 func variable(name string) string {
 	name = regexp.MustCompile(`[^A-Z0-9]+`).ReplaceAllString(strings.ToUpper(name), "_")
 	return "${" + cmp.Or(strings.TrimLeft(name, "_0123456789"), "SECRET") + "}"

@@ -20,10 +20,12 @@ func claudeTool(name string) string {
 }
 
 // isToolName reports whether a name can be one entry of a list that is divided at commas.
+// The name of a tool of a server is none, since an import reads it as part of that server's selection.
 func isToolName(name string) bool {
 	return name != "" && !strings.ContainsAny(name, ", \t\n") && !strings.HasPrefix(name, mcpPrefix)
 }
 
+// mcp__server__tool is Claude Code's form of a tool of a server.
 const (
 	mcpPrefix    = "mcp__"
 	mcpSeparator = "__"
@@ -77,6 +79,8 @@ func prompt(a *oaf.Agent) string {
 }
 
 // divide takes the denied tools out of a body that prompt made.
+// The last heading counts, because a body may quote the text. What does not end as prompt ends it is a body of its
+// author.
 func divide(body string) (plain string, denied []string) {
 	at := strings.LastIndex(body, restrictions)
 	if at < 0 {
@@ -91,6 +95,7 @@ func divide(body string) (plain string, denied []string) {
 
 // model returns provider and name of the agent's model; ok is false where the agent names none, or one that the table
 // of aliases does not have.
+// An alias that the table does not have may be provider/name itself.
 func (e *export) model(a *oaf.Agent) (provider, name string, ok bool) {
 	m := a.Model
 	if m.Alias == "" {

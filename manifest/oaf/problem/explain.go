@@ -14,6 +14,7 @@ type explanation struct {
 func Hint(code string) string { return explain(code).hint }
 
 // explain finds a code, also in the form of the strict profile.
+// A code in the form of the strict profile begins with E, whatever the first letter of its entry is.
 func explain(code string) explanation {
 	for _, e := range explanations() {
 		if len(code) > 1 && e.code[1:] == code[1:] && (code[0] == e.code[0] || code[0] == 'E' && e.strict) {

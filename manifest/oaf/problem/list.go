@@ -13,6 +13,7 @@ import (
 
 // maxProblems bounds the errors of a list, and its warnings and infos: a hostile directory could make millions. Each
 // has a bound of its own, so that warnings never hide an error.
+// A list has at most maxProblems errors, as many others, and two infos that say what was left out.
 const maxProblems = 500
 
 // Place says where a problem is.
@@ -23,6 +24,7 @@ type Place struct {
 }
 
 // List collects problems by one profile. The zero value is an empty list of the lenient profile.
+// One goroutine uses it. Profile MUST be set before the first problem.
 type List struct {
 	Profile  Profile
 	problems []Problem
@@ -39,6 +41,9 @@ func (l *List) Add(code string, at Place, format string, args ...any) {
 }
 
 // Suggest is Add with a hint for this problem alone.
+//
+// A problem is the same if all of its fields are, the hint included. A problem beyond the bound is compared before it
+// is counted, so that repeats of listed problems use up nothing.
 func (l *List) Suggest(code string, at Place, hint, format string, args ...any) {
 	if l.Profile == Strict && explain(code).strict {
 		code = "E" + code[1:]
@@ -91,6 +96,7 @@ func escaped(text string) string {
 }
 
 // Append adds the problems of another list as they are.
+// They are neither counted nor compared: the other list has bounded them, and has judged them by its own profile.
 func (l *List) Append(problems []Problem) { l.problems = append(l.problems, problems...) }
 
 // HasError reports whether a file has an error already, so that its absence is not reported as well.
@@ -104,6 +110,8 @@ func (l *List) HasError(file string) bool {
 func (l *List) Len() int { return len(l.problems) }
 
 // Problems returns all problems ordered by file and line.
+// It orders the list in place, and returns it and no copy. Problems of one line stay in the order in which they were
+// found.
 func (l *List) Problems() []Problem {
 	slices.SortStableFunc(l.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))

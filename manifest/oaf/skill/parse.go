@@ -27,6 +27,9 @@ const (
 
 // Parse reads a skill from the files of its directory, whose paths are below it. where is the directory's path for
 // problems. ok is false where there is no SKILL.md, or no readable one.
+//
+// A skill without a frontmatter is read, with its directory's name: many published ones have none. A frontmatter that
+// is no YAML makes it unreadable, because its limits on tools would be lost.
 func Parse(dir, where string, files []tree.File, l *problem.List) (s Skill, ok bool) {
 	s = Skill{Dir: dir, Name: dir}
 	file := path.Join(where, FileName)
@@ -94,6 +97,7 @@ func (s *Skill) read(o *frontmatter.Object) {
 }
 
 // keepUnknown keeps members that the specification does not know in the metadata, where it wants them.
+// A member of the metadata wins over an unknown one of its name.
 func (s *Skill) keepUnknown(o *frontmatter.Object) {
 	for key, value := range flattened(o) {
 		if _, taken := s.Metadata[key]; slices.Contains(members(), key) || taken {
@@ -133,6 +137,7 @@ func tools(o *frontmatter.Object) []string {
 }
 
 // Tools divides a text of tools at spaces and commas outside parentheses: "Bash(git add:*) Read" has two.
+// A parenthesis that is never closed reaches to the end of the text, so that no part of its arguments becomes a tool.
 func Tools(text string) []string {
 	var out []string
 	depth, start := 0, -1
@@ -188,6 +193,7 @@ func members() []string {
 }
 
 // isName reports whether a text is a name of a skill.
+// The specification's own pattern: no hyphen at an end, and no two in a row.
 func isName(s string) bool {
 	return len(s) <= MaxName && regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(s)
 }

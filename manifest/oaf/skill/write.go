@@ -11,6 +11,7 @@ import (
 
 // Write returns the files of the skill's directory, ordered by path. SKILL.md is written as the reference validator
 // reads it: block style, allowed-tools as one text.
+// Names of AllowedTools MUST NOT have spaces outside of parentheses, at which a reader divides the text.
 func (s Skill) Write() ([]tree.File, error) {
 	head, err := frontmatter.NewMap().
 		Always("name", s.Name).
@@ -30,6 +31,7 @@ func (s Skill) Write() ([]tree.File, error) {
 
 // Conform returns the skill under a name with everything that the specification demands: a description, and texts
 // within their lengths. changed names the fields that lost something.
+// A description that is made of the body is no loss and is not named.
 func (s Skill) Conform(name string) (out Skill, changed []string) {
 	out = s
 	out.Dir, out.Name = name, name
@@ -57,6 +59,7 @@ func fallback(s Skill) string {
 }
 
 // truncate cuts a text to a number of characters.
+// The mark of the cut counts as one of the characters.
 func truncate(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text

@@ -78,6 +78,7 @@ func topsOf(files []File) ([]string, error) {
 
 // replaceable returns repute.ErrConflict for an entry of a directory that is neither absent, nor the manifest of an
 // archive, nor the directory of the same agent. A symbolic link is none of them.
+// The same agent is asked for last, since agentOf has to parse both.
 func replaceable(root *os.Root, top, manifest string, isSame func() bool) error {
 	info, err := root.Lstat(top)
 	switch {
@@ -101,11 +102,16 @@ func replaceable(root *os.Root, top, manifest string, isSame func() bool) error 
 }
 
 // swap writes files to a directory of their own, and then moves each entry of its top to the place of the old one.
+//
+// Everything is in one file system below dir, so that a move is a rename. A crash leaves the directory .unpack-… with
+// the old and the new entries, and each entry of the top is then either the old or the new one, or absent between two
+// renames.
 func swap(root *os.Root, dir string, tops []string, files []File) error {
 	work := ".unpack-" + rand.Text()
 	if err := root.MkdirAll(work+"/old", 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", dir, err)
 	}
+	// lost keeps the work directory: it has the only copy of an old entry that could not be moved back.
 	lost := false
 	defer func() {
 		if !lost {

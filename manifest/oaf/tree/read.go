@@ -15,6 +15,7 @@ import (
 
 // Limits of one agent's directory. Published agents have fewer than 50 files and 1 MiB.
 const (
+	// maxBytes and maxFile are in bytes, maxDepth in levels below the directory.
 	maxFiles    = 2_000
 	maxBytes    = 64 << 20
 	maxFile     = 8 << 20
@@ -23,6 +24,7 @@ const (
 )
 
 // Budget is what may still be read. Agents that are read together share one.
+// It goes below zero once it is used up, and stays there. It is not safe for concurrent use.
 type Budget struct {
 	files int
 	bytes int64
@@ -40,6 +42,9 @@ func (b *Budget) Take(bytes int64) bool {
 
 // Read returns all files below a directory, ordered by path. It never follows a symbolic link, and reports and leaves
 // out what is over a limit. Problems are placed below the directory.
+//
+// Once the budget is used up nothing more is read. The order of reading is that of the directory, so that the same
+// files are left out each time.
 func Read(fsys fs.FS, dir string, budget *Budget, l *problem.List) []File {
 	r := &reader{fsys: fsys, dir: dir, list: l, budget: budget}
 	r.walk(dir, 0)
@@ -53,7 +58,8 @@ type reader struct {
 	dir   string
 	list  *problem.List
 	files []File
-	full  bool
+	// full stops the walk: the budget is used up, and has been reported once.
+	full bool
 
 	budget *Budget
 }
@@ -140,9 +146,12 @@ func (r *reader) file(name string) {
 	r.files = append(r.files, f)
 }
 
+// errTooLarge is returned by ReadFile for a file above its limit. It is not exported: callers in this package name the
+// limit in a problem, and others show the error.
 var errTooLarge = errors.New("too large")
 
 // ReadFile reads one file of at most limit bytes, without its path.
+// The limit is kept while reading and not by the size that the file system reports, as a file may grow.
 func ReadFile(fsys fs.FS, name string, limit int64) (File, error) {
 	in, err := fsys.Open(name)
 	if err != nil {
