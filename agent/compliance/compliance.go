@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -202,7 +203,7 @@ func transport() *http.Transport {
 // shown bounds foreign text and keeps it on one line.
 func shown(text string) string {
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if !unicode.IsGraphic(r) {
 			return ' '
 		}
 		return r

@@ -182,19 +182,14 @@ func (s *suite) payable() (*x402.PaymentRequired, x402.Requirements, error) {
 // orSkip skips a check that needs the demand whose check has failed with err.
 func orSkip(err error) error { return skip("it needs a demand: " + err.Error()) }
 
-// payer returns the signer of the payments that the runtime has to refuse: the one of the options, or else a new key
-// without funds.
-func (s *suite) payer() (x402.Signer, error) {
-	if s.o.Payer != nil {
-		return s.o.Payer, nil
-	}
+// stranger returns the signer of the payments that the runtime has to refuse: a new key without funds. A runtime could
+// settle them all the same, and turn a changed bit back, so that they are never signed by Options.Payer.
+func stranger() (x402.Signer, error) {
 	key, err := crypto.GenerateKey()
 	return local{key}, err
 }
 
 // local signs with a key of memory.
-//
-// Its key is new in each run, so that a runtime cannot have it on a list.
 type local struct{ key *ecdsa.PrivateKey }
 
 // Address implements x402.Signer.
@@ -269,7 +264,7 @@ func (s *suite) refused(ctx context.Context, before func(*x402.Requirements), af
 	if err != nil {
 		return "", err
 	}
-	by, err := s.payer()
+	by, err := stranger()
 	if err != nil {
 		return "", err
 	}

@@ -270,7 +270,7 @@ func (c *claudeProject) tools(a *oaf.Agent, head *frontmatter.Object, n *notes) 
 		a.Config.Denied = append(a.Config.Denied, tool)
 	}
 	for _, name := range slices.Sorted(maps.Keys(selections)) {
-		a.Servers = append(a.Servers, serverOf(name, c.entry(name, n), *selections[name]))
+		a.Servers = append(a.Servers, serverOf(name, c.entry(name, n), *selections[name], a.Servers))
 	}
 }
 
@@ -305,9 +305,10 @@ func toolList(head *frontmatter.Object, key string) []string {
 }
 
 // serverOf makes a server of an entry of .mcp.json. Headers with a secret of the environment become authentication.
-// Other headers are kept as they are: withhold has taken secrets in the open out before.
-func serverOf(name string, entry mcpEntry, sel oaf.Selection) oaf.Server {
-	s := oaf.Server{Dir: "mcp-configs/" + kebabOrSame(name), Name: name, Selection: sel,
+// Other headers are kept as they are: withhold has taken secrets in the open out before. The server has a directory that
+// none of the others has.
+func serverOf(name string, entry mcpEntry, sel oaf.Selection, others []oaf.Server) oaf.Server {
+	s := oaf.Server{Dir: freeDir("mcp-configs/"+cmp.Or(kebabOrSame(name), "server"), others), Name: name, Selection: sel,
 		Connection: oaf.Connection{Type: entry.Type, URL: entry.URL, Command: entry.Command, Args: entry.Args,
 			Env: entry.Env}}
 	if s.Connection.Type == "" && entry.Command != "" {
@@ -327,7 +328,16 @@ func serverOf(name string, entry mcpEntry, sel oaf.Selection) oaf.Server {
 	return s
 }
 
-// kebabOrSame returns a name that can be a directory.
+// freeDir returns a directory, with a number behind it where another server has it.
+func freeDir(dir string, others []oaf.Server) string {
+	free := dir
+	for n := 2; slices.ContainsFunc(others, func(s oaf.Server) bool { return s.Dir == free }); n++ {
+		free = fmt.Sprintf("%s-%d", dir, n)
+	}
+	return free
+}
+
+// kebabOrSame returns a name that can be a directory, empty where nothing of it can.
 func kebabOrSame(name string) string {
 	if tree.IsSafe(name) && !strings.Contains(name, "/") {
 		return name

@@ -325,7 +325,7 @@ func (f *lettaInput) servers(names []string, n *notes) []oaf.Server {
 		}
 		entry, parts := withhold(entry)
 		n.drop(len(parts) > 0, "mcp-configs.connection", "%s", withheld(name, parts))
-		out = append(out, serverOf(name, entry, oaf.Selection{}))
+		out = append(out, serverOf(name, entry, oaf.Selection{}, out))
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -331,8 +332,14 @@ func (e *export) lettaServers(a *oaf.Agent, file *agentFile) []string {
 			continue
 		}
 		e.lose(s.Auth != (oaf.Auth{}), a, "mcp-configs.auth", "%s: Letta never imports authentication", s.Name)
-		file.MCPServers = append(file.MCPServers, out)
 		names = append(names, out.Name)
+		if other := slices.IndexFunc(file.MCPServers, func(s lettaServer) bool { return s.Name == out.Name }); other >= 0 {
+			out.ID = file.MCPServers[other].ID
+			e.lose(!reflect.DeepEqual(file.MCPServers[other], out), a, "mcp-configs.connection",
+				"%s: another server has its name", s.Name)
+			continue
+		}
+		file.MCPServers = append(file.MCPServers, out)
 	}
 	return names
 }

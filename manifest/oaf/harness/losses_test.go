@@ -124,3 +124,39 @@ func TestLettaEmbeddingAndGroup(t *testing.T) {
 		"dropped  groups.manager_type: group-0: round_robin",
 		"dropped  groups.description: group-0: Round table")
 }
+
+// A server has a directory of its own whatever its name is, and of two servers of one name an export says which is lost.
+func TestNamesOfServers(t *testing.T) {
+	in := letta(t, `{"agents": [{"id": "agent-0", "name": "a",
+		"metadata": {"oaf": {"mcpServers": ["a/b", "a-b", "日/本", "server"]}}}],
+		"mcp_servers": [{"server_name": "a/b"}, {"server_name": "a-b"}, {"server_name": "日/本"}, {"server_name": "server"}]}`)
+	dirs := map[string]bool{}
+	for _, s := range in[0].Agent.Servers {
+		if dirs[s.Dir] || strings.HasSuffix(s.Dir, "/") {
+			t.Errorf("%s is in %s", s.Name, s.Dir)
+		}
+		dirs[s.Dir] = true
+	}
+	if len(dirs) != 4 {
+		t.Errorf("%v", dirs)
+	}
+	server := func(url string) []oaf.Server {
+		return []oaf.Server{{Dir: "mcp-configs/db", Name: "db", Connection: oaf.Connection{Type: "http", URL: url}}}
+	}
+	for other, notes := range map[string]bool{"https://one.example/mcp": false, "https://two.example/mcp": true} {
+		sub := &oaf.Agent{Dir: "b", Name: "B", VendorKey: "acme", AgentKey: "b", Slug: "acme/b", Version: "1.0.0",
+			Body: "Work.", Servers: server(other)}
+		main := &oaf.Agent{Dir: ".", Name: "A", VendorKey: "acme", AgentKey: "a", Slug: "acme/a", Version: "1.0.0",
+			Body: "Work.", Servers: server("https://one.example/mcp"),
+			Agents: []oaf.AgentRef{{Vendor: "acme", Agent: "b", Local: sub}}}
+		out := exported(t, main, Letta, Options{})
+		var file agentFile
+		if err := json.Unmarshal(out.Files[0].Data, &file); err != nil {
+			t.Fatal(err)
+		}
+		said := strings.Contains(strings.Join(noted(out.Notes), "\n"), "db: another server has its name")
+		if len(file.Agents) != 2 || len(file.MCPServers) != 1 || said != notes {
+			t.Errorf("%s: %d servers, %v", other, len(file.MCPServers), noted(out.Notes))
+		}
+	}
+}
