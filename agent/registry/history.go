@@ -22,23 +22,26 @@ import (
 // finalDepth is how deep a block is taken for final where nodes do not tell.
 const finalDepth = 64
 
-// Transaction implements x402.History.
+// minedCall is what a node says of a mined transaction.
+type minedCall struct {
+	BlockHash *common.Hash    `json:"blockHash"`
+	To        *common.Address `json:"to"`
+	Input     hexutil.Bytes   `json:"input"`
+}
+
+// Transaction implements x402.History, by what more than half of the nodes that answer say. A payment whose transaction
+// is another one than thought counts as not made.
 func (r *Registry) Transaction(ctx context.Context, chainID uint64, hash common.Hash) (to common.Address, data []byte,
 	err error) {
 	if err := r.isOf(chainID); err != nil {
 		return to, nil, err
 	}
-	var found struct {
-		BlockHash *common.Hash    `json:"blockHash"`
-		To        *common.Address `json:"to"`
-		Input     hexutil.Bytes   `json:"input"`
-	}
-	err = r.ask(ctx, func(ctx context.Context, n *ethclient.Client) error {
-		err := n.Client().CallContext(ctx, &found, "eth_getTransactionByHash", hash)
-		if err == nil && found.BlockHash == nil {
+	found, err := most(ctx, r, func(ctx context.Context, n *ethclient.Client) (c minedCall, err error) {
+		err = n.Client().CallContext(ctx, &c, "eth_getTransactionByHash", hash)
+		if err == nil && c.BlockHash == nil {
 			err = fmt.Errorf("transaction %s is not mined", hash)
 		}
-		return err
+		return c, err
 	})
 	if found.To != nil {
 		to = *found.To

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -18,7 +19,10 @@ import (
 	"repute/x402"
 )
 
-// liar is a node that calls its newest block final, and hides logs.
+// target is whom a transaction calls, in the answer of a node.
+var target = regexp.MustCompile(`"to":"0x[0-9a-fA-F]{40}"`)
+
+// liar is a node that calls its newest block final, hides logs, and names another target of each transaction.
 func liar(t *testing.T, url string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +40,8 @@ func liar(t *testing.T, url string) string {
 			return
 		}
 		defer res.Body.Close()
-		_, _ = io.Copy(w, res.Body)
+		answer, _ := io.ReadAll(res.Body)
+		_, _ = w.Write(target.ReplaceAll(answer, []byte(`"to":"0x00000000000000000000000000000000000000aa"`)))
 	}))
 	t.Cleanup(s.Close)
 	return s.URL
@@ -75,8 +80,13 @@ func TestPastByMajority(t *testing.T) {
 		t.Errorf("%d at %d, want %d at %d to %d at %d", number, seconds, truth, when, later, laterWhen)
 	}
 	q := ethereum.FilterQuery{Addresses: []common.Address{w.Chain().Identity}}
-	if logs, _, err := three.Logs(t.Context(), id, q, x402.Window{}); err != nil || len(logs) == 0 {
-		t.Errorf("%v, %v", logs, err)
+	logs, _, err := three.Logs(t.Context(), id, q, x402.Window{})
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("%v, %v", logs, err)
+	}
+	to, data, err := three.Transaction(t.Context(), id, logs[len(logs)-1].TxHash)
+	if err != nil || to != w.Chain().Identity || len(data) == 0 {
+		t.Errorf("the transaction called %s with %x: %v", to, data, err)
 	}
 	if _, _, err := open(t, w, 0, lies, w.RPCURL()).Logs(t.Context(), id, q, x402.Window{}); !errors.Is(err,
 		repute.ErrUnavailable) {

@@ -93,8 +93,8 @@ type pastCall struct {
 	Input     hexutil.Bytes   `json:"input"`
 }
 
-// Transaction returns which contract a mined transaction called, and with what; endpoints agree on it. The zero
-// address for one that made a contract.
+// Transaction returns which contract a mined transaction called, and with what. Endpoints MUST agree on block, target
+// and input. The address is zero for one that made a contract.
 func (w *Wallet) Transaction(ctx context.Context, chainID uint64, hash common.Hash) (to common.Address, data []byte,
 	err error) {
 	c, err := w.on(chainID)
@@ -110,7 +110,8 @@ func (w *Wallet) Transaction(ctx context.Context, chainID uint64, hash common.Ha
 		}
 		return p, nil
 	}, func(a, b *pastCall) string {
-		if *a.BlockHash != *b.BlockHash || string(a.Input) != string(b.Input) {
+		sameTarget := a.To == b.To || a.To != nil && b.To != nil && *a.To == *b.To
+		if *a.BlockHash != *b.BlockHash || !sameTarget || string(a.Input) != string(b.Input) {
 			return "another transaction"
 		}
 		return ""
