@@ -47,14 +47,15 @@ type Program struct {
 	JSON     bool // --json was given: results are JSON
 }
 
-// IsTerminal reports whether a person watches w or types into it.
+// IsTerminal reports whether a person watches w or types into it. Anything but a file, such as the buffer of a test, is
+// none.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// Confirm asks the person at the terminal to type yes. repute.ErrInvalid without a terminal,
-// where --yes must be given, and after another answer.
+// Confirm asks the person at the terminal to type yes. repute.ErrInvalid without a terminal, where --yes must be given,
+// and after another answer. The question goes to standard error, so that it is seen when the output is redirected.
 func (p *Program) Confirm(what string) error {
 	refused := repute.Invalid("yes", "not confirmed", "add --yes to do it without being asked")
 	if !p.Terminal {
@@ -101,7 +102,8 @@ func (p *Program) PrintJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// PrintLine writes one value to standard output as one line of JSON.
+// PrintLine writes one value to standard output as one line of JSON. Commands that print while they work use it, so
+// that a reader can parse each line as it comes.
 func (p *Program) PrintLine(v any) error { return json.NewEncoder(p.Stdout).Encode(v) }
 
 // Exit codes of commands that check something.
@@ -133,6 +135,7 @@ func (p *Program) Unreadable(source string, err error) error {
 
 // ExitError is an error with an exit code of its own.
 type ExitError struct {
+	// Code is what the process exits with. Text is printed to standard error.
 	Code int
 	Text string
 }

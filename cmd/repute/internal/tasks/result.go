@@ -24,7 +24,8 @@ type runResult struct {
 	Steps   []control.Step      `json:"steps"`
 }
 
-// result adds the lines about a run's result: its summary, and the result of each step.
+// result adds the lines about a run's result: its summary, and the result of each step. A step's result is foreign JSON
+// and may have megabytes; it is compacted before it is cut.
 func (r shownRun) result(line func(name, format string, args ...any)) {
 	if r.Summary != nil && r.Summary.Text != "" {
 		line("summary", "%s", strings.ToValidUTF8(shortText(r.Summary.Text), ""))
@@ -36,7 +37,8 @@ func (r shownRun) result(line func(name, format string, args ...any)) {
 	}
 }
 
-// shortText cuts a text that is too long to print.
+// shortText cuts a text that is too long to print. The cut may fall into a character, whose rest is dropped, so that
+// the text stays valid UTF-8.
 func shortText(text string) string {
 	if len(text) <= maxResultText {
 		return text
@@ -45,7 +47,7 @@ func shortText(text string) string {
 		len(text))
 }
 
-// compact returns JSON on one line.
+// compact returns JSON on one line. A text that is no JSON is returned as it is.
 func compact(text json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, text) != nil {
