@@ -60,7 +60,8 @@ func TestRefusalIsSafeForTerminals(t *testing.T) {
 // Only a URL of HTTP with a host is asked, and the error of another one does not quote it: it may hold a password.
 func TestRequestRefusesOtherURLs(t *testing.T) {
 	t.Parallel()
-	for _, wrong := range []string{"", "localhost:8080", "ftp://secret@host", "http://", "/v1", "http://secret:x y@host",
+	for _, wrong := range []string{"", "localhost:8080", "ftp://secret@host", "http://", "/v1",
+		"http://secret:x y@host",
 		"http://host:secret", "file:///etc/secret", "http://secret@ho st"} {
 		_, err := (&Client{URL: wrong}).Request(t.Context(), http.MethodGet, "/v1/tasks", nil)
 		var input *repute.InputError

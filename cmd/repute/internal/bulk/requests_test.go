@@ -65,7 +65,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Attempts that get nothing are counted, and one that gets something begins the count anew: a slow line is not given up.
+// Attempts that get nothing are counted, and one that gets something begins the count anew: a slow line is not given
+// up.
 func TestTryCountsAttemptsWithoutProgress(t *testing.T) {
 	t.Parallel()
 	d := newDownloader(downloadFlags{}, "")
@@ -330,7 +331,8 @@ func TestTablesOfSets(t *testing.T) {
 				t.Errorf("%s: the key has %q, which is no column", set, name)
 			}
 		}
-		if table := tableOf(set); !strings.Contains(table, "repute_"+set+" (") || !strings.Contains(table, "("+key+")") {
+		if table := tableOf(set); !strings.Contains(table, "repute_"+set+" (") ||
+			!strings.Contains(table, "("+key+")") {
 			t.Errorf("%s: %s", set, table)
 		}
 	}

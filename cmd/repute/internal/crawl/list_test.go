@@ -48,7 +48,8 @@ func FuzzParseList(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, d := range domains {
-			if seen[d] || d != strings.ToLower(d) || len(d) > column.LongestHost || strings.ContainsAny(d, "/:@?# \n\x00") {
+			if seen[d] || d != strings.ToLower(d) || len(d) > column.LongestHost ||
+				strings.ContainsAny(d, "/:@?# \n\x00") {
 				t.Fatalf("%q has %q", text, d)
 			}
 			seen[d] = true

@@ -174,8 +174,8 @@ func TestLinkText(t *testing.T) {
 	}
 }
 
-// Whatever bytes are published, each kind gives a report whose counts are those of its problems, whose problems all have
-// a severity, and whose text cannot act on a terminal.
+// Whatever bytes are published, each kind gives a report whose counts are those of its problems, whose problems all
+// have a severity, and whose text cannot act on a terminal.
 func FuzzJudge(f *testing.F) {
 	for _, text := range []string{"", "{}", "[]", "<html>", registration, `{"a":{"b":[1,2,`, "\xef\xbb\xbf{}",
 		`{"version":"1.4","origin":"a.example","payout_address":"P","intents":[{"name":"\u001b[2J"}]}`,

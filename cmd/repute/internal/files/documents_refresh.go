@@ -133,7 +133,7 @@ func agentNamed(ctx context.Context, db *store.DB, c config.Config, arg string) 
 // denyKinds is the help for the first argument of deny and allow.
 const denyKinds = "KIND is sha256, cid, host or agent."
 
-// documentsDenyCommand returns `repute documents deny`. The denial also covers what is indexed later.
+// documentsDenyCommand returns `repute documents deny`. The denial covers what is indexed later too.
 func documentsDenyCommand(p *cli.Program) *cobra.Command {
 	var reason string
 	var drop bool
@@ -171,7 +171,8 @@ func denialNamed(ctx context.Context, db *store.DB, c config.Config, args []stri
 	return d, err
 }
 
-// deny prints how many documents a denial affects, which shows a mistyped value. The count is read before the denial is stored: with --drop it would be lower afterwards.
+// deny prints how many documents a denial affects, which shows a mistyped value. The count is read before the denial is
+// stored: with --drop it would be lower afterwards.
 func deny(ctx context.Context, p *cli.Program, db *store.DB, d repute.Denial, drop bool) error {
 	reach, err := denydb.DenialReach(ctx, db, d)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"repute/store/docdb"
 )
 
-// A retry that would select nothing, or everything and something, is refused before the database is opened. Every reason
-// that status may print is one that retry takes.
+// A retry that would select nothing, or everything and something, is refused before the database is opened. Every
+// reason that status may print is one that retry takes.
 func TestCheckRetry(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

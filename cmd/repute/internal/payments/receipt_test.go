@@ -42,7 +42,8 @@ func TestValueOf(t *testing.T) {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "-", ".", ".5", "+5", "--5", "1e3", "0x10", "1_000", "1.2.3", " 5", "5 ", "٣", "NaN",
+	for _, text := range []string{"", "-", ".", ".5", "+5", "--5", "1e3", "0x10", "1_000", "1.2.3", " 5", "5 ",
+		"٣", "NaN",
 		"1.0000000000000000001", strings.Repeat("9", 31)} {
 		if n, _, err := valueOf(text); fieldOf(err) != "value" {
 			t.Errorf("%q: %v, %v", text, n, err)
@@ -142,7 +143,8 @@ func TestPublishDocument(t *testing.T) {
 	} else if b, err := base64.StdEncoding.DecodeString(text); err != nil || string(b) != "{}" {
 		t.Errorf("%s is %q, %v", uri, b, err)
 	}
-	for _, f := range []feedbackFlags{{out: out}, {uri: "ipfs://x"}, {out: filepath.Join(out, "below"), uri: "ipfs://x"}} {
+	for _, f := range []feedbackFlags{{out: out}, {uri: "ipfs://x"},
+		{out: filepath.Join(out, "below"), uri: "ipfs://x"}} {
 		if _, err := f.publish(nil); fieldOf(err) != "out" {
 			t.Errorf("%+v: %v", f, err)
 		}
@@ -199,7 +201,8 @@ func TestRequest(t *testing.T) {
 		want string
 	}{
 		{payFlags{}, "  "}, {payFlags{method: "delete"}, "DELETE  "},
-		{payFlags{data: "{}"}, "POST application/json {}"}, {payFlags{data: "{}", method: "put"}, "PUT application/json {}"},
+		{payFlags{data: "{}"}, "POST application/json {}"},
+		{payFlags{data: "{}", method: "put"}, "PUT application/json {}"},
 		{payFlags{data: "@" + file}, "POST application/json [1]"}, {payFlags{data: "@-"}, "POST application/json in"},
 	} {
 		r, err := c.f.request(&cli.Program{Stdin: strings.NewReader("in")}, "https://a.example")

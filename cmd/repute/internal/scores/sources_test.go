@@ -75,7 +75,8 @@ func TestLastReading(t *testing.T) {
 	past := source.Past{States: []source.State{{Source: s.ID, Status: source.StatusOK}},
 		Credentials: []source.Credential{{Source: s.ID, Version: s.Version, Rater: other, Weight: s.Weight}}}
 	r = lastReading(s, past, who)
-	if v := answerOf(p, &r, r.Credentials, 0); v.Says != "no" || v.Why != "" || v.Weight != "0.00" || v.Credential != nil {
+	if v := answerOf(p, &r, r.Credentials, 0); v.Says != "no" || v.Why != "" || v.Weight != "0.00" ||
+		v.Credential != nil {
 		t.Errorf("an address without a credential: %+v", v)
 	}
 	r = lastReading(s, past, other)

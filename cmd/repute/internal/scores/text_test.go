@@ -30,7 +30,8 @@ func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	out := &clitest.Output{}
 	err := clitest.Run(t.Context(), out, func(p *cli.Program) []*cobra.Command {
-		return []*cobra.Command{ScoreCommand(p), RootsCommand(p), EvidenceCommand(p), SourcesCommand(p), TrustCommand(p)}
+		return []*cobra.Command{ScoreCommand(p), RootsCommand(p), EvidenceCommand(p), SourcesCommand(p),
+			TrustCommand(p)}
 	}, args...)
 	return out.String(), err
 }
@@ -122,7 +123,8 @@ func TestFiguresOfContributions(t *testing.T) {
 			t.Errorf("%+v: where %q", c.c, got)
 		}
 	}
-	for want, list := range map[string][]wire.Address{"-": nil, "0xa": {"0xa"}, "0xa and 2 more": {"0xa", "0xb", "0xc"}} {
+	for want, list := range map[string][]wire.Address{"-": nil, "0xa": {"0xa"},
+		"0xa and 2 more": {"0xa", "0xb", "0xc"}} {
 		if got := raters(list); got != want {
 			t.Errorf("%q: %q", list, got)
 		}
@@ -217,7 +219,8 @@ func TestSetNames(t *testing.T) {
 	}
 }
 
-// A root expires at its time and not a moment later, and the hash of a set is that of its roots, whatever the clock says.
+// A root expires at its time and not a moment later, and the hash of a set is that of its roots, whatever the clock
+// says.
 func TestRootsThatExpire(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -104,8 +104,8 @@ func TestNewRefusesDirectories(t *testing.T) {
 	}
 }
 
-// The command that is printed runs the directory: agent run takes a name without a dot or slash for an agent that repute
-// comes with.
+// The command that is printed runs the directory: agent run takes a name without a dot or slash for an agent that
+// repute comes with.
 func TestRunnable(t *testing.T) {
 	t.Parallel()
 	for dir, want := range map[string]string{"a": "./a", "a/b": "./a/b", "./a": "./a", "../a": "../a", "/a": "/a"} {

@@ -16,8 +16,8 @@ import (
 	"repute/cmd/repute/internal/cli"
 )
 
-// orchestrator answers each "METHOD path" with the next of its texts, the last one again and again, and keeps what it was
-// asked. What it has no text for is not found.
+// orchestrator answers each "METHOD path" with the next of its texts, the last one again and again, and keeps what it
+// was asked. What it has no text for is not found.
 type orchestrator struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -113,7 +113,8 @@ func TestApproveFindsTheWaitingRun(t *testing.T) {
 		}
 	}
 	out, err := o.run(t, "task", "approve", "t")
-	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(out, "pay:1") || !strings.Contains(err.Error(), "pay:1") {
+	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(out, "pay:1") ||
+		!strings.Contains(err.Error(), "pay:1") {
 		t.Errorf("without a subject what is asked is shown: %q, %v", out, err)
 	}
 	if _, err := o.run(t, "task", "approve", "none"); !errors.Is(err, repute.ErrConflict) {
@@ -124,7 +125,8 @@ func TestApproveFindsTheWaitingRun(t *testing.T) {
 // Ids of callers are parts of paths, and cannot lead to another route.
 func TestIdsAreEscaped(t *testing.T) {
 	t.Parallel()
-	for id, want := range map[string]string{"t": "t", "../runs/x": "..%2Fruns%2Fx", "a?b#c": "a%3Fb%23c", "a b": "a%20b"} {
+	for id, want := range map[string]string{"t": "t", "../runs/x": "..%2Fruns%2Fx",
+		"a?b#c": "a%3Fb%23c", "a b": "a%20b"} {
 		if got := taskPath(id, "/cancel"); got != "/v1/tasks/"+want+"/cancel" {
 			t.Errorf("%q: %s", id, got)
 		}
@@ -186,8 +188,8 @@ func TestRetryPhase(t *testing.T) {
 	}
 }
 
-// The pages of a check are joined. One page that is not verified makes the whole not verified, and pages of a server that
-// do not end are refused.
+// The pages of a check are joined. One page that is not verified makes the whole not verified, and pages of a server
+// that do not end are refused.
 func TestVerifyGateJoinsPages(t *testing.T) {
 	t.Parallel()
 	const first = "GET /v1/runs/r/gate:verify?limit=50"
@@ -204,17 +206,21 @@ func TestVerifyGateJoinsPages(t *testing.T) {
 		"one": {map[string][]string{first: {page(true, 1, "")}}, true, 1, nil},
 		"three": {map[string][]string{first: {page(true, 1, "a")}, first + "&cursor=a": {page(true, 2, "b&c")},
 			first + "&cursor=b%26c": {page(true, 3, "")}}, true, 3, nil},
-		"first wrong": {map[string][]string{first: {page(false, 1, "a")}, first + "&cursor=a": {page(true, 2, "")}}, false, 2,
+		"first wrong": {map[string][]string{first: {page(false, 1, "a")},
+			first + "&cursor=a": {page(true, 2, "")}}, false, 2,
 			nil},
-		"last wrong": {map[string][]string{first: {page(true, 1, "a")}, first + "&cursor=a": {page(false, 2, "")}}, false, 2,
+		"last wrong": {map[string][]string{first: {page(true, 1, "a")},
+			first + "&cursor=a": {page(false, 2, "")}}, false, 2,
 			nil},
-		"endless": {map[string][]string{first: {page(true, 1, "a")}, first + "&cursor=a": {page(true, 2, "a")}}, false, 0,
+		"endless": {map[string][]string{first: {page(true, 1, "a")},
+			first + "&cursor=a": {page(true, 2, "a")}}, false, 0,
 			repute.ErrLimited},
 	} {
 		o := newOrchestrator(t, c.pages)
 		e := &remoteClient{apiclient.Client{URL: o.URL}}
 		check, err := e.verifyGate(t.Context(), "r")
-		if !errors.Is(err, c.err) || c.err == nil && (check.Verified != c.verified || len(check.Decisions) != c.numbers) {
+		if !errors.Is(err, c.err) || c.err == nil && (check.Verified != c.verified ||
+			len(check.Decisions) != c.numbers) {
 			t.Errorf("%s: %+v, %v", name, check, err)
 		}
 	}

@@ -23,7 +23,8 @@ import (
 func TestShortText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Repeat(rapid.StringN(1, 4, -1).Draw(t, "piece"), rapid.IntRange(0, 3*maxResultText).Draw(t, "n"))
+		text := strings.Repeat(rapid.StringN(1, 4, -1).Draw(t, "piece"),
+			rapid.IntRange(0, 3*maxResultText).Draw(t, "n"))
 		got := shortText(text)
 		switch {
 		case len(text) <= maxResultText && got != text:
@@ -38,7 +39,8 @@ func TestShortText(t *testing.T) {
 // Results are JSON of agents: what is none is shown as it is.
 func TestCompact(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"{\n \"a\": [1,\n 2]\n}": `{"a":[1,2]}`, "": "", "{": "{", "null": "null"} {
+	for text, want := range map[string]string{"{\n \"a\": [1,\n 2]\n}": `{"a":[1,2]}`, "": "",
+		"{": "{", "null": "null"} {
 		if got := compact(json.RawMessage(text)); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
@@ -99,8 +101,8 @@ func TestWaitingOf(t *testing.T) {
 // hostile is a text that would clear the screen and begin a line of its own.
 const hostile = "a\x1b[2J\nstatus   completed"
 
-// A run is shown in full, and none of the texts that agents and planners chose can act on the terminal or look like a line
-// of the report.
+// A run is shown in full, and none of the texts that agents and planners chose can act on the terminal or look like a
+// line of the report.
 func TestTextOfRun(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -155,7 +157,8 @@ func TestEndedAsJSON(t *testing.T) {
 			t.Errorf("%s: %v", status, err)
 		}
 		var got runResult
-		if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got.Kind != "result" || got.Status != status ||
+		if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got.Kind != "result" ||
+			got.Status != status ||
 			len(got.Steps[0].Result) != 2*maxResultText+2 {
 			t.Errorf("%s: %.200s, %v", status, out.String(), err)
 		}
@@ -164,7 +167,8 @@ func TestEndedAsJSON(t *testing.T) {
 
 // An event whose JSON is broken names the other side, and one that is whole keeps its data byte for byte.
 func FuzzReadEvent(f *testing.F) {
-	for _, text := range []string{`{"runId":"r","kind":"k","data":{"a":[1]},"at":"2026-01-02T03:04:05Z"}`, "", "null", "[]",
+	for _, text := range []string{`{"runId":"r","kind":"k","data":{"a":[1]},"at":"2026-01-02T03:04:05Z"}`, "", "null",
+		"[]",
 		`{"at":"x"}`, `{"data":`} {
 		f.Add(text)
 	}

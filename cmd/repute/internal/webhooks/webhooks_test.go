@@ -117,7 +117,8 @@ func TestTestOfReceiver(t *testing.T) {
 	}
 }
 
-// The secret is shown by add and rotate alone. A list shows each webhook in a line and what is wrong with it in another.
+// The secret is shown by add and rotate alone. A list shows each webhook in a line and what is wrong with it in
+// another.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
