@@ -68,8 +68,8 @@ type options struct {
 	once, allRoles      bool
 }
 
-// command returns the command line. With --once the port is any free one, so that several comparisons may run beside
-// each other; a person finds the demo at the same address each time.
+// command returns the command line. With --once the port is any free one, so that several comparisons may run at the
+// same time; a person finds the demo at the same address each time.
 func command(stdout, stderr io.Writer) *cobra.Command {
 	o := options{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{

@@ -12,8 +12,8 @@ import (
 	"repute/trust/statement"
 )
 
-// keysCommand returns `repute keys`. These keys sign statements about final scores and nothing else: they are no keys
-// of wallets, although they have the same form.
+// keysCommand returns `repute keys`. These keys sign statements about final scores and the heads of decisions. They are
+// no keys of wallets, although they have the same form.
 func keysCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "keys", Short: "make and list the keys that sign final scores"}
 	cmd.AddCommand(keysNewCommand(p), keysListCommand(p))

@@ -41,8 +41,8 @@ change something need one of orchestrator.tokens, in REPUTE_TOKEN or --token-fil
 	return cmd
 }
 
-// tokenFrom reads a file, or else the environment; empty without either. A token on the command line would be seen by
-// every user of the computer, which is why there is no flag for it.
+// tokenFrom reads a file, or else the environment; empty without either. There is no flag for the token itself, which
+// every user of the computer could read in the list of processes.
 func tokenFrom(file string) (string, error) {
 	if file == "" {
 		return os.Getenv("REPUTE_TOKEN"), nil

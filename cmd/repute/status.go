@@ -22,8 +22,8 @@ import (
 // watchPause is between two looks of status --watch.
 const watchPause = 2 * time.Second
 
-// statusCommand returns `repute status`. It reads the database alone, so that it works beside a running serve and
-// without one.
+// statusCommand returns `repute status`. It reads the database alone, so that it works with and without a running
+// serve.
 func statusCommand(p *cli.Program) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{

@@ -74,7 +74,8 @@ func dumpCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// migrateCommand returns `repute migrate`. Down removes everything and asks first; up is what serve does at its start.
+// migrateCommand returns `repute migrate`. Down removes everything and asks first; serve does the same as up at its
+// start.
 func migrateCommand(p *cli.Program) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{

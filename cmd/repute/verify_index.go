@@ -225,7 +225,7 @@ func checkChain(ctx context.Context, p *cli.Program, db *store.DB, v *verify.Ver
 	return conclude(p, report, result)
 }
 
-// conclude prints the sum and chooses the exit code. A difference that was repaired is a difference all the same.
+// conclude prints the sum and chooses the exit code. A difference that was repaired counts too.
 func conclude(p *cli.Program, report verifyReport, r verify.CheckResult) error {
 	err := p.Show(report, func(w io.Writer) error {
 		fmt.Fprintln(w, summary(r))

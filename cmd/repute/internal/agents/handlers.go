@@ -63,8 +63,8 @@ func bearer(field, variable string) (string, error) {
 	return token, nil
 }
 
-// tool is a tool of an MCP server. Programs are shared by command, directory and environment; they are started with the
-// first call and end with the process.
+// tool is a tool of an MCP server. Capabilities share a program with the same command, directory and environment, which
+// ends with the process.
 func (b *builder) tool(h *agentconfig.Handler, field string) (agent.Handler, error) {
 	m := h.MCP
 	if m.URL != "" {

@@ -111,7 +111,7 @@ func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a 
 }
 
 // runBackground runs heartbeat, upkeep and transactions of the wallet, if there is one, until ctx ends. The returned
-// context ends when one of them fails or ctx ends. An error after that is none: the work was told to end.
+// context ends when one of them fails or ctx ends. Errors after that are dropped, because the work was told to end.
 func (p *process) runBackground(ctx context.Context) (*errgroup.Group, context.Context) {
 	g, running := errgroup.WithContext(ctx)
 	for _, work := range append(p.work, p.upkeep.Run) {

@@ -41,8 +41,8 @@ func (e *Client) Flags(f *pflag.FlagSet) {
 	f.StringVar(&e.Token, "token", "", "bearer token, one of orchestrator.tokens (REPUTE_TOKEN)")
 }
 
-// Request returns a request to a route with the token and a JSON body. The URL is never quoted in an error, because it
-// may hold a password. The body is sent as it is marshaled; nil sends none.
+// Request returns a request to a route with the token and a JSON body. Its errors never quote the URL, because it may
+// hold a password. The body is sent as it is marshaled; nil sends none.
 func (e *Client) Request(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var text io.Reader
 	if body != nil {

@@ -64,7 +64,7 @@ func newDownloader(f downloadFlags, key string) *downloader {
 
 // set downloads one set, and returns its manifest and how many bytes were fetched. Where the server can no longer make
 // the parts, because what it has of the block has changed, the newest manifest is taken, once. In that case the block
-// of the command is given up too; a set after this one is then of the new block, and one before it of the old one.
+// of the command is given up too; sets after this one are then of the new block, and those before it of the old one.
 func (d *downloader) set(ctx context.Context, name string) (*export.SetManifest, int64, error) {
 	dir := filepath.Join(d.dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -197,9 +197,9 @@ func partFile(dir string, m *export.SetManifest, n int) string {
 	return filepath.Join(dir, fmt.Sprintf("part-%05d.%s", n, m.Format))
 }
 
-// parts downloads the parts that are not there yet and removes files of parts that the manifest does not have. A file
-// counts as there by its hash and not by its name, so that a damaged one is fetched again. Files of a longer manifest
-// that this one replaces would otherwise be read by tools that take part-*.
+// parts downloads the parts that are not there yet and removes files of parts that the manifest does not have. A part
+// counts as downloaded by the hash of its file and not by its name, so that a damaged one is fetched again. Files of a
+// longer manifest that this one replaces would otherwise be read by tools that take part-*.
 func (d *downloader) parts(ctx context.Context, dir string, m *export.SetManifest) (fetched int64, err error) {
 	for n, part := range m.Parts {
 		name := partFile(dir, m, n)

@@ -58,7 +58,7 @@ type queueStatus struct {
 }
 
 // hostStatus is one of the hosts with most documents that wait or failed. Host is empty for URIs without one, such as
-// those of ipfs. Silent counts its turns in a row without an answer.
+// those of ipfs. Silent is the number of its claims in a row that ended without an answer.
 type hostStatus struct {
 	Host   string `json:"host"`
 	Due    int64  `json:"due"`

@@ -192,7 +192,7 @@ func deny(ctx context.Context, p *cli.Program, db *store.DB, d repute.Denial, dr
 	return nil
 }
 
-// documentsAllowCommand returns `repute documents allow`. Its count is that of what the denial covered.
+// documentsAllowCommand returns `repute documents allow`. It prints how many documents and agents the denial covered.
 func documentsAllowCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "allow KIND VALUE",

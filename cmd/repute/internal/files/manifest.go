@@ -54,8 +54,8 @@ func ManifestCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// manifestCheckCommand returns `repute manifest check`. Its exit codes are those of cli.Unreadable and the constants
-// beside it: a pipeline can tell a document with errors from one that it could not see.
+// manifestCheckCommand returns `repute manifest check`. Its exit codes are cli.CodeFailed and cli.CodeUnchecked: a
+// script can distinguish a document with errors from one that could not be read.
 func manifestCheckCommand(p *cli.Program) *cobra.Command {
 	var how judging
 	cmd := &cobra.Command{
@@ -206,8 +206,8 @@ func checkRemote(ctx context.Context, p *cli.Program, uri string, how judging) (
 	return judge(shortened(uri), doc.Bytes, how), nil
 }
 
-// unfetched describes a failed fetch: the reason, the error and the fix. A fetch that the caller broke off is returned
-// as it is, because its reason says nothing of the document.
+// unfetched describes a failed fetch: the reason, the error and the fix. A fetch that the caller canceled keeps its
+// error, because its reason says nothing about the document.
 func unfetched(uri string, err error) error {
 	var failure *resolver.Error
 	if !errors.As(err, &failure) || failure.Reason == resolver.ReasonCanceled {

@@ -42,7 +42,8 @@ type manifestProblem struct {
 	Hint     string          `json:"hint"`
 }
 
-// newReport returns a report with the problems ordered by severity. The list is never nil, so that its JSON is [].
+// newReport returns a report that counts problems by severity and lists them in the given order. The list is never nil,
+// so that its JSON is [].
 func newReport(source string, kind repute.DocumentKind, problems []repute.Problem) Report {
 	r := Report{Source: source, Kind: kind, Problems: []manifestProblem{}}
 	for _, p := range problems {

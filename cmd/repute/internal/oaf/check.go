@@ -211,8 +211,8 @@ func check(ctx context.Context, name string, how problem.Profile, ask *asking) (
 	return newReport(name, pack.Agents, append(problems, ask.problems(ctx, pack.Agents, how, true)...)), nil
 }
 
-// readArchive reads an archive. Any other file is refused with what to name instead. PK are the first bytes of every
-// zip file, also of an empty one.
+// readArchive reads an archive. Any other file is refused with what to name instead. A zip file begins with PK, also an
+// empty one.
 func readArchive(name string) ([]byte, error) {
 	b, err := readFile(name, "an archive of agents")
 	if err != nil || bytes.HasPrefix(b, []byte("PK")) {

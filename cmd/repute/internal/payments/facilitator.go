@@ -29,8 +29,8 @@ func FacilitatorCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// facilitatorServeCommand returns `repute facilitator serve`. It needs no index: whom to serve is the decision of the
-// servers that send payments here, and anybody who reaches the address may send one.
+// facilitatorServeCommand returns `repute facilitator serve`. It needs no index and checks no caller: every client that
+// reaches the address may send a payment.
 func facilitatorServeCommand(p *cli.Program) *cobra.Command {
 	var listen, settler string
 	cmd := &cobra.Command{
@@ -92,9 +92,9 @@ const stopWait = 10 * time.Second
 
 // serveFacilitator serves until ctx ends, and follows what was sent. A request that is cut off at the end loses
 // nothing: its payment is stored, and the same request later gets the stored outcome. Three goroutines run until the
-// first of them fails or ctx ends: the wallet, which follows and replaces transactions, the server, and the one that
-// shuts the server down. The wallet ends with ctx, so that a request that is answered while the server shuts down is
-// not followed by this process.
+// first of them fails or ctx ends: the wallet, which follows and replaces transactions, the server, and the shutdown of
+// the server. The wallet ends with ctx, so that a request that is answered while the server shuts down is not followed
+// by this process.
 func serveFacilitator(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB,
 	settler, listen string) error {
 	w, list, err := openWallet(p, c, db)

@@ -230,8 +230,8 @@ func (f *feedbackFlags) accounts(ctx context.Context, w *wallet.Wallet, list []w
 }
 
 // valueOf reads a rating as the registry takes it. It is an integer with up to 18 decimals (ERC-8004, valueDecimals),
-// and more than 30 digits are refused. Zeros at the end are kept, because decimals are part of what is rated with.
-// repute.ErrInvalid for a plus sign and for exponents.
+// and more than 30 digits are refused. Zeros at the end are kept: 90.0 is stored with one decimal. repute.ErrInvalid
+// for a plus sign and for exponents.
 func valueOf(text string) (*big.Int, uint8, error) {
 	whole, fraction, _ := strings.Cut(strings.TrimPrefix(text, "-"), ".")
 	digits := whole + fraction

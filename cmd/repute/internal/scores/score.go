@@ -111,8 +111,8 @@ func rootsAsked(roots []string, set string) (string, error) {
 	return list, err
 }
 
-// scoreReplayCommand returns `repute score replay`. It exits with 0 only where the same bytes come out: anything else,
-// also an input that is no longer stored, is an error.
+// scoreReplayCommand returns `repute score replay`. It exits with 0 only where the same bytes come out: any other
+// outcome, such as an input that is no longer stored, is an error.
 func scoreReplayCommand(p *cli.Program) *cobra.Command {
 	var at uint64
 	cmd := &cobra.Command{

@@ -57,8 +57,7 @@ func verifySpent(ctx context.Context, db *store.DB, a *asking, out *sourceread.C
 }
 
 // verifySources reads the stored credentials of the newest run again and prints the differences. A difference is exit
-// code 1 and wins over what could not be checked, which is 2: the first needs somebody's attention now, the second
-// another endpoint.
+// code 1, also where something could not be checked, which alone is 2.
 func verifySources(ctx context.Context, p *cli.Program, db *store.DB, a *asking) error {
 	if !a.reader.Reaches(a.chain) {
 		return repute.Invalid("rpc", fmt.Sprintf("no endpoint of chain %d is configured", a.chain),

@@ -222,8 +222,7 @@ func build(ctx context.Context, p *cli.Program, dir string) (command []string, r
 
 // child runs an agent's program until ctx ends; that it ends before is an error. The program writes to standard error:
 // standard output has the lines of the command alone. At the end it gets an interrupt, as from Ctrl-C, and is killed
-// after five seconds. AGENT_ADDRESS tells it where to listen, which is the only agreement between this command and the
-// scaffolds.
+// after five seconds. AGENT_ADDRESS tells it where to listen.
 func child(ctx context.Context, p *cli.Program, r running, command []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = r.what, p.Stderr, p.Stderr, append(os.Environ(),

@@ -58,8 +58,8 @@ func (e *remoteClient) waitingRun(ctx context.Context, id string) (string, error
 	return id, err
 }
 
-// approve answers the open approval of a run or of a task's run. An answer names its subject, so that it holds for
-// nothing but what the caller saw, also when the run has gone on since.
+// approve answers the open approval of a run or of a task's run. An answer names its subject, so that it cannot approve
+// anything else if the run has continued since the caller looked.
 func (e *remoteClient) approve(ctx context.Context, id string, a control.ApprovalAnswer) error {
 	run, err := e.waitingRun(ctx, id)
 	if err != nil {

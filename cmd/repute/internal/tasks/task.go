@@ -210,7 +210,7 @@ func taskWatchCommand(p *cli.Program, e *remoteClient) *cobra.Command {
 	return cmd
 }
 
-// watchEvery is the interval of reading new events. It bounds the load of a watcher to four short queries a second.
+// watchEvery is the interval of reading new events. A watcher sends two short queries in each.
 const watchEvery = 250 * time.Millisecond
 
 // watchTask prints events until the root run has ended, then its result. Events are read in pages of 200, without a
@@ -272,8 +272,8 @@ func done(p *cli.Program, err error, what string) error {
 	return err
 }
 
-// taskCancelCommand returns `repute task cancel`. The command stores the wish and returns. The worker that holds the
-// claim of the run ends it when it renews the claim, so that the run may go on for some seconds.
+// taskCancelCommand returns `repute task cancel`. The command stores the request and returns. The worker sees it when
+// it next renews its claim, so that the run may continue for some seconds.
 func taskCancelCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
