@@ -22,9 +22,9 @@ import (
 	"repute/orchestrator/agents"
 )
 
-// crew are the demo's own agents: those that work for the orchestrator, and one with an
-// endpoint that can be measured and paid. They are registered and rated on the demo's chain
-// before its population is, as anybody's are.
+// crew are the demo's own agents: those that work for the orchestrator, and one with an endpoint that can be measured
+// and paid. They are registered and rated on the demo's chain before its population is, as anybody's are. members are
+// in the order of their registration.
 type crew struct {
 	members  []*member
 	treasury common.Address

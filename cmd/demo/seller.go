@@ -106,7 +106,8 @@ func (d *demo) writeSeller() (string, error) {
 // settlerSlug names the key that settles payments in the configuration.
 const settlerSlug = "settler"
 
-// sold is what became of the task that buys a forecast.
+// sold is what became of the task that buys a forecast. Fields after Seconds are empty where the task did not complete,
+// which the comparison reports.
 type sold struct {
 	taskShown
 	Dollars     string          `json:"dollars"`     // that were paid

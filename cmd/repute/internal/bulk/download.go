@@ -312,7 +312,7 @@ func (d *downloader) get(ctx context.Context, path string, header http.Header) (
 	return res, nil
 }
 
-// waitError is a failure after which the server asks for a pause.
+// waitError is a failure after which the server asks for a pause. A pause of 0 means that the server named none.
 type waitError struct {
 	error
 	pause time.Duration

@@ -39,6 +39,7 @@ import (
 
 // Program is what every subcommand shares. A process runs one command with it.
 type Program struct {
+	// Flags are bound by each command, and read with Load within its run.
 	Flags    config.Flags
 	Stdin    io.Reader
 	Stdout   io.Writer
@@ -112,7 +113,8 @@ const (
 	CodeUnchecked = 2 // nothing differs, and something could not be compared, or a file could not be read
 )
 
-// Unread is the JSON output of a check of a file that could not be read.
+// Unread is the JSON output of a check of a file that could not be read. It is distinguished from a report by its
+// member error.
 type Unread struct {
 	Source string `json:"source"`
 	Error  string `json:"error"`

@@ -119,7 +119,8 @@ func domainOf(text string) string {
 	return host
 }
 
-// importAll adds domains and returns how many are new.
+// importAll adds domains and returns how many are new. The parts are stored in order. On an error added counts those
+// before it, which stay.
 func importAll(ctx context.Context, db *store.DB, domains []string) (added int, err error) {
 	for len(domains) > 0 && err == nil {
 		n := min(len(domains), importMost)

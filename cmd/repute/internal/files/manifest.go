@@ -163,7 +163,7 @@ func isDirectory(name string) bool {
 }
 
 // readFileDocument reads a document within the bound of published ones: a larger one would not be read from its host
-// either.
+// either. The error of a file that cannot be opened is that of the system.
 func readFileDocument(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -37,7 +37,8 @@ type Report struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Checked is one agent of a report.
+// Checked is one agent of a report. The lists are names as the agent's files have them, which strangers wrote, and
+// never null.
 type Checked struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name"`

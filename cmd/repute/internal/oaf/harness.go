@@ -14,7 +14,8 @@ import (
 	"repute/manifest/oaf/tree"
 )
 
-// Carried is the result of oaf export and oaf import, and their JSON output.
+// Carried is the result of oaf export and oaf import, and their JSON output. Files are the names of the written files,
+// with the directory that was given.
 type Carried struct {
 	Files []string `json:"files"`
 	Notes []Note   `json:"notes"`

@@ -262,7 +262,8 @@ type feedbackDocument struct {
 	Proof         paymentProof    `json:"proofOfPayment"`
 }
 
-// paymentProof is the standard's proofOfPayment.
+// paymentProof is the standard's proofOfPayment. The chain is that of the payment, which may be another one than that
+// of the agent; ChainID is decimal text.
 type paymentProof struct {
 	From    string `json:"fromAddress"`
 	To      string `json:"toAddress"`
@@ -298,12 +299,15 @@ func (f *feedbackFlags) publish(document []byte) (string, error) {
 
 // given is what repute feedback give prints.
 type given struct {
-	Agent       string `json:"agent"`
-	Client      string `json:"client"`
+	// Agent is the full id of the rated agent, and Client the address that rated it, which is the payer.
+	Agent  string `json:"agent"`
+	Client string `json:"client"`
+	// Value is the rating as it was typed, and Transaction that of the rating.
 	Value       string `json:"value"`
 	Transaction string `json:"transaction"`
 	Payment     string `json:"payment"` // transaction of the payment
-	URI         string `json:"uri"`
+	// URI is that of the feedback file, whose hash the transaction has.
+	URI string `json:"uri"`
 }
 
 // give rates. The intent's name is of the payment and the agent: a payment proves one rating. Another rating of the

@@ -171,8 +171,11 @@ func (b *Buying) identity(list []wallet.ChainConfig) (string, error) {
 
 // paidAnswer is what is printed with --json.
 type paidAnswer struct {
-	Status  int            `json:"status"`
-	Body    string         `json:"body"`
+	Status int `json:"status"`
+	// Body is the answer as text: bytes that are no UTF-8 become U+FFFD, so that scripts read such answers without
+	// --json.
+	Body string `json:"body"`
+	// Receipt is null where the server demanded no payment.
 	Receipt *payer.Receipt `json:"receipt"`
 }
 

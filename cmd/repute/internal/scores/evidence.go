@@ -13,7 +13,8 @@ import (
 	"repute/trust/rootfile"
 )
 
-// EvidenceCommand returns `repute evidence` with its subcommands.
+// EvidenceCommand returns `repute evidence` with its subcommands. Links join identities and never divide them: what the
+// registries tell of one identity cannot be taken back by a file.
 func EvidenceCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evidence",

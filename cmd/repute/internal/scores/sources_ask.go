@@ -20,6 +20,7 @@ import (
 
 // asking has what check and verify need to read the sources of a chain.
 type asking struct {
+	// chain is the chain whose raters are meant; sources may be read on other ones. policy is never nil.
 	chain   uint64
 	policy  *source.Policy
 	sources []*source.Source // that count on the chain and have an endpoint

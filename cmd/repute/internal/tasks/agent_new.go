@@ -20,6 +20,8 @@ import (
 // scaffolds are the agents that agent new writes. They need nothing but the standard
 // library of their language.
 //
+//	Each has a README.md that tells the next steps.
+//
 //go:embed scaffold
 var scaffolds embed.FS
 

@@ -16,9 +16,11 @@ const maxResultText = 4 << 10
 
 // runResult is the result of a run, the last line of watch with --json.
 type runResult struct {
-	Kind    string              `json:"kind"` // always "result", which distinguishes it from events
-	Run     string              `json:"runId"`
-	Status  repute.RunStatus    `json:"status"`
+	Kind   string           `json:"kind"` // always "result", which distinguishes it from events
+	Run    string           `json:"runId"`
+	Status repute.RunStatus `json:"status"`
+	// Error is the reason of a run that did not complete, and Summary is absent where the agent gave none. Steps have
+	// their whole results, whose JSON is that of the agents.
 	Error   string              `json:"error,omitempty"`
 	Summary *control.RunSummary `json:"summary,omitempty"`
 	Steps   []control.Step      `json:"steps"`

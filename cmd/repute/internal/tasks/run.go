@@ -72,6 +72,8 @@ func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control
 // shownRun is the JSON output for a run.
 type shownRun struct {
 	control.Run
+	// Gate is set with --verify-gate only. The run is shown also where the check fails, so that a reader sees what
+	// failed.
 	Gate *control.GateCheck `json:"gate,omitempty"`
 }
 

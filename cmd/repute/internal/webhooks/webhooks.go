@@ -64,11 +64,13 @@ func pathOf(id, act string) string { return "/" + url.PathEscape(id) + act }
 
 // filterFlags are the flags of a filter.
 type filterFlags struct {
+	// agent and finality are empty, and chain is 0, for no restriction.
 	agent, finality string
 	chain           uint64
 	kinds           []string
-	below, above    float64
-	tier            bool
+	// below and above are scores, -100 to 100; they count only where their flags were given.
+	below, above float64
+	tier         bool
 }
 
 // add adds the flags to a set.
