@@ -18,7 +18,7 @@ const (
 	demoOwn     = "own"
 )
 
-// demoRoles lists them with what they are for.
+// demoRoles lists them with what they are for. The order is that of rights, the least first.
 func demoRoles() [][2]string {
 	return [][2]string{{demoAsk, "gives tasks"}, {demoApprove, "answers what runs wait for"},
 		{demoOperate, "registers agents, spends from the treasury within its caps"},
@@ -46,8 +46,8 @@ func (d *demo) tokenLines() string {
 	return b.String()
 }
 
-// caps compares who can set what the payer may spend: the token with the role own alone. It is
-// simulated, so nothing changes.
+// caps compares who can set what the payer may spend: the token with the role own alone. It is simulated, so nothing
+// changes. A token that the route refuses is an error here, which is what the comparison expects of all others.
 func (d *demo) caps(ctx context.Context, v *verification) {
 	for _, r := range demoRoles() {
 		err := d.call(ctx, r[0], http.MethodPut, "/v1/treasury/policies/"+agents.Payer+"?dry_run=true",

@@ -17,6 +17,7 @@ const (
 	maxAnswer   = 16 << 20
 )
 
+// getJSON reads a route that needs no token.
 func getJSON(ctx context.Context, url string, into any) error {
 	return ask(ctx, http.MethodGet, url, "", nil, into)
 }

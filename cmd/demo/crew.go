@@ -22,9 +22,9 @@ import (
 	"repute/orchestrator/agents"
 )
 
-// crew are the demo's own agents: those that work for the orchestrator, and one with an
-// endpoint that can be measured and paid. They are registered and rated on the demo's chain
-// before its population is, as anybody's are.
+// crew are the demo's own agents: those that work for the orchestrator, and one with an endpoint that can be measured
+// and paid. They are registered and rated on the demo's chain before its population is, as anybody's are. members are
+// in the order of their registration.
 type crew struct {
 	members  []*member
 	treasury common.Address
@@ -33,7 +33,7 @@ type crew struct {
 	operator devnet.Account // who executes for the payer
 }
 
-// member is one of the crew.
+// member is one of the crew. id is 0 until the registration is mined.
 type member struct {
 	slug          string // of an agent that repute comes with, or of the one that is measured
 	id            uint64
@@ -96,8 +96,11 @@ func settleCrew(ctx context.Context, chain *devnet.Devnet, docs *devnet.Document
 	return c, c.fund(ctx, chain)
 }
 
+// crewPath is where a file of a member is on the server of the demo's documents.
 func crewPath(slug, file string) string { return "/crew/" + slug + "/" + file }
 
+// register adds the registrations of all members to a batch, in their order, by which settleCrew finds their ids. The
+// URIs lead to nothing until publish.
 func (c *crew) register(docs *devnet.Documents, b *devnet.Batch) {
 	for _, m := range c.members {
 		b.Register(m.owner, docs.URL()+crewPath(m.slug, "registration.json"))
@@ -140,19 +143,21 @@ func encoded(v any) []byte {
 // title is a member's name for people.
 func (m *member) title() string { return "Demo " + strings.ToUpper(m.slug[:1]) + m.slug[1:] }
 
+// identity is the member's full id on the demo's chain.
 func (m *member) identity(chain repute.Chain) *repute.AgentID {
 	id := repute.AgentID{ChainID: chain.ID, Registry: chain.Identity}
 	id.TokenID.SetUint64(m.id)
 	return &id
 }
 
+// setWallets binds each member's wallet to its agent, with the signature of the wallet's key.
 func (c *crew) setWallets(b *devnet.Batch) {
 	for _, m := range c.members {
 		b.SetAgentWallet(m.owner, m.id, m.wallet)
 	}
 }
 
-// found deploys the treasury.
+// found deploys the treasury. Its address is in the receipt after those of setWallets.
 func (c *crew) found(b *devnet.Batch) {
 	t := bindings.NewOpenFiTreasury()
 	b.Send(c.owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin),

@@ -22,7 +22,8 @@ import (
 	"repute/store/rootdb"
 )
 
-// demo is a running demonstration. run sets its fields in the order in which the parts start.
+// demo is a running demonstration. run sets its fields in the order in which the parts start. No field changes
+// afterwards, so that the parts read them without a lock.
 type demo struct {
 	options
 	tokens map[string]string // by the role they are for
@@ -38,7 +39,8 @@ type demo struct {
 	model   net.Listener // of the scripted model that drives the guide
 }
 
-// newDemo checks the options and chooses the address of the API.
+// newDemo checks the options and chooses the address of the API. Tokens are random for each run, so that no page in a
+// browser can guess one.
 func newDemo(o options) (*demo, error) {
 	address, err := freeAddress(o.listen)
 	if err != nil {
@@ -52,8 +54,8 @@ func newDemo(o options) (*demo, error) {
 	return d, nil
 }
 
-// freeAddress replaces port 0 of an address by one that is free. repute.ErrInvalid when nothing
-// can listen there.
+// freeAddress replaces port 0 of an address by one that is free. repute.ErrInvalid when nothing can listen there.
+// Between this and the use of the port another process may take it, which the part that listens then tells.
 func freeAddress(address string) (string, error) {
 	free, err := freeport.Of(address)
 	if err != nil {
@@ -115,6 +117,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.serve(ctx, config, agent)
 }
 
+// stopDatabase ends the private Postgres. The context of the demo has ended by then, so that it has one of its own.
 func stopDatabase(s *pg.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -284,6 +287,7 @@ func (d *demo) settle(ctx context.Context) error {
 	}
 }
 
+// settled reports whether the index has the chain's newest block, by its hash, and no document is due.
 func (d *demo) settled(status wire.StatusAnswer) bool {
 	head := d.chain.Head()
 	for _, c := range status.Chains {
@@ -296,6 +300,7 @@ func (d *demo) settled(status wire.StatusAnswer) bool {
 	return false
 }
 
+// progress tells a person what takes time. Standard output has the summary or the banner alone.
 func (d *demo) progress(what string) { fmt.Fprintln(d.stderr, "demo:", what) }
 
 // banner prints the addresses of everything for a person.

@@ -85,6 +85,7 @@ chains:
 		quoted(chain.Validations), chain.StartBlock, rpc)
 }
 
+// quoted writes addresses as the members of a list in YAML.
 func quoted(list []common.Address) string {
 	out := make([]string, len(list))
 	for i, a := range list {

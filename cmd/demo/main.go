@@ -33,6 +33,7 @@ import (
 	"repute"
 )
 
+// main ends the demo at the first signal in order, and at the second one at once.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -57,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// options are what a caller may choose.
+// options are what a caller may choose. once compares and ends instead of serving a person.
 type options struct {
 	stdout, stderr      io.Writer
 	log                 *slog.Logger
@@ -67,6 +68,8 @@ type options struct {
 	once, allRoles      bool
 }
 
+// command returns the command line. With --once the port is any free one, so that several comparisons may run at the
+// same time; a person finds the demo at the same address each time.
 func command(stdout, stderr io.Writer) *cobra.Command {
 	o := options{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{

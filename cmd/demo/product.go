@@ -15,11 +15,12 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// stopWithin is how long the product may take to end after it was interrupted.
+// stopWithin is how long the product may take to end after it was interrupted. After that it is killed. It is longer
+// than the product itself waits for requests.
 const stopWithin = 15 * time.Second
 
-// product runs the binary of the product until it ends or ctx does. What it logs goes to
-// standard error.
+// product runs the binary of the product until it ends or ctx does. What it logs goes to standard error. It never
+// returns nil: a product that ends by itself is a failure of the demo.
 func (d *demo) product(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, d.program, args...)
 	cmd.Stdout, cmd.Stderr = d.stderr, d.stderr
@@ -39,8 +40,8 @@ func (d *demo) product(ctx context.Context, args ...string) error {
 // authority is the file with the certificate of the documents' host.
 func (d *demo) authority() string { return filepath.Join(d.dir, "documents.pem") }
 
-// configure writes the configuration that points the product at the demo's own chain,
-// documents and agents, and returns its path.
+// configure writes the configuration that points the product at the demo's own chain, documents and agents, and returns
+// its path. Files of keys are readable by their owner only, which the product insists on.
 func (d *demo) configure() (string, error) {
 	chain := d.chain.Chain()
 	orchestrator, err := d.crew.equip(d.dir, chain, d.base)

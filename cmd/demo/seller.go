@@ -65,7 +65,8 @@ func (c *crew) stablecoins() []string {
 	return []string{fmt.Sprintf("%s %s 6", c.coin.at.Hex(), coinName)}
 }
 
-// balance is what a member's wallet has of the token.
+// balance is what a member's wallet has of the token. It is read from the chain and not from the index, which it is
+// compared with.
 func (d *demo) balance(ctx context.Context, slug string) (int64, error) {
 	out, err := d.chain.Client().CallContract(ctx, ethereum.CallMsg{To: &d.crew.coin.at,
 		Data: fixtures.NewAuthorizedToken().PackBalanceOf(d.crew.member(slug).wallet.Address)}, nil)
@@ -105,7 +106,8 @@ func (d *demo) writeSeller() (string, error) {
 // settlerSlug names the key that settles payments in the configuration.
 const settlerSlug = "settler"
 
-// sold is what became of the task that buys a forecast.
+// sold is what became of the task that buys a forecast. Fields after Seconds are empty where the task did not complete,
+// which the comparison reports.
 type sold struct {
 	taskShown
 	Dollars     string          `json:"dollars"`     // that were paid
@@ -117,8 +119,8 @@ type sold struct {
 	Report      agents.Reported `json:"-"`
 }
 
-// buy has the reporter buy a forecast of the seller, pay for it, and rate the seller with the payment
-// as proof.
+// buy has the reporter buy a forecast of the seller, pay for it, and rate the seller with the payment as proof. The
+// seller must be rated before, because the reporter pays nobody that the index does not trust.
 func (d *demo) buy(ctx context.Context) (s sold, err error) {
 	if err := d.awaitRated(ctx, d.crew.member(seller).id); err != nil {
 		return s, err

@@ -187,6 +187,7 @@ func (d *demo) awaitRated(ctx context.Context, id uint64) error {
 	})
 }
 
+// await calls f every 200 ms until it returns true or an error. When ctx ends, the error names what was waited for.
 func (d *demo) await(ctx context.Context, what string, f func() (bool, error)) error {
 	for {
 		done, err := f()

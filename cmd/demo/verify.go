@@ -29,6 +29,7 @@ type verification struct {
 	Mismatches []string       `json:"mismatches"`
 }
 
+// newVerification returns a comparison of the API at a URL with a devnet.
 func newVerification(base string, dn *devnet.Devnet) *verification {
 	head := dn.Head().Number
 	return &verification{base: base, chain: dn.Chain().ID, view: dn.ViewAt(head), Block: head,
@@ -103,6 +104,7 @@ func pages[T any](ctx context.Context, v *verification, path string, query url.V
 	}
 }
 
+// agent compares an agent with the Identity Registry: its owner, URI, wallet, approved account and metadata.
 func (v *verification) agent(ctx context.Context, token uint64) error {
 	var got wire.AgentAnswer
 	if err := v.get(ctx, fmt.Sprintf("/agents/%d", token), nil, &got); err != nil {
@@ -133,6 +135,7 @@ func (v *verification) agent(ctx context.Context, token uint64) error {
 	return v.metadata(ctx, token, got)
 }
 
+// metadata compares each metadata entry of an agent that the API shows with the value that the contract returns.
 func (v *verification) metadata(ctx context.Context, token uint64, got wire.AgentAnswer) error {
 	for _, m := range got.Metadata {
 		key := raw(m.Key, m.KeyHex)
@@ -162,6 +165,7 @@ func shownAs(whole, shown string, partial bool) string {
 	return whole
 }
 
+// addressOrZero is an address of an answer, or the zero address, which contracts return for none.
 func addressOrZero(s *wire.Address) string {
 	if s == nil {
 		return common.Address{}.Hex()
@@ -174,6 +178,7 @@ func rating(client string, index uint64, value string, decimals uint8, tag1, tag
 	return fmt.Sprintf("%s/%d %s@%d %q %q revoked=%t", client, index, value, decimals, tag1, tag2, revoked)
 }
 
+// feedback compares all ratings of an agent, revoked ones too, with what the Reputation Registry returns.
 func (v *verification) feedback(ctx context.Context, token uint64) error {
 	got, err := pages[wire.Feedback](ctx, v, fmt.Sprintf("/agents/%d/feedback", token),
 		url.Values{"includeRevoked": {"true"}})
@@ -237,6 +242,7 @@ func (v *verification) summaries(ctx context.Context, token uint64) error {
 	return v.tags(ctx, token, all)
 }
 
+// summary compares a summary by the given clients and tag with that of the contract.
 func (v *verification) summary(ctx context.Context, token uint64, asked, counted []common.Address, tag1,
 	tag2 string) error {
 	query := url.Values{}
@@ -304,6 +310,7 @@ func (v *verification) tags(ctx context.Context, token uint64, all []devnet.Feed
 	return nil
 }
 
+// validations compares the validation requests of an agent, and their answers, with each Validation Registry.
 func (v *verification) validations(ctx context.Context, token uint64) error {
 	got, err := pages[wire.Validation](ctx, v, fmt.Sprintf("/agents/%d/validations", token), url.Values{})
 	if err != nil {

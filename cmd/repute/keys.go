@@ -12,12 +12,15 @@ import (
 	"repute/trust/statement"
 )
 
+// keysCommand returns `repute keys`. These keys sign statements about final scores and the heads of decisions. They are
+// no keys of wallets, although they have the same form.
 func keysCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "keys", Short: "make and list the keys that sign final scores"}
 	cmd.AddCommand(keysNewCommand(p), keysListCommand(p))
 	return cmd
 }
 
+// keysNewCommand returns `repute keys new`. The key comes into use by signing.key of the configuration.
 func keysNewCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "new FILE",
@@ -44,6 +47,7 @@ func newKey(path string) (common.Address, error) {
 	return crypto.PubkeyToAddress(key.PublicKey), cli.WriteNew(path, []byte(text), 0o600)
 }
 
+// keysListCommand returns `repute keys list`. It opens no database. Without a configured key the list is empty.
 func keysListCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",

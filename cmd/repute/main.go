@@ -39,6 +39,7 @@ import (
 	"repute/cmd/repute/internal/webhooks"
 )
 
+// main does nothing but what cannot be tested: it exits. Everything else is in run.
 func main() {
 	ctx, stop := interruptible()
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

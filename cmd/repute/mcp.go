@@ -13,6 +13,8 @@ import (
 	"repute/store"
 )
 
+// mcpCommand returns `repute mcp`. Standard output belongs to the protocol: nothing else may be printed there, and logs
+// go to standard error.
 func mcpCommand(p *cli.Program) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
@@ -39,7 +41,8 @@ change something need one of orchestrator.tokens, in REPUTE_TOKEN or --token-fil
 	return cmd
 }
 
-// tokenFrom reads a file, or else the environment; empty without either.
+// tokenFrom reads a file, or else the environment; empty without either. There is no flag for the token itself, which
+// every user of the computer could read in the list of processes.
 func tokenFrom(file string) (string, error) {
 	if file == "" {
 		return os.Getenv("REPUTE_TOKEN"), nil

@@ -76,7 +76,8 @@ func serve(ctx context.Context, p *cli.Program, end service.Ending) error {
 	return err
 }
 
-// settle completes the configured chains with data from the database, and refuses a default chain that nobody has.
+// settle completes the configured chains with data from the database, and refuses a default chain that nobody has. It
+// runs after the migration and before the service, because only then the stored chains are known.
 func settle(ctx context.Context, c *config.Config, db *store.DB) error {
 	stored, err := query.Chains(ctx, db)
 	if err != nil {
@@ -86,9 +87,9 @@ func settle(ctx context.Context, c *config.Config, db *store.DB) error {
 	return c.CheckDefault(stored)
 }
 
-// serveOn runs the service on its database until ctx ends, which is no error, or until the
-// requested end. The port is opened first and the database last, so that requests wait in the port's queue while a
-// database that is away is waited for.
+// serveOn runs the service on its database until ctx ends, which is no error, or until the requested end. The port is
+// opened first and the database last, so that requests wait in the port's queue while a database that is away is waited
+// for. What was opened is closed in reverse: the database before the server that it is on, and the screen last.
 func serveOn(ctx context.Context, p *cli.Program, c config.Config, end service.Ending) error {
 	screen := newScreen(p, c)
 	defer screen.Close()
@@ -146,8 +147,8 @@ func newScreen(p *cli.Program, c config.Config) *progress.Screen {
 	return progress.NewScreen(p.Stderr, cli.IsTerminal(p.Stderr) && c.LogFormat == "text")
 }
 
-// listener opens the API's port before slow work, so that a used port is reported at once. Nil
-// without the role api.
+// listener opens the API's port before slow work, so that a used port is reported at once. Nil without the role api.
+// The service closes it.
 func listener(c *config.Config) (net.Listener, error) {
 	if !c.Has("api") {
 		return nil, nil

@@ -22,6 +22,8 @@ import (
 	"repute/store/query"
 )
 
+// exportCommand returns `repute export` with its subcommand events. The command itself downloads whole sets and is made
+// by package bulk.
 func exportCommand(p *cli.Program) *cobra.Command {
 	var blocks repute.BlockRange
 	var file string
@@ -85,6 +87,7 @@ func exportEvents(ctx context.Context, p *cli.Program, db *store.DB, chain uint6
 	return nil
 }
 
+// importEventsCommand returns `repute import`. It creates a database where there is none, once the chain is known.
 func importEventsCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE [--chain NAME]",
@@ -120,8 +123,8 @@ refused stay stored. What was stored is told as JSON.`,
 	return cmd
 }
 
-// importInput determines the chain of the input from its header, the flags and the database, and
-// imports it. It creates no database for an unknown chain.
+// importInput determines the chain of the input from its header, the flags and the database, and imports it. It creates
+// no database for an unknown chain. The header is peeked at, so that the import reads the input from its beginning.
 func importInput(ctx context.Context, p *cli.Program, name string, in *bufio.Reader) error {
 	c, err := p.Flags.Load()
 	if err != nil {
@@ -191,9 +194,10 @@ func importFrom(ctx context.Context, p *cli.Program, c config.Config, db *store.
 	return archive.ImportSnapshot(ctx, db, in, archive.SnapshotOptions{Chain: chain, Progress: told, Compare: compare})
 }
 
-// comparing returns the comparison of an import with the first endpoint that answers, of those
-// configured for its chain; nil without any. When none answers it prints that and accepts the
-// import, because imported blocks are compared again once the chain is followed.
+// comparing returns the comparison of an import with the first endpoint that answers, of those configured for its
+// chain; nil without any. When none answers it prints that and accepts the import, because imported blocks are compared
+// again once the chain is followed. A difference is repute.ErrInvalid and refuses the import at once: another endpoint
+// is not asked for a better answer. The returned function closes the endpoints.
 func comparing(p *cli.Program, c config.Config, chain *repute.Chain, of repute.Chain) (archive.Compare, func(), error) {
 	if chain != nil {
 		of = *chain

@@ -22,6 +22,8 @@ import (
 // watchPause is between two looks of status --watch.
 const watchPause = 2 * time.Second
 
+// statusCommand returns `repute status`. It reads the database alone, so that it works with and without a running
+// serve.
 func statusCommand(p *cli.Program) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
@@ -65,7 +67,8 @@ func status(ctx context.Context, p *cli.Program, db *store.DB) error {
 	})
 }
 
-// printFetching says what is wrong with the documents' queue, nothing where nothing is.
+// printFetching says what is wrong with the documents' queue, nothing where nothing is. The states are those of
+// answers.FetchState, which the API shows too.
 func printFetching(w io.Writer, f docstats.Fetching, now time.Time) {
 	waits := span(now.Sub(f.Since))
 	switch answers.FetchState(f, now) {
@@ -143,7 +146,8 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%ds", seconds)
 }
 
-// trouble is what an operator should know of a chain first.
+// trouble is what an operator should know of a chain first. The order is that of severity: a halted chain says nothing
+// more of its scores.
 func trouble(c repute.ChainStatus) string {
 	switch {
 	case c.Halted:
@@ -225,7 +229,8 @@ func sinceUnix(seconds uint64) string {
 	return since(time.Unix(int64(seconds), 0))
 }
 
-// verifiedTo shows how far the blocks of the newest final scores were proven, and marks those that go beyond.
+// verifiedTo shows how far the blocks of the newest final scores were proven, and marks those that go beyond. Scores go
+// beyond what is proven where an endpoint could not prove receipts, or where verification is behind.
 func verifiedTo(s repute.Scoring) string {
 	if s.Verified {
 		return fmt.Sprint(s.VerifiedTo)
@@ -292,7 +297,7 @@ func printGaps(w io.Writer, chains []repute.ChainStatus) error {
 	return t.Flush()
 }
 
-// known prints a dash for what nobody knows.
+// known prints a dash for what nobody knows. A value that is not known is not shown as 0, which would be a claim.
 func known(is bool, v any) string {
 	if !is {
 		return "-"

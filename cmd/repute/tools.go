@@ -15,6 +15,7 @@ import (
 	"repute/store/importdb"
 )
 
+// reindexCommand returns `repute reindex`. Chains are rebuilt one after the other, and raw events stay as they are.
 func reindexCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reindex [--chain NAME]",
@@ -41,6 +42,8 @@ func reindexCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// dumpCommand returns `repute dump`. Equal indexes have equal dumps, whatever the order in which they learned of
+// events: this is what tests and operators compare.
 func dumpCommand(p *cli.Program) *cobra.Command {
 	var canonical bool
 	cmd := &cobra.Command{
@@ -71,6 +74,8 @@ func dumpCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// migrateCommand returns `repute migrate`. Down removes everything and asks first; serve does the same as up at its
+// start.
 func migrateCommand(p *cli.Program) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
@@ -104,6 +109,7 @@ func migrateCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// chainsCommand returns `repute chains`. It shows the table that is compiled in and reads no configuration.
 func chainsCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "chains",
@@ -119,6 +125,7 @@ func chainsCommand(p *cli.Program) *cobra.Command {
 	}
 }
 
+// versionCommand returns `repute version`.
 func versionCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

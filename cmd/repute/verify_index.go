@@ -27,6 +27,8 @@ type verifyOptions struct {
 	rate float64 // JSON-RPC calls per second, of all endpoints together
 }
 
+// verifyCommand returns `repute verify`. Any failure that is no wrong usage is exit code 2: nothing was found to
+// differ, and not everything was compared.
 func verifyCommand(p *cli.Program) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
@@ -108,7 +110,7 @@ func verifyStored(ctx context.Context, p *cli.Program, o verifyOptions) error {
 	})
 }
 
-// witnesses connects to the endpoints given.
+// witnesses connects to the endpoints given. The caller calls stop, which closes all.
 func witnesses(rpc config.URLs) (nodes []*node.Node, stop func(), err error) {
 	stop = func() {
 		for _, n := range nodes {
@@ -129,8 +131,9 @@ func witnesses(rpc config.URLs) (nodes []*node.Node, stop func(), err error) {
 	return nodes, stop, nil
 }
 
-// ofChain leaves out endpoints that do not tell which chain they serve: one of another
-// chain has logs of the same addresses.
+// ofChain leaves out endpoints that do not tell which chain they serve: one of another chain has logs of the same
+// addresses. An endpoint of another chain is wrong usage and ends the command; one that does not answer is left out
+// with a line on standard error.
 func ofChain(ctx context.Context, p *cli.Program, nodes []*node.Node, chainID uint64) (proven []*node.Node, err error) {
 	var last error
 	for _, n := range nodes {
@@ -155,7 +158,8 @@ func ofChain(ctx context.Context, p *cli.Program, nodes []*node.Node, chainID ui
 	return proven, nil
 }
 
-// verifyLease is how long a repairing verify that dies keeps the chain from others.
+// verifyLease is how long a repairing verify that dies keeps the chain from others. It is short, because a follower of
+// the chain waits for it, and long enough for a renewal to be late by some seconds.
 const verifyLease = 10 * time.Second
 
 // hold takes the chain's lease and renews it until stop, which gives it back. Only the holder of the lease may write
@@ -221,7 +225,7 @@ func checkChain(ctx context.Context, p *cli.Program, db *store.DB, v *verify.Ver
 	return conclude(p, report, result)
 }
 
-// conclude prints the sum and chooses the exit code.
+// conclude prints the sum and chooses the exit code. A difference that was repaired counts too.
 func conclude(p *cli.Program, report verifyReport, r verify.CheckResult) error {
 	err := p.Show(report, func(w io.Writer) error {
 		fmt.Fprintln(w, summary(r))
@@ -253,7 +257,8 @@ func summary(r verify.CheckResult) string {
 	return text
 }
 
-// verifyReport is what verify --json prints.
+// verifyReport is what verify --json prints. From and To are the compared blocks, both included. Differences and
+// Unchecked are never null.
 type verifyReport struct {
 	Chain       uint64       `json:"chain"`
 	From        uint64       `json:"fromBlock"`
@@ -267,6 +272,7 @@ type verifyReport struct {
 	Unchecked   []string     `json:"unchecked"`
 }
 
+// sum takes the numbers of a finished comparison. Differences were added while it ran.
 func (v *verifyReport) sum(r verify.CheckResult) {
 	v.From, v.To, v.Blocks, v.Unproven = r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven
 	v.Agents, v.Repaired, v.Retimed, v.Unchecked = r.Agents, r.Repaired, r.Retimed, append([]string{}, r.Unchecked...)
@@ -284,6 +290,8 @@ type difference struct {
 	What   string `json:"difference"`
 }
 
+// encodeDifference returns a difference in the form of the output. Only a difference about one agent or client names
+// it.
 func encodeDifference(d verify.Difference) difference {
 	out := difference{Kind: d.Kind.String(), From: d.Blocks.From, To: d.Blocks.To, What: d.What}
 	switch {

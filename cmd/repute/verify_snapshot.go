@@ -30,6 +30,8 @@ const (
 	keysTimeout = 10 * time.Second
 )
 
+// verifySnapshotCommand returns `repute verify-snapshot`. A statement that is not valid is exit code 1; what keeps it
+// from being judged, such as a list of keys that does not come, is 2.
 func verifySnapshotCommand(p *cli.Program) *cobra.Command {
 	var key, keys, agent string
 	var maxAge time.Duration
@@ -101,7 +103,8 @@ func expectedAgent(asked string, stated repute.AgentID) (repute.AgentID, error) 
 	return stated, nil
 }
 
-// trustedKeys are those of the flags; one of the two must be given.
+// trustedKeys are those of the flags; one of the two must be given. A key that is given by its address has no time of
+// its own: it is trusted whenever the statement was issued.
 func trustedKeys(ctx context.Context, p *cli.Program, key, keys string) ([]statement.Key, error) {
 	switch {
 	case key != "" && keys != "":
@@ -161,6 +164,7 @@ func readKeys(ctx context.Context, p *cli.Program, from string) ([]byte, error) 
 	return bounded(response.Body)
 }
 
+// bounded reads a statement or a list of keys. One that is too large is refused and not cut.
 func bounded(in io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(in, maxStatement+1))
 	if err == nil && len(body) > maxStatement {
@@ -169,7 +173,8 @@ func bounded(in io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// readStatement takes the statement out of an answer, where it is in one.
+// readStatement takes the statement out of an answer, where it is in one. The statement is read from the raw bytes of
+// its member, so that no number loses a digit on the way.
 func readStatement(in io.Reader) (signed statement.Signed, err error) {
 	body, err := bounded(in)
 	if err != nil {
@@ -192,7 +197,8 @@ func readStatement(in io.Reader) (signed statement.Signed, err error) {
 	return signed, signed.UnmarshalJSON(body)
 }
 
-// outerAnswer is what a reputation answer says beside its statement.
+// outerAnswer is what a reputation answer says beside its statement. Members are pointers: one that is missing is not
+// compared.
 type outerAnswer struct {
 	Signed json.RawMessage `json:"signed"`
 	Agent  *string         `json:"agent"`
@@ -233,7 +239,8 @@ func (a outerAnswer) compare(s statement.Signed) error {
 	return nil
 }
 
-// statementReport is what verify-snapshot prints for a valid statement.
+// statementReport is what verify-snapshot prints for a valid statement. Score, Low and High are points from -100 to
+// 100, Confidence is 0 to 1. Block is the block that the score is of; it still held at HoldsBlock.
 type statementReport struct {
 	Valid      bool          `json:"valid"`
 	Agent      string        `json:"agent"`
@@ -254,6 +261,7 @@ type statementReport struct {
 	ExpiresAt  time.Time     `json:"expiresAt"`
 }
 
+// printStatement prints a valid statement as JSON, whatever the flags.
 func printStatement(p *cli.Program, s statement.Signed) error {
 	return p.PrintJSON(statementReport{Valid: true, Agent: s.Agent.String(), Status: string(s.Status), Score: s.Score,
 		Low:        s.Low,

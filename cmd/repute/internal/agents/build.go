@@ -65,14 +65,16 @@ type builder struct {
 	closers []func() // of what was opened, in that order
 }
 
-// close ends what build opened, also where it failed half way.
+// close ends what build opened, also where it failed half way. They are closed in the order in which they were opened:
+// the traces are sent first, and the wallet ends after them.
 func (b *builder) close() {
 	for _, c := range b.closers {
 		c()
 	}
 }
 
-// build makes the agent and checks that it may be served.
+// build makes the agent and checks that it may be served. A step may use what earlier ones set, and nothing of later
+// ones.
 func (b *builder) build(ctx context.Context) error {
 	b.out = &process{config: b.config, log: b.log}
 	// The key is checked before the network is asked: a mistake in the configuration is told at once.
@@ -106,7 +108,9 @@ func (b *builder) tracing(ctx context.Context) error {
 // traceTime bounds sending the last traces at the end.
 const traceTime = 5 * time.Second
 
-// identity opens the chain and completes the agent's id.
+// identity opens the chain and completes the agent's id. The chain's id is asked of the nodes first, by a registry
+// without contracts: only then are the known contracts of the chain found. Addresses of the configuration win over the
+// known ones, and agent.validations replaces all of them.
 func (b *builder) identity(ctx context.Context) error {
 	a := &b.config.Agent
 	ref, err := repute.ParseAgentRef(string(a.ID))
@@ -167,7 +171,8 @@ func (b *builder) identity(ctx context.Context) error {
 	return err
 }
 
-// keys opens the agent's key and names the account that is paid.
+// keys opens the agent's key and names the account that is paid. The key itself in the place of its reference is
+// refused, and not repeated in the error.
 func (b *builder) keys(context.Context) error {
 	var k keys.Config
 	kind, rest, _ := strings.Cut(b.config.Agent.Key, ":")
@@ -227,7 +232,8 @@ func (b *builder) openWallet() (list []wallet.ChainConfig, err error) {
 	return list, nil
 }
 
-// wallet settles by a key of orchestrator.wallets.
+// wallet settles by a key of orchestrator.wallets. Payments are then settled on every chain on which the settler has a
+// key, and not on the agent's alone.
 func (b *builder) wallet(slug string) error {
 	list, err := b.openWallet()
 	if err != nil {
@@ -251,7 +257,9 @@ func (b *builder) wallet(slug string) error {
 	return err
 }
 
-// runtime makes the router and checks the agent on the chain.
+// runtime makes the router and checks the agent on the chain. Governor, validations and answers are made before the
+// router, which takes them, and their background work is noted for the process. Start comes last: it fails where the
+// key is neither the owner's nor the wallet's.
 func (b *builder) runtime(ctx context.Context) error {
 	services, err := b.services(ctx)
 	if err != nil {
@@ -309,7 +317,8 @@ func (b *builder) runtime(ctx context.Context) error {
 	return b.out.upkeep.Start(ctx)
 }
 
-// services are the capabilities with their handlers and prices.
+// services are the capabilities with their handlers and prices. Who settles the scheme upto is asked once, and only
+// where a capability has that scheme.
 func (b *builder) services(ctx context.Context) (out []*agent.Service, err error) {
 	p := &pricing{chain: b.id.ChainID, payTo: b.payTo, tokens: append(b.config.Payments.Tokens, usdc()...),
 		promises: b.config.Payments.Promises, local: func(id uint64) bool { return b.payment != nil && b.local(id) }}
@@ -349,7 +358,9 @@ func (b *builder) accounts(settlers map[string]common.Address) {
 // policyEvery is how often the policy is read again.
 const policyEvery = time.Minute
 
-// governor reads the policy; everything is allowed without one.
+// governor reads the policy; everything is allowed without one. The policy is read once before the agent is served, so
+// that an agent never starts with a policy that does not hold. With resume the standing of the earlier process is not
+// recalled, and the log says who decided that.
 func (b *builder) governor(ctx context.Context, wallets *x402.Verifier) (agent.Governor, error) {
 	uri := b.config.Policy.URI
 	if uri == "" {

@@ -20,7 +20,8 @@ import (
 	"repute/resolver"
 )
 
-// complianceFlags are those of repute agent verify-compliance.
+// complianceFlags are those of repute agent verify-compliance. Flags that are empty take the variable of the
+// environment that their help names.
 type complianceFlags struct {
 	url, rpc, agent, metadata, policy string
 	capability, input                 string
@@ -63,6 +64,8 @@ Exit codes: 0 all checks passed, 1 one failed, 2 none failed and one could not b
 	return cmd
 }
 
+// run makes the checks and prints them. A report about another agent than the caller named is an error and is not
+// printed.
 func (f *complianceFlags) run(ctx context.Context, p *cli.Program) error {
 	o, err := f.options(p)
 	if err != nil {
@@ -114,7 +117,8 @@ func (f *complianceFlags) options(p *cli.Program) (o compliance.Options, err err
 	return o, nil
 }
 
-// sameAgent refuses a report about another agent than the caller's.
+// sameAgent refuses a report about another agent than the caller's. Parts of the id that the caller leaves out are not
+// compared.
 func (f *complianceFlags) sameAgent(r *compliance.Report) error {
 	want := cmp.Or(f.agent, os.Getenv("AGENT_ID"))
 	if want == "" {
@@ -151,7 +155,7 @@ func showReport(w io.Writer, r *compliance.Report) error {
 	return nil
 }
 
-// nodesOf are nodes of an agent's chain.
+// nodesOf are nodes of an agent's chain. They are opened for each question, because few are asked.
 type nodesOf []string
 
 // Agent implements compliance.Chain.
@@ -174,7 +178,8 @@ func (n nodesOf) Agent(ctx context.Context, id repute.AgentID) (out compliance.R
 	return compliance.Registered{Owner: a.Owner, Wallet: a.Wallet, URI: a.URI}, err
 }
 
-// documentsOf reads URIs as indexers do, and files of this machine.
+// documentsOf reads URIs as indexers do, and files of this machine. Only a URI without a colon is taken for a file:
+// none that an agent names as a URL is read from this machine.
 type documentsOf struct{ documents }
 
 // documents lets documents be read from the host of the runtime too, which may be private.

@@ -147,7 +147,8 @@ func (g *governor) client(ctx context.Context, p *governance.Policy, q *agent.Qu
 	return governance.Score{Unknown: true}
 }
 
-// learn keeps the score of a client.
+// learn keeps the score of a client. A full cache is emptied as a whole: scores are cheap to ask again, and no order
+// has to be kept.
 func (g *governor) learn(who common.Address, s agent.Score) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,7 +164,8 @@ func scoreOf(s *agent.Score) governance.Score {
 	return governance.Score{Value: s.Value, Low: s.Low, High: s.High, Rated: rated, At: s.At}
 }
 
-// Mode implements agent.Governor.
+// Mode implements agent.Governor. The standing of the evaluation before is an input, because an agent that was stopped
+// needs a higher score to come back.
 func (g *governor) Mode(own *agent.Score, now time.Time) (agent.Mode, string) {
 	p := g.loader.Current().Policy
 	if p == nil {
@@ -184,7 +186,8 @@ func (g *governor) Mode(own *agent.Score, now time.Time) (agent.Mode, string) {
 	return agent.Mode(g.state.Mode), strings.Join(reasons, "; ")
 }
 
-// recall sets the standing that an earlier process had.
+// recall sets the standing that an earlier process had. Without it a restart would serve again an agent that was
+// stopped for its reputation.
 func (g *governor) recall(ctx context.Context) error {
 	last, err := agentdb.LastEvent(ctx, g.db, g.id.String(), "mode ")
 	if mode := governance.Mode(strings.TrimPrefix(last, "mode ")); mode == governance.Stopped {

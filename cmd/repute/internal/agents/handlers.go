@@ -18,7 +18,8 @@ import (
 	"repute/agent/llm/oafagent"
 )
 
-// work is a handler of a capability, which is its member. The operator's own servers may be private.
+// work is a handler of a capability, which is its member. The operator's own servers may be private. The configuration
+// was checked: exactly one kind is set. member names the handler in errors.
 func (b *builder) work(c *agentconfig.Capability, h *agentconfig.Handler, member string) (agent.Handler, error) {
 	field := "capabilities." + c.Name + "." + member
 	switch {
@@ -41,7 +42,8 @@ func ownClient() *http.Client {
 	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// environment is the environment of a program, in a stable order.
+// environment is the environment of a program, in a stable order. A program does not inherit the environment of this
+// process, which has the agent's key.
 func environment(env map[string]string) []string {
 	out := []string{}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -50,7 +52,8 @@ func environment(env map[string]string) []string {
 	return out
 }
 
-// bearer is the token that a variable of the environment has.
+// bearer is the token that a variable of the environment has. The token is read once at the start. Its text is in no
+// error.
 func bearer(field, variable string) (string, error) {
 	token := os.Getenv(variable)
 	if token == "" {
@@ -60,7 +63,8 @@ func bearer(field, variable string) (string, error) {
 	return token, nil
 }
 
-// tool is a tool of an MCP server.
+// tool is a tool of an MCP server. Capabilities share a program with the same command, directory and environment, which
+// ends with the process.
 func (b *builder) tool(h *agentconfig.Handler, field string) (agent.Handler, error) {
 	m := h.MCP
 	if m.URL != "" {
@@ -91,7 +95,7 @@ func (b *builder) tool(h *agentconfig.Handler, field string) (agent.Handler, err
 	return &handler.MCP{Server: server, Tool: m.Tool, Log: b.log}, nil
 }
 
-// oaf is an agent of the Open Agent Format.
+// oaf is an agent of the Open Agent Format. Notes about parts of the agent's file that have no effect are logged once.
 func (b *builder) oaf(h *agentconfig.OAF, field string) (agent.Handler, error) {
 	budget, err := h.Budget(field)
 	if err != nil {

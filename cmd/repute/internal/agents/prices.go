@@ -15,7 +15,8 @@ import (
 	"repute/x402"
 )
 
-// usdc are the tokens that are known without configuration.
+// usdc are the tokens that are known without configuration. Each is Circle's own contract, with the name and version of
+// its EIP-712 domain. Tokens of the configuration come first and win.
 func usdc() []config.Token {
 	token := func(network, asset, name string) config.Token {
 		return config.Token{Network: network, Asset: asset, Symbol: "USDC", Decimals: 6, Name: name, Version: "2"}
@@ -40,8 +41,8 @@ type pricing struct {
 	settler map[string]common.Address
 }
 
-// price returns what a capability costs, nil for a free one. repute.ErrInvalid names the price that
-// cannot be paid.
+// price returns what a capability costs, nil for a free one. repute.ErrInvalid names the price that cannot be paid. The
+// first price is the one that policies and the promise of payment see; each price in a token is a way to pay.
 func (p *pricing) price(d *capability.Definition, chargeFrom string) (*agent.Price, error) {
 	if len(d.Pricing) == 0 {
 		return nil, nil
@@ -68,7 +69,8 @@ func (p *pricing) price(d *capability.Definition, chargeFrom string) (*agent.Pri
 	return out, nil
 }
 
-// way is a price in a token.
+// way is a price in a token. A token without a name is taken for one without EIP-3009 (transferWithAuthorization), and
+// is paid by Permit2.
 func (p *pricing) way(field string, d *capability.Definition, one capability.Price) (way agent.Way, err error) {
 	network := one.Network
 	if network == "" {
@@ -119,7 +121,8 @@ func (p *pricing) way(field string, d *capability.Definition, one capability.Pri
 		Extra: raw}}, nil
 }
 
-// settleTime is how long an authorization holds beyond the handler's time, in seconds.
+// settleTime is how long an authorization holds beyond the handler's time, in seconds. It is for the facilitator's
+// transaction to be mined.
 const settleTime = 120
 
 // settlers reads which account settles payments of the scheme upto, by network.

@@ -59,7 +59,8 @@ owed back are kept until then, however old they are.`,
 	return cmd
 }
 
-// fullID completes the id of an agent by the Identity Registry of a known chain.
+// fullID completes the id of an agent by the Identity Registry of a known chain. Refunds are stored by the full id, and
+// the command asks no chain for it.
 func fullID(ref repute.AgentRef) (repute.AgentID, error) {
 	id := repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID}
 	switch {

@@ -83,7 +83,8 @@ type process struct {
 	log    *slog.Logger
 }
 
-// run serves an agent until ctx ends.
+// run serves an agent until ctx ends. The timeout for writing is above the longest time of a capability, since an
+// answer is written after its work.
 func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a *agentconfig.Config, m mode) error {
 	c.LogLevel, c.LogFormat = a.LogLevel, "json"
 	log := c.Logger(p.Stderr)
@@ -109,7 +110,8 @@ func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a 
 	return b.out.serve(ctx, l)
 }
 
-// runBackground runs heartbeat, upkeep and transactions of the wallet, if there is one, until ctx ends.
+// runBackground runs heartbeat, upkeep and transactions of the wallet, if there is one, until ctx ends. The returned
+// context ends when one of them fails or ctx ends. Errors after that are dropped, because the work was told to end.
 func (p *process) runBackground(ctx context.Context) (*errgroup.Group, context.Context) {
 	g, running := errgroup.WithContext(ctx)
 	for _, work := range append(p.work, p.upkeep.Run) {
@@ -123,7 +125,8 @@ func (p *process) runBackground(ctx context.Context) (*errgroup.Group, context.C
 	return g, running
 }
 
-// converse answers one client of MCP until its input or ctx ends, then drains.
+// converse answers one client of MCP until its input or ctx ends, then drains. The end of the input cancels the
+// context, as a signal does, and both lead to the same drain.
 func (p *process) converse(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -139,7 +142,8 @@ func (p *process) converse(ctx context.Context, in io.Reader, out io.Writer) err
 	return g.Wait()
 }
 
-// serve answers until ctx ends, then drains.
+// serve answers until ctx ends, then drains. stop runs in the group, so that Wait returns after the last answer was
+// sent.
 func (p *process) serve(ctx context.Context, l net.Listener) error {
 	g, running := p.runBackground(ctx)
 	g.Go(func() error {

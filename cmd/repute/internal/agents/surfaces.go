@@ -48,7 +48,8 @@ func (b *builder) surface() (http.Handler, error) {
 			URL: a.Profile.URL, PolicyURI: a.Policy.URI, SupportedTrust: a.Profile.SupportedTrust}})
 }
 
-// publication makes the agent's own agent.json and DID document.
+// publication makes the agent's own agent.json and DID document. The key of the manifest is an Ed25519 key of its own
+// and not that of the account. Without it the manifest is not signed.
 func (b *builder) publication() (publication.Documents, error) {
 	a := b.config
 	o := publication.Options{Domain: a.Manifest.Domain, URL: a.Profile.URL, Name: a.Profile.Name,

@@ -15,8 +15,8 @@ import (
 	"repute/resolver"
 )
 
-// validations are the requests to the configured validator, nil for none. It tells the router whom to
-// name in answers.
+// validations are the requests to the configured validator, nil for none. It tells the router whom to name in answers.
+// The sender pays for the request on the chain, and needs a key there.
 func (b *builder) validations(o *agent.Options) (*validation.Requests, error) {
 	c := &b.config.Validation
 	if c.Validator == "" {
@@ -49,7 +49,8 @@ func (b *builder) validations(o *agent.Options) (*validation.Requests, error) {
 		Slug:   c.Sender, Judge: judge, Log: b.log}), nil
 }
 
-// answers are the requests that name the agent as validator; nil where it answers none.
+// answers are the requests that name the agent as validator; nil where it answers none. Every capability with validates
+// answers requests that name it. WatchValidator is set before the background work begins, so that no request is missed.
 func (b *builder) answers(client *resolver.Client) (*validation.Answers, error) {
 	c := &b.config.Validation
 	if c.Answerer == "" {
@@ -115,8 +116,8 @@ func (b *builder) validationRegistry() (common.Address, error) {
 	return at, nil
 }
 
-// Validator implements validation.Judge: the lower bound of the validator's score must reach what the
-// policy asks for.
+// Validator implements validation.Judge: the lower bound of the validator's score must reach what the policy asks for.
+// reason says why the answer of a validator does not count, and err that this cannot be known now.
 func (g *governor) Validator(ctx context.Context, who common.Address) (counts bool, reason string, err error) {
 	p := g.loader.Current().Policy
 	if p == nil {

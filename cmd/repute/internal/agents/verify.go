@@ -13,7 +13,8 @@ import (
 	"repute/cmd/repute/internal/cli"
 )
 
-// verified is what verify-response prints.
+// verified is what verify-response prints. Signer is for the caller to compare: the command is offline and does not
+// know the agent's owner and wallet.
 type verified struct {
 	Valid      bool   `json:"valid"`
 	Signer     string `json:"signer"`
@@ -103,7 +104,8 @@ func sameSigner(want, got string) error {
 	return nil
 }
 
-// sameTask compares the task of an answer with an input.
+// sameTask compares the task of an answer with an input. The hash covers the agent, the name and the version of the
+// capability, so that all three must be given as they were asked.
 func sameTask(p *cli.Program, r *signed.Response, name, version, input string) error {
 	raw, err := p.ReadInput("input", input, capability.MaxBytes)
 	if err != nil {

@@ -41,7 +41,8 @@ func (e *Client) Flags(f *pflag.FlagSet) {
 	f.StringVar(&e.Token, "token", "", "bearer token, one of orchestrator.tokens (REPUTE_TOKEN)")
 }
 
-// Request returns a request to a route with the token and a JSON body.
+// Request returns a request to a route with the token and a JSON body. Its errors never quote the URL, because it may
+// hold a password. The body is sent as it is marshaled; nil sends none.
 func (e *Client) Request(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var text io.Reader
 	if body != nil {
@@ -66,7 +67,9 @@ func (e *Client) Request(ctx context.Context, method, path string, body any) (*h
 	return req, nil
 }
 
-// Call requests a route and decodes its answer into a value, unless that is nil.
+// Call requests a route and decodes its answer into a value, unless that is nil. An answer of more than 16 MiB is cut,
+// and is then no JSON. A request that may have reached the server is not repeated: the caller decides whether it may
+// be.
 func (e *Client) Call(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -96,7 +99,9 @@ func (e *Client) Call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-// Refusal returns the error in an answer of an orchestrator.
+// Refusal returns the error in an answer of an orchestrator. The kinds are repute.ErrInvalid, which the program exits
+// with 2 for, ErrConflict, ErrNotFound, and ErrUnavailable for failures of the server and for a rate limit, after which
+// the same command may succeed. A 403 is invalid input: another token is needed.
 func Refusal(status int, answer []byte) error {
 	var said struct{ Detail, Hint string }
 	_ = json.Unmarshal(answer, &said) // for another answer the status is enough

@@ -22,7 +22,8 @@ func KeysCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// addKey prints the text of a new key alone, so that a script can take it.
+// addKey prints the text of a new key alone, so that a script can take it. A name is never used again, also after the
+// key was revoked, because logs name it.
 func addKey(p *cli.Program) *cobra.Command {
 	var k keydb.Key
 	var days int
@@ -56,6 +57,7 @@ func addKey(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// listKeys returns `repute apikeys list`. Its JSON is that of the route, and has revoked and expired keys too.
 func listKeys(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -77,6 +79,8 @@ func listKeys(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// revokeKey returns `repute apikeys revoke`. A key that is revoked already keeps its time. The five seconds are those
+// for which the API remembers keys.
 func revokeKey(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke NAME",

@@ -39,7 +39,8 @@ replace those of an earlier one.
 	return cmd
 }
 
-// load loads every set below a directory.
+// load loads every set below a directory. Directories of sets that were not downloaded are skipped, and so are other
+// files.
 func load(ctx context.Context, p *cli.Program, dir, to string) error {
 	db, err := openClickHouse(to)
 	if err != nil {
@@ -72,7 +73,8 @@ func load(ctx context.Context, p *cli.Program, dir, to string) error {
 // clickhouseTimeout bounds one statement with the file that it inserts.
 const clickhouseTimeout = 10 * time.Minute
 
-// clickhouse sends statements to a server.
+// clickhouse sends statements to a server. base ends with a slash and has neither path nor user. user is empty where
+// the server needs none.
 type clickhouse struct {
 	base           string
 	database       string
@@ -80,7 +82,8 @@ type clickhouse struct {
 	http           *http.Client
 }
 
-// openClickHouse returns a client for a URL. Errors never quote it, because it may hold a password.
+// openClickHouse returns a client for a URL. Errors never quote it, because it may hold a password. The scheme
+// clickhouse: is that of other tools for the native protocol; its HTTP interface is at port 8123.
 func openClickHouse(to string) (*clickhouse, error) {
 	wrong := repute.Invalid("to", "is no URL of ClickHouse", "e.g. http://user:password@127.0.0.1:8123/default")
 	u, err := url.Parse(to)
@@ -107,7 +110,8 @@ func openClickHouse(to string) (*clickhouse, error) {
 	return c, nil
 }
 
-// run sends a statement with the data that it reads, and returns the first bytes of the answer.
+// run sends a statement with the data that it reads, and returns the first bytes of the answer. Statements go into the
+// query, so that the body is free for the data. User and password go into headers, which logs of requests leave out.
 func (c *clickhouse) run(ctx context.Context, statement string, body io.Reader) (string, error) {
 	q := url.Values{"database": {c.database}, "query": {statement}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"?"+q.Encode(), body)
@@ -133,7 +137,8 @@ func (c *clickhouse) run(ctx context.Context, statement string, body io.Reader) 
 	return string(raw), nil
 }
 
-// load inserts the parts of a set that were not inserted yet.
+// load inserts the parts of a set that were not inserted yet. The manifest MUST have passed isManifest: its names and
+// hashes become parts of statements.
 func (c *clickhouse) load(ctx context.Context, dir string, m *export.SetManifest) (loaded int, err error) {
 	if m.Format != export.Parquet {
 		return 0, repute.Invalid("DIR", "has "+m.Set+" as "+m.Format, "download it with --format parquet")
@@ -179,7 +184,8 @@ func (c *clickhouse) insert(ctx context.Context, name string, m *export.SetManif
 	return err
 }
 
-// partsTable lists the parts that were loaded.
+// partsTable lists the parts that were loaded. Its engine keeps duplicate rows, which only say that a part was loaded
+// twice.
 const partsTable = `CREATE TABLE IF NOT EXISTS repute_parts (set LowCardinality(String), chain_id UInt64, block UInt64,
 	sha256 FixedString(64), rows UInt64, loaded_at DateTime('UTC')) ENGINE = MergeTree ORDER BY (set, chain_id, block, sha256)`
 
@@ -189,7 +195,8 @@ func loadedBefore(m *export.SetManifest, part export.SetPart) string {
 		m.Set, m.ChainID, m.Block, part.SHA256)
 }
 
-// rowOf returns the type of a set's rows, and the key by which a row of a later block replaces one of an earlier.
+// rowOf returns the type of a set's rows, and the key by which a row of a later block replaces one of an earlier. Token
+// ids are text in the files, because they have up to 256 bits, and are ordered as numbers.
 func rowOf(set string) (row reflect.Type, key string) {
 	switch set {
 	case "agents":
@@ -204,7 +211,8 @@ func rowOf(set string) (row reflect.Type, key string) {
 	return reflect.TypeFor[exportdb.Change](), "chain_id, cursor"
 }
 
-// columnsOf returns the columns of a set with their types in ClickHouse.
+// columnsOf returns the columns of a set with their types in ClickHouse. The struct that the server writes the files
+// from is the only description of the columns, so that both cannot differ.
 func columnsOf(set string) string {
 	row, _ := rowOf(set)
 	var out []string
@@ -235,14 +243,16 @@ func typeOf(t reflect.Type, options string) string {
 	return "String"
 }
 
-// tableOf returns the statement that creates the table of a set.
+// tableOf returns the statement that creates the table of a set. FINAL shows the row of the highest snapshot_block of a
+// key.
 func tableOf(set string) string {
 	_, key := rowOf(set)
 	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS repute_%s (%s, snapshot_block UInt64) ENGINE = ReplacingMergeTree(snapshot_block) ORDER BY (%s)",
 		set, columnsOf(set), key)
 }
 
-// insertInto returns the statement that inserts a Parquet file, which is sent with it.
+// insertInto returns the statement that inserts a Parquet file, which is sent with it. The structure is given to
+// input(), so that types are those of the table and not inferred of the file.
 func insertInto(m *export.SetManifest) string {
 	return fmt.Sprintf("INSERT INTO repute_%s SELECT *, %d FROM input('%s') FORMAT Parquet", m.Set, m.Block,
 		strings.ReplaceAll(columnsOf(m.Set), "'", `\'`))

@@ -39,10 +39,12 @@ const (
 // manifestFile is the name of the manifest in the directory of a set.
 const manifestFile = "manifest.json"
 
-// errAgain marks failures after which the same request may succeed.
+// errAgain marks failures after which the same request may succeed. Among them are those of the network, 429, and every
+// status from 500 on.
 var errAgain = errors.New("temporary")
 
-// errGone is returned for parts whose bytes can no longer be had.
+// errGone is returned for parts whose bytes can no longer be had. The answer is 410: what the server has of the block
+// has changed, and the same bytes cannot be made.
 var errGone = errors.New("the server can no longer make the parts of this manifest")
 
 // downloader downloads sets, one after the other. It is not safe for concurrent use, and neither are two downloads into
@@ -61,7 +63,8 @@ func newDownloader(f downloadFlags, key string) *downloader {
 }
 
 // set downloads one set, and returns its manifest and how many bytes were fetched. Where the server can no longer make
-// the parts, because what it has of the block has changed, the newest manifest is taken, once.
+// the parts, because what it has of the block has changed, the newest manifest is taken, once. In that case the block
+// of the command is given up too; sets after this one are then of the new block, and those before it of the old one.
 func (d *downloader) set(ctx context.Context, name string) (*export.SetManifest, int64, error) {
 	dir := filepath.Join(d.dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -89,7 +92,8 @@ func (d *downloader) set(ctx context.Context, name string) (*export.SetManifest,
 	return m, fetched, err
 }
 
-// began returns the manifest of a download of the same set that began, nil for none.
+// began returns the manifest of a download of the same set that began, nil for none. A manifest of another chain, block
+// or format is repute.ErrInvalid, because its parts would be removed.
 func (d *downloader) began(dir, name string) (*export.SetManifest, error) {
 	if d.again {
 		return nil, nil
@@ -133,7 +137,8 @@ func isManifest(m *export.SetManifest) bool {
 		!slices.ContainsFunc(m.Parts, func(p export.SetPart) bool { return !isPart(p) })
 }
 
-// manifest asks for a manifest and stores it.
+// manifest asks for a manifest and stores it. It is stored before the first part is fetched, so that a repeated command
+// goes on with the same hashes.
 func (d *downloader) manifest(ctx context.Context, dir, name string) (*export.SetManifest, error) {
 	q := url.Values{"chainId": {strconv.FormatUint(d.chain, 10)}, "format": {d.format}}
 	if d.block != 0 {
@@ -158,7 +163,8 @@ func (d *downloader) manifest(ctx context.Context, dir, name string) (*export.Se
 }
 
 // ask sends one request for a manifest. It adds the block that the server is making one for to the query, so that the
-// next request finds it.
+// next request finds it. While the manifest is made the server answers that it is busy, with the block in the header
+// Repute-Block.
 func (d *downloader) ask(ctx context.Context, path string, q url.Values, m *export.SetManifest) error {
 	res, err := d.get(ctx, path+"?"+q.Encode(), nil)
 	if err != nil {
@@ -177,7 +183,8 @@ func (d *downloader) ask(ctx context.Context, path string, q url.Values, m *expo
 	return nil
 }
 
-// replaceFile writes a file that is complete or absent.
+// replaceFile writes a file that is complete or absent. It does not sync: a manifest that a crash of the machine
+// damaged is refused by readManifest.
 func replaceFile(name string, raw []byte) error {
 	if err := os.WriteFile(name+".new", raw, 0o644); err != nil {
 		return err
@@ -190,7 +197,9 @@ func partFile(dir string, m *export.SetManifest, n int) string {
 	return filepath.Join(dir, fmt.Sprintf("part-%05d.%s", n, m.Format))
 }
 
-// parts downloads the parts that are not there yet and removes files of parts that the manifest does not have.
+// parts downloads the parts that are not there yet and removes files of parts that the manifest does not have. A part
+// counts as downloaded by the hash of its file and not by its name, so that a damaged one is fetched again. Files of a
+// longer manifest that this one replaces would otherwise be read by tools that take part-*.
 func (d *downloader) parts(ctx context.Context, dir string, m *export.SetManifest) (fetched int64, err error) {
 	for n, part := range m.Parts {
 		name := partFile(dir, m, n)
@@ -221,7 +230,8 @@ func (d *downloader) parts(ctx context.Context, dir string, m *export.SetManifes
 	return fetched, nil
 }
 
-// part downloads a part, from where an earlier attempt ended, and gives it its name once its hash is right.
+// part downloads a part, from where an earlier attempt ended, and gives it its name once its hash is right. A file
+// whose hash is wrong is removed, because a range would only add to it, and fetched from its beginning.
 func (d *downloader) part(ctx context.Context, name string, p export.SetPart) (fetched int64, err error) {
 	partial := name + ".partial"
 	err = d.try(ctx, attempts, func(ctx context.Context) (bool, error) {
@@ -242,7 +252,9 @@ func (d *downloader) part(ctx context.Context, name string, p export.SetPart) (f
 	return fetched, os.Rename(partial, name)
 }
 
-// fetch adds to a file what it lacks of a part.
+// fetch adds to a file what it lacks of a part. If-Range makes the server send the whole if it has other bytes now. One
+// byte more than the part is read, by which an answer that is too long is found by its size. fetched counts bytes of
+// the body, also those that replace earlier ones.
 func (d *downloader) fetch(ctx context.Context, partial string, p export.SetPart) (fetched int64, err error) {
 	file, err := os.OpenFile(partial, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -300,7 +312,7 @@ func (d *downloader) get(ctx context.Context, path string, header http.Header) (
 	return res, nil
 }
 
-// waitError is a failure after which the server asks for a pause.
+// waitError is a failure after which the server asks for a pause. A pause of 0 means that the server named none.
 type waitError struct {
 	error
 	pause time.Duration
@@ -309,7 +321,8 @@ type waitError struct {
 // Unwrap returns the failure.
 func (w *waitError) Unwrap() error { return w.error }
 
-// refused returns why an answer is no success.
+// refused returns why an answer is no success. Redirects are followed by the client before this; a status of 300 that
+// is left is repute.ErrInvalid.
 func (d *downloader) refused(res *http.Response) error {
 	if res.StatusCode == http.StatusOK || res.StatusCode == http.StatusPartialContent {
 		return nil
@@ -336,7 +349,8 @@ func (d *downloader) refused(res *http.Response) error {
 }
 
 // try repeats what fails temporarily, with growing pauses or those that the server asks for. It gives up after the most
-// attempts in a row that made no progress, as do reports it.
+// attempts in a row that made no progress, as do reports it. Progress also resets the pause, so that a connection that
+// breaks after each megabyte goes on at once.
 func (d *downloader) try(ctx context.Context, most int, do func(context.Context) (progress bool, err error)) error {
 	pause, failures := d.rest, 0
 	for {

@@ -14,7 +14,8 @@ import (
 	"repute/internal/indexclient"
 )
 
-// downloadFlags are the flags of a download.
+// downloadFlags are the flags of a download. block is 0 for the newest final block. again takes the newest state even
+// where a manifest is stored.
 type downloadFlags struct {
 	sets                []string
 	format, server, dir string
@@ -22,7 +23,8 @@ type downloadFlags struct {
 	again               bool
 }
 
-// AddExport makes cmd, which has subcommands, download whole sets too.
+// AddExport makes cmd, which has subcommands, download whole sets too. Without any flag it prints its help, because
+// export alone was the name of the group of commands.
 func AddExport(p *cli.Program, cmd *cobra.Command) {
 	var f downloadFlags
 	cmd.Use = "export --set NAME --chain ID --out DIR"
@@ -73,7 +75,8 @@ func (f *downloadFlags) check() error {
 	return indexclient.CheckURL("server", f.server)
 }
 
-// download downloads the sets one after the other. All are of the block of the first one.
+// download downloads the sets one after the other. All are of the block of the first one. A set that fails ends the
+// command; those before it stay, and the same command skips them.
 func download(ctx context.Context, p *cli.Program, f downloadFlags) error {
 	if err := f.check(); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"repute/store/query"
 )
 
-// OneChain returns the only --chain of a command. An entry that the configuration only names
-// is completed from others.
+// OneChain returns the only --chain of a command. An entry that the configuration only names is completed from others.
+// others are known chains, such as the stored ones: an entry without contracts takes them from there.
 func (p *Program) OneChain(c config.Config, others ...repute.Chain) (repute.Chain, error) {
 	if len(c.Chains) != 1 {
 		return repute.Chain{}, repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum or --chain 1")
@@ -21,7 +21,8 @@ func (p *Program) OneChain(c config.Config, others ...repute.Chain) (repute.Chai
 	return c.Chains[0].Resolve()
 }
 
-// Chosen returns the stored chain that --chain names, or all stored chains without the flag.
+// Chosen returns the stored chain that --chain names, or all stored chains without the flag. A chain that is given and
+// not stored is repute.ErrInvalid, whose hint lists those that are.
 func (p *Program) Chosen(ctx context.Context, c config.Config, db *store.DB) ([]repute.ChainStatus, error) {
 	stored, err := query.Chains(ctx, db)
 	if err != nil || len(p.Flags.Chains) == 0 {

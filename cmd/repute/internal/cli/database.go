@@ -22,15 +22,17 @@ import (
 // Database is the Postgres of this run: a given one, a private one started
 // here, or the private one of another process.
 type Database struct {
-	URL  string
+	URL string
+	// Stop ends the server where this process started it, and does nothing otherwise. It is never nil, and waits ten
+	// seconds at most.
 	Stop func()
 	// Restarts returns how often the private server of this run was restarted, and when last; nil
 	// for another server.
 	Restarts func() (n int, last time.Time)
 }
 
-// FindDatabase starts a private server only when no URL is configured and none
-// runs in the data directory.
+// FindDatabase starts a private server only when no URL is configured and none runs in the data directory. The file of
+// a server that has ended may still be there, so that a running one is only believed when it answers.
 func FindDatabase(ctx context.Context, c config.Config, log *slog.Logger) (Database, error) {
 	if c.Database != "" {
 		return Database{URL: c.Database, Stop: func() {}}, nil
@@ -43,8 +45,8 @@ func FindDatabase(ctx context.Context, c config.Config, log *slog.Logger) (Datab
 	return startPrivate(ctx, dir, log)
 }
 
-// startPrivate runs a server in dir, in a temporary directory when dir is empty. When it
-// ends by itself it is started again under the same URL.
+// startPrivate runs a server in dir, in a temporary directory when dir is empty. When it ends by itself it is started
+// again under the same URL.
 func startPrivate(ctx context.Context, dir string, log *slog.Logger) (Database, error) {
 	server, err := pg.Start(ctx, pg.Options{Dir: dir, Log: log})
 	if err != nil {
@@ -73,8 +75,9 @@ func answers(ctx context.Context, url string) bool {
 	return conn.Close(ctx) == nil
 }
 
-// AwaitStore is openStore for services: it retries while Postgres does not answer, so that
-// processes may start in any order.
+// AwaitStore is openStore for services: it retries while Postgres does not answer, so that processes may start in any
+// order. The pause doubles from one second to fifteen. Any other failure, such as a schema of a newer program, ends the
+// wait at once.
 func AwaitStore(ctx context.Context, url string, c config.Config, log *slog.Logger) (*store.DB, error) {
 	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
 		db, err := openStore(ctx, url, c)
@@ -91,7 +94,8 @@ func AwaitStore(ctx context.Context, url string, c config.Config, log *slog.Logg
 	}
 }
 
-// openStore migrates and opens the database, or returns at once why that is impossible.
+// openStore migrates and opens the database, or returns at once why that is impossible. Filling the search table is a
+// part of the migration that needs the program's code; it does nothing when it was done.
 func openStore(ctx context.Context, url string, c config.Config) (*store.DB, error) {
 	if err := store.Migrate(ctx, url); err != nil {
 		return nil, fmt.Errorf("database: %w", err)
@@ -156,7 +160,8 @@ func (p *Program) WithAnyStore(ctx context.Context, f func(config.Config, *store
 	return p.opened(ctx, c, f, openStore)
 }
 
-// opened runs f on the configured database as open opens it.
+// opened runs f on the configured database as open opens it. The database is closed before a private server is stopped,
+// by the order of the deferred calls.
 func (p *Program) opened(ctx context.Context, c config.Config, f func(config.Config, *store.DB) error,
 	open func(context.Context, string, config.Config) (*store.DB, error)) error {
 	c.DatabaseRead = "" // a command sees what it and others wrote a moment ago

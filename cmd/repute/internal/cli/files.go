@@ -15,8 +15,10 @@ import (
 	"repute"
 )
 
-// WriteFile calls write with a file that gets its name only when it is complete. A device or a pipe
-// is written directly and never replaced.
+// WriteFile calls write with a file that gets its name only when it is complete. A device or a pipe is written directly
+// and never replaced. The temporary file is in the same directory, because a rename works within one file system only,
+// and begins with a dot. A link is followed first: the rename would replace the link and not the file that it leads to.
+// A crash leaves the old file, and perhaps the temporary one.
 func (p *Program) WriteFile(name string, write func(io.Writer) error) (err error) {
 	if name == "-" {
 		return write(p.Stdout)
@@ -53,7 +55,8 @@ func (p *Program) WriteFile(name string, write func(io.Writer) error) (err error
 	return os.Rename(file.Name(), name)
 }
 
-// renamed returns an error of the temporary file with the name that the user gave.
+// renamed returns an error of the temporary file with the name that the user gave. Users did not give the name of the
+// temporary file, and cannot find it afterwards.
 func renamed(err error, temporary, name string) error {
 	var failed *fs.PathError
 	var moved *os.LinkError
@@ -87,7 +90,8 @@ func compressed(name string, w io.Writer, write func(io.Writer) error) error {
 	return zip.Close()
 }
 
-// OpenInput opens a file, or standard input for "-". repute.ErrInvalid if it cannot be read.
+// OpenInput opens a file, or standard input for "-". repute.ErrInvalid if it cannot be read. The caller closes it;
+// standard input stays open.
 func (p *Program) OpenInput(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(p.Stdin), nil
@@ -117,7 +121,8 @@ func (p *Program) ReadInput(field, name string, most int64) ([]byte, error) {
 	return b, nil
 }
 
-// WriteNew writes a file that does not exist yet. repute.ErrInvalid if it does.
+// WriteNew writes a file that does not exist yet. repute.ErrInvalid if it does. O_EXCL makes the test and the creation
+// one step. A failure to write leaves a part of the file.
 func WriteNew(name string, b []byte, mode os.FileMode) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -132,12 +137,14 @@ func WriteNew(name string, b []byte, mode os.FileMode) error {
 // Unclosed returns a writer whose Close does nothing, for streams that outlive their use.
 func Unclosed(w io.Writer) io.WriteCloser { return unclosed{w} }
 
+// unclosed hides the Close of a writer.
 type unclosed struct{ io.Writer }
 
 // Close implements io.Closer.
 func (unclosed) Close() error { return nil }
 
-// Decompressed reads r, through gzip where it begins like that.
+// Decompressed reads r, through gzip where it begins like that. The name of a file is not looked at. A file that begins
+// like gzip and is none is an error here; one that is damaged further on is an error of the reader.
 func Decompressed(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	if head, _ := in.Peek(2); !bytes.Equal(head, []byte{0x1f, 0x8b}) {

@@ -7,7 +7,8 @@ import (
 	"repute"
 )
 
-// ProblemLine is a problem of a checked file, as reports show it.
+// ProblemLine is a problem of a checked file, as reports show it. Place and Message may quote the file and are made
+// safe. Code and Hint are texts of this program.
 type ProblemLine struct {
 	Severity                   repute.Severity
 	Code, Place, Message, Hint string

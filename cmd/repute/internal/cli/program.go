@@ -39,6 +39,7 @@ import (
 
 // Program is what every subcommand shares. A process runs one command with it.
 type Program struct {
+	// Flags are bound by each command, and read with Load within its run.
 	Flags    config.Flags
 	Stdin    io.Reader
 	Stdout   io.Writer
@@ -47,14 +48,15 @@ type Program struct {
 	JSON     bool // --json was given: results are JSON
 }
 
-// IsTerminal reports whether a person watches w or types into it.
+// IsTerminal reports whether a person watches w or types into it. Anything but a file, such as the buffer of a test, is
+// none.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// Confirm asks the person at the terminal to type yes. repute.ErrInvalid without a terminal,
-// where --yes must be given, and after another answer.
+// Confirm asks the person at the terminal to type yes. repute.ErrInvalid without a terminal, where --yes must be given,
+// and after another answer. The question goes to standard error, so that it is seen when the output is redirected.
 func (p *Program) Confirm(what string) error {
 	refused := repute.Invalid("yes", "not confirmed", "add --yes to do it without being asked")
 	if !p.Terminal {
@@ -101,7 +103,8 @@ func (p *Program) PrintJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// PrintLine writes one value to standard output as one line of JSON.
+// PrintLine writes one value to standard output as one line of JSON. Commands that print while they work use it, so
+// that a reader can parse each line as it comes.
 func (p *Program) PrintLine(v any) error { return json.NewEncoder(p.Stdout).Encode(v) }
 
 // Exit codes of commands that check something.
@@ -110,7 +113,8 @@ const (
 	CodeUnchecked = 2 // nothing differs, and something could not be compared, or a file could not be read
 )
 
-// Unread is the JSON output of a check of a file that could not be read.
+// Unread is the JSON output of a check of a file that could not be read. It is distinguished from a report by its
+// member error.
 type Unread struct {
 	Source string `json:"source"`
 	Error  string `json:"error"`
@@ -133,6 +137,7 @@ func (p *Program) Unreadable(source string, err error) error {
 
 // ExitError is an error with an exit code of its own.
 type ExitError struct {
+	// Code is what the process exits with. Text is printed to standard error.
 	Code int
 	Text string
 }

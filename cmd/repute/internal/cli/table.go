@@ -7,7 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// Table is text in columns. Its rows are printed by Flush.
+// Table is text in columns. Its rows are printed by Flush. Nothing is written before Flush, because the width of a
+// column is known with its last row.
 type Table struct {
 	w    *tabwriter.Writer
 	head string // printed before the first row; empty once it was

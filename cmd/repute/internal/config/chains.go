@@ -74,7 +74,8 @@ func (u *URLs) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// check refuses what no endpoint can be behind, before anything is opened.
+// check refuses what no endpoint can be behind, before anything is opened. URLs are numbered in errors and not quoted:
+// the path of an endpoint is often its key.
 func (u URLs) check(chain string) error {
 	if len(u) == 0 {
 		return repute.Invalid("rpc", "no JSON-RPC URL for chain "+chain, "add --rpc URL or rpc: URL to its entry")
@@ -168,7 +169,8 @@ func (r reach) Set(url string) error {
 	return nil
 }
 
-// Followed resolves the configured chains, presets filled in.
+// Followed resolves the configured chains, presets filled in. Every chain MUST have endpoints. A chain that two entries
+// mean, one by its name and one by its id, is refused.
 func (c *Config) Followed() ([]Followed, error) {
 	var out []Followed
 	seen := map[uint64]bool{}
@@ -237,7 +239,8 @@ func (cc ChainConfig) key() string {
 	return cc.Name
 }
 
-// Calls tells whether the entry means chain c.
+// Calls tells whether the entry means chain c. Names are compared without regard to case. An id in the entry decides
+// alone, whatever its name is.
 func (cc ChainConfig) Calls(c repute.Chain) bool {
 	if cc.ID != 0 {
 		return cc.ID == c.ID
@@ -265,8 +268,8 @@ func (cc ChainConfig) Open() bool {
 	return !known && len(cc.missing()) > 0
 }
 
-// Complete fills in from chains that somebody else knows, the database or a
-// snapshot, what entries leave open.
+// Complete fills in from chains that somebody else knows, the database or a snapshot, what entries leave open. Entries
+// of known networks and complete ones stay as they are. It may be called more than once, as more chains become known.
 func (c *Config) Complete(known ...repute.Chain) {
 	for i := range c.Chains {
 		for _, k := range known {
@@ -302,8 +305,8 @@ func (cc *ChainConfig) fill(k repute.Chain) {
 	}
 }
 
-// Resolve completes an entry from the known deployments; a custom chain must
-// give id, identity and reputation.
+// Resolve completes an entry from the known deployments; a custom chain must give id, identity and reputation. The
+// error of an unknown chain says both what repute knows and what an own chain needs, because either may be meant.
 func (cc ChainConfig) Resolve() (repute.Chain, error) {
 	name := cc.key()
 	chain, known := preset(name)
@@ -334,8 +337,9 @@ func (cc ChainConfig) lacks(name string) error {
 		"a chain that repute chains does not list needs id, identity, reputation and start_block")
 }
 
-// overrideAddresses takes what the entry says over what is known of the network: its
-// registries, its allow-list where one is given, its start block.
+// overrideAddresses takes what the entry says over what is known of the network: its registries, its allow-list where
+// one is given, its start block. An empty list of validations replaces the known one too: nil is what means that none
+// was given.
 func (cc ChainConfig) overrideAddresses(chain *repute.Chain) (err error) {
 	if cc.Identity != "" {
 		if chain.Identity, err = repute.ParseAddress("identity", cc.Identity); err != nil {

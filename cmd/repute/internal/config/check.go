@@ -17,9 +17,9 @@ import (
 	"repute"
 )
 
-// check refuses settings that cannot be meant, before anything is opened, and parses
-// what later is needed in another form. Errors are repute.ErrInvalid and name the key
-// as the YAML file has it.
+// check refuses settings that cannot be meant, before anything is opened, and parses what later is needed in another
+// form. Errors are repute.ErrInvalid and name the key as the YAML file has it. Some parts also set fields that follow
+// from others, such as ProxyRanges and Signer. The first error is returned.
 func (c *Config) check() error {
 	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis,
 		c.checkProxies, c.checkHosts,
@@ -41,6 +41,7 @@ func (c *Config) checkRoles() error {
 	return nil
 }
 
+// checkLog refuses forms and levels that do not exist, so that a misspelled level does not hide what it should show.
 func (c *Config) checkLog() error {
 	if !slices.Contains([]string{"text", "json"}, c.LogFormat) {
 		return repute.Invalid("log-format", "unknown format "+c.LogFormat, "text or json")
@@ -52,7 +53,8 @@ func (c *Config) checkLog() error {
 	return nil
 }
 
-// checkLimits refuses limits that cannot work, and a directory of issuers that is not there.
+// checkLimits refuses limits that cannot work, and a directory of issuers that is not there. A lease of more than a
+// minute would leave a chain without a follower for that long after a crash.
 func (c *Config) checkLimits() error {
 	switch {
 	case c.Lease < time.Second || c.Lease > time.Minute:
@@ -162,15 +164,15 @@ func (c *Config) publicGateways() []string {
 	return slices.DeleteFunc(slices.Clone(c.Gateways), func(s string) bool { return strings.HasPrefix(s, "http:") })
 }
 
-// isGateway reports whether a text is the base URL of an ipfs gateway.
+// isGateway reports whether a text is the base URL of an ipfs gateway. A user or a query could hold a key.
 func isGateway(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Hostname() != "" &&
 		u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
-// CheckDefault refuses a default chain that is neither followed nor stored: every bare
-// token id would be answered with "not found".
+// CheckDefault refuses a default chain that is neither followed nor stored: every bare token id would be answered with
+// "not found". It needs what is stored, and therefore comes after the database was opened.
 func (c *Config) CheckDefault(stored []repute.ChainStatus) error {
 	if c.DefaultChain == 0 || !c.Has("api") {
 		return nil

@@ -151,7 +151,8 @@ func defaults() Config {
 	}
 }
 
-// fromEnvironment replaces values by those of the environment, which win over the file and lose to flags.
+// fromEnvironment replaces values by those of the environment, which win over the file and lose to flags. A variable
+// that is empty is as one that is not set: it cannot empty a value of the file.
 func fromEnvironment(c *Config) error {
 	for name, dst := range map[string]*string{
 		"DATABASE_URL": &c.Database, "DATABASE_READ_URL": &c.DatabaseRead, "REDIS_URL": &c.Redis,
@@ -186,8 +187,8 @@ func fromEnvironment(c *Config) error {
 // Has reports whether this process has a role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
-// Logger returns a log to w in the configured form and level. Warnings and errors that repeat
-// are counted rather than written.
+// Logger returns a log to w in the configured form and level. Warnings and errors that repeat are counted rather than
+// written. Each call returns a log that counts by itself, so that a process should make one.
 func (c *Config) Logger(w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // checked by check
@@ -201,6 +202,6 @@ func (c *Config) Logger(w io.Writer) *slog.Logger {
 // Postgres is the directory of the private server.
 func (c *Config) Postgres() string { return filepath.Join(c.DataDir, "postgres") }
 
-// HasDatabase reports whether there is a database that may hold something: a configured
-// one, or the files of a private one.
+// HasDatabase reports whether there is a database that may hold something: a configured one, or the files of a private
+// one. It asks nobody: a server at the URL may be away.
 func (c *Config) HasDatabase() bool { return c.Database != "" || pg.Exists(c.Postgres()) }

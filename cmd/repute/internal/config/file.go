@@ -42,7 +42,8 @@ func readFile(path string, c *Config) error {
 	return nil
 }
 
-// mistakes says in the words of the file what its decoder says in those of Go.
+// mistakes says in the words of the file what its decoder says in those of Go. All mistakes of the file are named at
+// once, as far as the decoder finds them.
 func mistakes(err error, text string) string {
 	var list *yaml.LoadErrors
 	if !errors.As(err, &list) {
@@ -61,7 +62,8 @@ func mistakes(err error, text string) string {
 	return strings.Join(said, "; ")
 }
 
-// inWords rewrites one message about the key at its place.
+// inWords rewrites one message about the key at its place. A message in another form, as of a later version of the
+// decoder, is returned as it is.
 func inWords(message, key string) string {
 	unknown := regexp.MustCompile(`^field (\S+) not found in type \S+$`)
 	if m := unknown.FindStringSubmatch(message); m != nil {
@@ -82,7 +84,7 @@ func kindOf(tag string) string {
 	return cmp.Or(names[tag], "of another kind")
 }
 
-// wanted names a Go type.
+// wanted names a Go type. The name is that of the decoder's message, and must not reach the operator.
 func wanted(name string) string {
 	switch {
 	case strings.HasPrefix(name, "[]config."):

@@ -10,8 +10,9 @@ import (
 	"repute"
 )
 
-// Flags are what command lines may set over the other sources: only those that were
-// given override. Each command has the groups of them that mean something to it.
+// Flags are what command lines may set over the other sources: only those that were given override. Each command has
+// the groups of them that mean something to it. c has the values of flags before they are merged: those that were not
+// given are zero and MUST NOT be read.
 type Flags struct {
 	Set    *pflag.FlagSet // of the command that runs
 	file   string

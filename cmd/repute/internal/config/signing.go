@@ -80,7 +80,8 @@ func (s *signingConfig) key() (text string, err error) {
 	return string(raw), err
 }
 
-// retired reads the keys that sign no more, and when the last of them ended.
+// retired reads the keys that sign no more, and when the last of them ended. Retired keys are published for as long as
+// they are configured, so that what they signed can still be verified.
 func (s *signingConfig) retired() (keys []statement.Key, last time.Time, err error) {
 	for i, text := range s.Retired {
 		field := fmt.Sprintf("signing.retired[%d]", i)

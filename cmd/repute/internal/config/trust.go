@@ -23,8 +23,8 @@ func (c *Config) checkTrust() error {
 	return err
 }
 
-// Options are those of an engine by the configured files. repute.ErrInvalid: one cannot
-// be read or is wrong.
+// Options are those of an engine by the configured files. repute.ErrInvalid: one cannot be read or is wrong. An engine
+// is made of them and thrown away, because only that checks parameters and tags together.
 func (c trustConfig) Options() (o engine.EngineOptions, err error) {
 	if o.Params, err = readTrustFile("trust.params", c.Params); err != nil {
 		return o, err
@@ -59,7 +59,8 @@ func (c trustConfig) SourcesFile() ([]byte, error) {
 	return readTrustFile("trust.sources", c.Sources)
 }
 
-// Policy returns the configured sources, nil where none counts.
+// Policy returns the configured sources, nil where none counts. Errors of the embedded file are returned as they are:
+// they would be a mistake of this program.
 func (c trustConfig) Policy() (*source.Policy, error) {
 	text, err := c.SourcesFile()
 	if err != nil || text == nil {

@@ -39,7 +39,8 @@ type walletConfig struct {
 	MaxTransactionFee string `yaml:"max_transaction_fee"`
 }
 
-// checkWallets refuses what can be seen to be wrong without keys and nodes.
+// checkWallets refuses what can be seen to be wrong without keys and nodes. The chain is not known yet, so that a
+// placeholder stands for it.
 func (c *Config) checkWallets() error {
 	o := &c.Orchestrator
 	for i := range o.Wallets {
@@ -101,7 +102,8 @@ func (w *walletConfig) ceilings(field string) (out rules.Ceilings, err error) {
 	return out, nil
 }
 
-// coins reads an amount of a chain's coin in wei: "20 gwei", "0.01 ether", or digits of wei.
+// coins reads an amount of a chain's coin in wei: "20 gwei", "0.01 ether", or digits of wei. More digits after the
+// point than the unit has are refused and not rounded.
 func coins(field, text string) (*big.Int, error) {
 	number, unit, _ := strings.Cut(strings.TrimSpace(text), " ")
 	digits, known := map[string]int{"": 0, "wei": 0, "gwei": 9, "ether": 18}[strings.TrimSpace(unit)]
@@ -115,7 +117,8 @@ func coins(field, text string) (*big.Int, error) {
 		`wei, or with a unit as "20 gwei" or "0.01 ether"`)
 }
 
-// ChainOf finds the chain that a wallet means, and the endpoints of its entry.
+// ChainOf finds the chain that a wallet means, and the endpoints of its entry. An id of which nothing is known is a
+// chain with nothing but the id: a treasury can be on a chain that is not indexed.
 func (c *Config) ChainOf(field, name string) (repute.Chain, URLs, error) {
 	for cc, chain := range c.resolved() {
 		if cc.key() == name || chain.Name == name || strconv.FormatUint(chain.ID, 10) == name {
@@ -157,8 +160,8 @@ func (c *Config) Wallets() (out []wallet.ChainConfig, err error) {
 	return out, nil
 }
 
-// TwoChains are the chain of identities, which is default_chain or the only chain there is,
-// and the chain of the treasury: that of the first wallet with one.
+// TwoChains are the chain of identities, which is default_chain or the only chain there is, and the chain of the
+// treasury: that of the first wallet with one. Each is 0 where it cannot be told.
 func (c *Config) TwoChains(wallets []wallet.ChainConfig) (trust, execution uint64) {
 	trust = c.DefaultChain
 	for _, chain := range c.resolved() {
@@ -180,7 +183,8 @@ func (c *Config) TwoChains(wallets []wallet.ChainConfig) (trust, execution uint6
 	return trust, execution
 }
 
-// Registries are those of all chains that are named anywhere.
+// Registries are those of all chains that are named anywhere. Those of wallets come first; the chain of a wallet is not
+// listed twice.
 func (c *Config) Registries(wallets []wallet.ChainConfig) (out []safety.Registries) {
 	seen := map[uint64]bool{}
 	for _, w := range wallets {

@@ -26,6 +26,8 @@ import (
 
 const (
 	// importMost is how many domains one statement adds.
+	// importMost is how many domains one statement adds. Each part is stored by itself, so that a command that breaks
+	// off has stored a beginning of the list.
 	importMost = 5000
 	// maxDomains bounds a list: each of its domains is asked every day.
 	maxDomains = 1_000_000
@@ -59,7 +61,7 @@ follows # are skipped. Nothing is imported where a line is no domain.`,
 	return cmd
 }
 
-// readList reads the domains of a file.
+// readList reads the domains of a file. The whole list is held in memory, which maxDomains bounds.
 func readList(p *cli.Program, name string) ([]string, error) {
 	in, err := p.OpenInput(name)
 	if err != nil {
@@ -74,7 +76,7 @@ func readList(p *cli.Program, name string) ([]string, error) {
 }
 
 // parseList returns the domains of a list in the form that they are stored, each once. repute.ErrInvalid names the
-// first line that is no domain.
+// first line that is no domain. A line longer than 64 KiB is an error of the reader, not of a domain.
 func parseList(r io.Reader) (domains []string, err error) {
 	seen := map[string]bool{}
 	lines := bufio.NewScanner(r)
@@ -103,6 +105,8 @@ func parseList(r io.Reader) (domains []string, err error) {
 }
 
 // domainOf returns the one spelling of a domain; "" for a text that is none, such as an address or a host with a port.
+// The checks before and after resolver.HostOf are for what it would accept as a part of a URL: a port, a path, a user,
+// and a last label that begins with a digit, which makes an address of the host.
 func domainOf(text string) string {
 	if strings.ContainsAny(text, "/:?@\\ \t") {
 		return ""
@@ -115,7 +119,8 @@ func domainOf(text string) string {
 	return host
 }
 
-// importAll adds domains and returns how many are new.
+// importAll adds domains and returns how many are new. The parts are stored in order. On an error added counts those
+// before it, which stay.
 func importAll(ctx context.Context, db *store.DB, domains []string) (added int, err error) {
 	for len(domains) > 0 && err == nil {
 		n := min(len(domains), importMost)

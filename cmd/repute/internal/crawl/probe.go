@@ -13,7 +13,9 @@ import (
 	"repute/store/manifestdb"
 )
 
-// ProbeCommand returns the command that lets the crawl probe endpoints of domains.
+// ProbeCommand returns the command that lets the crawl probe endpoints of domains. Domains are brought into their
+// stored spelling before the first is changed. They are changed one by one: an unknown domain ends the command, and
+// those before it stay changed.
 func ProbeCommand(p *cli.Program) *cobra.Command {
 	var off bool
 	cmd := &cobra.Command{

@@ -21,29 +21,38 @@ import (
 
 // ManifestReport is what manifest check says of an agent.json beside its problems.
 type ManifestReport struct {
+	// Origin and Version are what the manifest says of itself. Declared is the tier by its members alone, Verified the
+	// tier that the evidence proves, which is none where the manifest was not read from its origin.
 	Origin   string         `json:"origin"`
 	Version  string         `json:"version"`
 	Declared agentjson.Tier `json:"declaredTier"`
 	Verified agentjson.Tier `json:"verifiedTier"`
-	Served   bool           `json:"servedByOrigin"`
+	// Served reports whether the host that the manifest names as its origin served these bytes.
+	Served bool `json:"servedByOrigin"`
 	// Identity is empty where the DID document of the origin has the manifest's key, and else says why it does not
 	// count.
-	Identity  string                   `json:"identityProblem,omitempty"`
-	KeyForm   identity.Form            `json:"keyForm,omitempty"`
+	Identity string        `json:"identityProblem,omitempty"`
+	KeyForm  identity.Form `json:"keyForm,omitempty"`
+	// Signature is the state of the signature of the commitments, and Unsigned why it does not count, "" where it does.
 	Signature agentjson.SignatureState `json:"signature"`
 	Unsigned  string                   `json:"signatureProblem,omitempty"`
-	Issuer    *issuerReport            `json:"issuer,omitempty"`
+	// Issuer is nil where the manifest names none.
+	Issuer *issuerReport `json:"issuer,omitempty"`
 	// Intents are as the API writes them.
 	Intents []wire.ManifestIntent `json:"intents"`
 }
 
+// issuerReport says whether the issuer that a manifest names is in the given registry. Verified needs both: the
+// issuer's entry, and Proven, its signature of the manifest. Reason says what is missing, "" for nothing.
 type issuerReport struct {
 	Verified bool   `json:"verified"`
 	Proven   bool   `json:"proven"`
 	Reason   string `json:"reason,omitempty"`
 }
 
-// isDomain reports whether an argument names a domain and no file: its last label is letters, and no usual ending.
+// isDomain reports whether an argument names a domain and no file: its last label is letters, and no usual ending. A
+// name with an ending of a file is none, so that a misspelled name of a file is not asked of the network. Letters are
+// those of ASCII, so that the last label of an address or of an agent's id, which has digits, makes no domain.
 func isDomain(what string) bool {
 	last := what[strings.LastIndexByte(what, '.')+1:]
 	return strings.Contains(what, ".") && !strings.ContainsAny(what, `/\:@?# `) && len(last) > 1 &&
@@ -60,13 +69,16 @@ func (how judging) isManifestURL(uri string) bool {
 	return how.kind == agentjson.Document || how.kind == kindAuto && path.Base(u.Path) == "agent.json"
 }
 
-// isElsewhere reports whether a URL leads to another host, where no manifest can be but a file of another kind may.
+// isElsewhere reports whether a URL leads to another host, where no manifest can be but a file of another kind may. A
+// manifest proves something of the host that served it, so that the fetcher of manifests follows no redirect to another
+// one; the fetcher of other documents does.
 func isElsewhere(err error) bool {
 	var failure *resolver.Error
 	return errors.As(err, &failure) && failure.Reason == resolver.ReasonRedirects
 }
 
-// checkDomain fetches and verifies the manifest of a domain.
+// checkDomain fetches and verifies the manifest of a domain. The path is chosen by the fetcher:
+// /.well-known/agent.json, or /agent.json where the first one does not exist.
 func checkDomain(ctx context.Context, p *cli.Program, domain string, how judging) (Report, error) {
 	client, err := p.Resolver()
 	if err != nil {
@@ -84,7 +96,8 @@ func checkDomain(ctx context.Context, p *cli.Program, domain string, how judging
 	return judgeFound(ctx, fetcher, found, how)
 }
 
-// checkManifestURL fetches and verifies the manifest at a URL. A document of another kind is judged as what it is.
+// checkManifestURL fetches and verifies the manifest at a URL. A document of another kind is judged as what it is. The
+// error wraps its cause, so that the caller can try the URL as that of another kind of document.
 func checkManifestURL(ctx context.Context, client *resolver.Client, uri string, how judging) (Report, error) {
 	fetcher := wellknown.New(client)
 	found, err := fetcher.At(ctx, uri, wellknown.Known{})
@@ -97,7 +110,8 @@ func checkManifestURL(ctx context.Context, client *resolver.Client, uri string, 
 	return judgeFound(ctx, fetcher, found, how)
 }
 
-// unread is the error that users read, with the error that it is about.
+// unread is the error that users read, with the error that it is about. Without it the caller would have to judge by
+// the text, which is made for people.
 type unread struct{ text, cause error }
 
 // Error returns the text for users.
@@ -132,7 +146,8 @@ func judgeFound(ctx context.Context, fetcher *wellknown.Fetcher, found wellknown
 	return judgeManifest(shortened(found.URL), found.Bytes, how, evidence), nil
 }
 
-// judgeManifest judges an agent.json and what is proven of it.
+// judgeManifest judges an agent.json and what is proven of it. A text that is so far from a manifest that it has
+// neither version nor origin gets no part about tiers: it would say no more than the problems do.
 func judgeManifest(source string, b []byte, how judging, evidence agentjson.Evidence) Report {
 	options := agentjson.Options{Host: evidence.Host}
 	if how.strict {
@@ -154,7 +169,8 @@ func judgeManifest(source string, b []byte, how judging, evidence agentjson.Evid
 	return report
 }
 
-// write prints tiers and payments; nothing for other kinds of documents.
+// write prints tiers and payments; nothing for other kinds of documents. A nil report prints nothing. Reasons quote the
+// manifest and the documents of its origin, and are made safe.
 func (r *ManifestReport) write(b *strings.Builder) {
 	if r == nil {
 		return

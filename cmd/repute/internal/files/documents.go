@@ -36,15 +36,19 @@ func DocumentsCommand(p *cli.Program) *cobra.Command {
 
 // DocumentsStatus is the output of documents status.
 type DocumentsStatus struct {
+	// Total counts all URIs. Planned are those with a time of their next fetch, Due those of them whose time has come.
 	Total    int64                           `json:"total"`
 	Due      int64                           `json:"due"`
 	Planned  int64                           `json:"planned"`
 	Statuses map[repute.DocumentStatus]int64 `json:"statuses"`
-	Reasons  map[string]int64                `json:"reasons"`
-	Queue    []queueStatus                   `json:"queue"`
-	Hosts    []hostStatus                    `json:"hosts"`
+	// Reasons counts the URIs whose last fetch failed, by the codes that documents retry takes with --reason.
+	Reasons map[string]int64 `json:"reasons"`
+	Queue   []queueStatus    `json:"queue"`
+	Hosts   []hostStatus     `json:"hosts"`
 }
 
+// queueStatus is a rank of the queue: workers take documents of a lower rank first. Dead ones failed permanently or too
+// often, and are fetched again only on request. OldestDue is null when nothing of the rank is due.
 type queueStatus struct {
 	Rank      string     `json:"rank"`
 	Planned   int64      `json:"planned"`
@@ -53,6 +57,8 @@ type queueStatus struct {
 	OldestDue *time.Time `json:"oldestDue"`
 }
 
+// hostStatus is one of the hosts with most documents that wait or failed. Host is empty for URIs without one, such as
+// those of ipfs. Silent is the number of its claims in a row that ended without an answer.
 type hostStatus struct {
 	Host   string `json:"host"`
 	Due    int64  `json:"due"`
@@ -61,6 +67,7 @@ type hostStatus struct {
 	Silent int64  `json:"silentTurns"`
 }
 
+// documentsStatusCommand returns `repute documents status`. It reads every URI, which takes seconds on a large index.
 func documentsStatusCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -81,7 +88,8 @@ func documentsStatusCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// readDocumentsStatus reads the status of the document queue on one snapshot.
+// readDocumentsStatus reads the status of the document queue. Its parts are read one after the other, so that their
+// counts may differ by what workers fetch meanwhile.
 func readDocumentsStatus(ctx context.Context, db *store.DB) (s DocumentsStatus, err error) {
 	stats, err := docstats.ReadURIStats(ctx, db)
 	if err != nil {
@@ -138,6 +146,7 @@ func (s DocumentsStatus) print(w io.Writer, now time.Time) error {
 	return t.Flush()
 }
 
+// documentsDeniedCommand returns `repute documents denied`. The list is not paged: an operator wrote each entry.
 func documentsDeniedCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "denied",

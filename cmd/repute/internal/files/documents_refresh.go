@@ -20,6 +20,8 @@ import (
 	"repute/store/query"
 )
 
+// documentsRetryCommand returns `repute documents retry`. Flags and arguments are joined by and: agents with a host are
+// the documents of these agents at this host.
 func documentsRetryCommand(p *cli.Program) *cobra.Command {
 	var f docdb.RetryFilter
 	var all bool
@@ -44,7 +46,8 @@ func documentsRetryCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// checkRetry refuses flags that select nothing or contradict each other.
+// checkRetry refuses flags that select nothing or contradict each other. The form of --all is what keeps an empty
+// variable of a script from scheduling every failed document.
 func checkRetry(f docdb.RetryFilter, agents []string, all bool) error {
 	selects := f.Host != "" || f.Reason != "" || len(agents) > 0
 	switch {
@@ -94,7 +97,8 @@ func areOf(n int64, what string) string {
 	return cli.Count(n, what) + " are"
 }
 
-// agentsNamed reads ids as the API does and looks them up.
+// agentsNamed reads ids as the API does and looks them up. An agent that is not indexed is repute.ErrNotFound, so that
+// a mistyped id is not taken for one without failures.
 func agentsNamed(ctx context.Context, db *store.DB, c config.Config, args []string) (ids []repute.AgentID, err error) {
 	for _, arg := range args {
 		id, err := agentNamed(ctx, db, c, arg)
@@ -126,8 +130,10 @@ func agentNamed(ctx context.Context, db *store.DB, c config.Config, arg string) 
 	return repute.AgentID{}, err
 }
 
+// denyKinds is the help for the first argument of deny and allow.
 const denyKinds = "KIND is sha256, cid, host or agent."
 
+// documentsDenyCommand returns `repute documents deny`. The denial covers what is indexed later too.
 func documentsDenyCommand(p *cli.Program) *cobra.Command {
 	var reason string
 	var drop bool
@@ -150,7 +156,8 @@ func documentsDenyCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// denialNamed returns a denial in its stored form, with an agent's full id.
+// denialNamed returns a denial in its stored form, with an agent's full id. Values of other kinds are checked and
+// normalized where they are stored (package store/denydb).
 func denialNamed(ctx context.Context, db *store.DB, c config.Config, args []string) (repute.Denial, error) {
 	d := repute.Denial{Kind: repute.DenyKind(args[0]), Value: args[1]}
 	if d.Kind != repute.DenyAgent {
@@ -164,7 +171,8 @@ func denialNamed(ctx context.Context, db *store.DB, c config.Config, args []stri
 	return d, err
 }
 
-// deny prints how many documents a denial affects, which shows a mistyped value.
+// deny prints how many documents a denial affects, which shows a mistyped value. The count is read before the denial is
+// stored: with --drop it would be lower afterwards.
 func deny(ctx context.Context, p *cli.Program, db *store.DB, d repute.Denial, drop bool) error {
 	reach, err := denydb.DenialReach(ctx, db, d)
 	if err != nil {
@@ -184,6 +192,7 @@ func deny(ctx context.Context, p *cli.Program, db *store.DB, d repute.Denial, dr
 	return nil
 }
 
+// documentsAllowCommand returns `repute documents allow`. It prints how many documents and agents the denial covered.
 func documentsAllowCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "allow KIND VALUE",

@@ -40,7 +40,7 @@ import (
 	"repute/store/query"
 )
 
-// checkTimeout bounds fetching one document.
+// checkTimeout bounds fetching one document. With it all documents that a tier of agent.json needs are fetched too.
 const checkTimeout = time.Minute
 
 // ManifestCommand returns the command that checks one published file.
@@ -54,6 +54,8 @@ func ManifestCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// manifestCheckCommand returns `repute manifest check`. Its exit codes are cli.CodeFailed and cli.CodeUnchecked: a
+// script can distinguish a document with errors from one that could not be read.
 func manifestCheckCommand(p *cli.Program) *cobra.Command {
 	var how judging
 	cmd := &cobra.Command{
@@ -105,14 +107,18 @@ not be read.`,
 	return cmd
 }
 
+// kindAuto is the value of --kind that leaves the kind to detect. It is no kind of the index.
 const kindAuto = "auto"
 
+// checkKinds are the values of --kind. Validation files are not among them: they have no standard form to be checked
+// by.
 var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(repute.FeedbackDocument),
 	string(repute.CardDocument), string(agentjson.Document),
 	string(schemas.CapabilityDocument), string(schemas.LogDocument)}
 
-// checkDocument finds the document and judges it. A file of that name wins over everything
-// that is no URL.
+// checkDocument finds the document and judges it. A file of that name wins over everything that is no URL. The order
+// is: standard input, a URL unless a file has that name, a file, an agent's id, a domain, and what is left is explained
+// by what it looks like. A file therefore hides a domain of the same name, which the URL of its manifest still finds.
 func checkDocument(ctx context.Context, p *cli.Program, what string, how judging) (Report, error) {
 	if what == "-" {
 		b, err := readDocument(p.Stdin, "standard input")
@@ -157,7 +163,7 @@ func isDirectory(name string) bool {
 }
 
 // readFileDocument reads a document within the bound of published ones: a larger one would not be read from its host
-// either.
+// either. The error of a file that cannot be opened is that of the system.
 func readFileDocument(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -178,7 +184,9 @@ func readDocument(from io.Reader, name string) ([]byte, error) {
 	return b, err
 }
 
-// checkRemote reads a URI as the index would, through the same guard.
+// checkRemote reads a URI as the index would, through the same guard. A URL of agent.json is first asked as a manifest,
+// which must be served by its own host. Where its host redirects to another one, and no kind was demanded, the document
+// is fetched as any other.
 func checkRemote(ctx context.Context, p *cli.Program, uri string, how judging) (Report, error) {
 	client, err := p.Resolver()
 	if err != nil {
@@ -198,7 +206,8 @@ func checkRemote(ctx context.Context, p *cli.Program, uri string, how judging) (
 	return judge(shortened(uri), doc.Bytes, how), nil
 }
 
-// unfetched describes a failed fetch: the reason, the error and the fix.
+// unfetched describes a failed fetch: the reason, the error and the fix. A fetch that the caller canceled keeps its
+// error, because its reason says nothing about the document.
 func unfetched(uri string, err error) error {
 	var failure *resolver.Error
 	if !errors.As(err, &failure) || failure.Reason == resolver.ReasonCanceled {
@@ -242,8 +251,8 @@ func shortened(uri string) string {
 	return uri[:most] + "…"
 }
 
-// checkAgent reports the indexed data of an agent's registration file, and whether the file names
-// the agent.
+// checkAgent reports the indexed data of an agent's registration file, and whether the file names the agent. The bytes
+// are not fetched: the report is of the newest version that the index has read, and has no lines and columns.
 func checkAgent(ctx context.Context, p *cli.Program, ref repute.AgentRef, kind repute.DocumentKind) (Report, error) {
 	if kind != kindAuto && kind != repute.RegistrationDocument {
 		return Report{}, repute.Invalid("kind", "an agent has a registration file",
@@ -296,7 +305,8 @@ type judging struct {
 	registry string              // directory of the issuers' registry, "" for none
 }
 
-// judge parses bytes as the expected kind of document, or as the detected one.
+// judge parses bytes as the expected kind of document, or as the detected one. A kind that is not known is judged as a
+// registration file, which is what most URIs of agents lead to.
 func judge(source string, b []byte, how judging) Report {
 	kind := how.kind
 	if kind == kindAuto {
@@ -344,7 +354,8 @@ func detect(b []byte) repute.DocumentKind {
 	return manifest.Detect(b)
 }
 
-// judgeOwn validates a document of an orchestrator's agent by its schema.
+// judgeOwn validates a document of an orchestrator's agent by its schema. Capability manifests have the name at the
+// top, and logs in the member agent.
 func judgeOwn(b []byte, kind repute.DocumentKind) (name string, problems []repute.Problem) {
 	problems, err := schemas.Check(kind, b)
 	if err != nil {

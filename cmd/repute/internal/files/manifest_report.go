@@ -14,7 +14,8 @@ import (
 	"repute/manifest/schemas"
 )
 
-// Report is the result of manifest check, and its JSON output.
+// Report is the result of manifest check, and its JSON output. Its JSON is read by scripts and documented: members are
+// added, and never renamed.
 type Report struct {
 	Source   string              `json:"source"`
 	Kind     repute.DocumentKind `json:"kind"`
@@ -41,7 +42,8 @@ type manifestProblem struct {
 	Hint     string          `json:"hint"`
 }
 
-// newReport returns a report with the problems ordered by severity.
+// newReport returns a report that counts problems by severity and lists them in the given order. The list is never nil,
+// so that its JSON is [].
 func newReport(source string, kind repute.DocumentKind, problems []repute.Problem) Report {
 	r := Report{Source: source, Kind: kind, Problems: []manifestProblem{}}
 	for _, p := range problems {
@@ -71,7 +73,8 @@ func hint(code string) string {
 	return manifest.Hint(code)
 }
 
-// locate adds to each problem the line and the column of the place that its pointer names in the document.
+// locate adds to each problem the line and the column of the place that its pointer names in the document. A problem
+// whose pointer leads to nothing, such as a missing member, keeps line 0.
 func (r *Report) locate(b []byte) {
 	for i := range r.Problems {
 		if offset, ok := jsonwalk.Find(b, r.Problems[i].Path); ok {
@@ -104,6 +107,8 @@ func (r Report) write(w io.Writer) error {
 	return err
 }
 
+// linkText returns the sentence for the relation of the file and the agent, "" for a document that was not checked as
+// an agent's.
 func (r Report) linkText() string {
 	switch r.Link {
 	case repute.LinkLinked:

@@ -16,6 +16,8 @@ import (
 	"repute/manifest/agentjson/identity"
 )
 
+// manifestNewCommand returns `repute manifest new`. The key file is needed for its public half alone; the file that is
+// written is not signed.
 func manifestNewCommand(p *cli.Program) *cobra.Command {
 	var d publication.Draft
 	var keyFile string
@@ -52,6 +54,8 @@ func manifestNewCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// manifestKeygenCommand returns `repute manifest keygen`. The private key goes into the file and nowhere else. A file
+// that exists is never overwritten: a lost key cannot be made again.
 func manifestKeygenCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
@@ -76,6 +80,9 @@ func manifestKeygenCommand(p *cli.Program) *cobra.Command {
 	}
 }
 
+// manifestSignCommand returns `repute manifest sign`. The file is replaced as a whole once the signature is made, so
+// that a failure leaves it as it was. Only the commitments are signed: other members can change without a new
+// signature.
 func manifestSignCommand(p *cli.Program) *cobra.Command {
 	var keyFile string
 	cmd := &cobra.Command{
@@ -109,6 +116,8 @@ func manifestSignCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// manifestDIDCommand returns `repute manifest did`. It fetches nothing: whether the domain serves the document is what
+// manifest check finds.
 func manifestDIDCommand(p *cli.Program) *cobra.Command {
 	var domain, keyFile string
 	cmd := &cobra.Command{
@@ -148,7 +157,7 @@ func manifestDIDCommand(p *cli.Program) *cobra.Command {
 // publicOf returns the public key of a key.
 func publicOf(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed25519.PublicKey) }
 
-// readKey reads a file of keygen.
+// readKey reads a file of keygen. The error of a file that has no key does not quote it.
 func readKey(name string) (ed25519.PrivateKey, error) {
 	if name == "" {
 		return nil, repute.Invalid("key", "is missing", "--key with a file of repute manifest keygen")

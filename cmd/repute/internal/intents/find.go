@@ -28,6 +28,8 @@ type findFlags struct {
 	top   int
 }
 
+// findCommand returns `repute intent find`. The flags of the database are there for the hosts and gateways of the
+// configuration; no database is opened.
 func findCommand(p *cli.Program) *cobra.Command {
 	var f findFlags
 	cmd := &cobra.Command{
@@ -57,11 +59,15 @@ this computer. With --index a server searches all manifests and agents that it h
 
 // foundJSON is what repute intent find --json prints.
 type foundJSON struct {
+	// Sure reports whether the first match may be acted on without asking. Margin is the score of the first match minus
+	// that of the next one, or its own score without a next one; see package intent for the bounds of both.
 	Sure    bool        `json:"sure"`
 	Margin  float64     `json:"margin"`
 	Matches []matchJSON `json:"matches"`
 }
 
+// matchJSON is an offer that matches. Score decides the order: it is Similarity, -1 to 1, and up to 0.15 for words in
+// common.
 type matchJSON struct {
 	// ID is NAME@ORIGIN, as repute intent run takes it; NAME@AGENT of an offer of agents.
 	ID         string      `json:"id"`
@@ -89,7 +95,8 @@ func (f *findFlags) find(ctx context.Context, p *cli.Program, text string) error
 	return f.search(ctx, p, text)
 }
 
-// ask has an index search.
+// ask has an index search. INDEXER_URL of the environment is used only without --from: a text that is compared on this
+// computer MUST NOT leave it because a variable is set.
 func (f *findFlags) ask(ctx context.Context, p *cli.Program, text string) error {
 	base := cmp.Or(f.index, os.Getenv("INDEXER_URL"))
 	if base == "" {
@@ -112,7 +119,8 @@ func (f *findFlags) ask(ctx context.Context, p *cli.Program, text string) error 
 	return f.print(p, &out)
 }
 
-// search compares the text with the intents of the manifests on this computer.
+// search compares the text with the intents of the manifests on this computer. The model is embedded in the program, so
+// that nothing is fetched for it.
 func (f *findFlags) search(ctx context.Context, p *cli.Program, text string) error {
 	items, err := f.items(ctx, p)
 	if err != nil {
@@ -162,7 +170,8 @@ func (f *findFlags) print(p *cli.Program, r *foundJSON) error {
 	})
 }
 
-// items returns the intents of the files and domains of --from.
+// items returns the intents of the files and domains of --from. One file with errors ends the command, so that a
+// missing match is never due to a file that was skipped.
 func (f *findFlags) items(ctx context.Context, p *cli.Program) (out []intent.Item, err error) {
 	for _, name := range f.from {
 		raw, host, err := readManifest(ctx, p, name)
@@ -179,7 +188,8 @@ func (f *findFlags) items(ctx context.Context, p *cli.Program) (out []intent.Ite
 	return out, nil
 }
 
-// readManifest reads a file, or the manifest of a domain with the host that served it.
+// readManifest reads a file, or the manifest of a domain with the host that served it. It is the beginning of a file
+// that is too large, which Parse then refuses. host is "" for a file: whose manifest it is is not proven.
 func readManifest(ctx context.Context, p *cli.Program, name string) (raw []byte, host string, err error) {
 	if file, err := os.Open(name); err == nil {
 		defer file.Close()

@@ -33,6 +33,7 @@ type runFlags struct {
 	params []string
 }
 
+// runCommand returns `repute intent run`.
 func runCommand(p *cli.Program) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
@@ -58,7 +59,8 @@ An intent without an endpoint says in words what to do: they are printed and not
 	return cmd
 }
 
-// run finds the intent and calls it.
+// run finds the intent and calls it. Everything that can be refused without a request to the endpoint is checked first,
+// and in this order: the name, the bound, the manifest, the arguments, the price.
 func (f *runFlags) run(ctx context.Context, p *cli.Program, name string) error {
 	target, err := intentcall.ParseTarget(name)
 	if err != nil {
@@ -111,7 +113,9 @@ func (f *runFlags) bound() (*repute.Micros, error) {
 	return &most, err
 }
 
-// call sends the request, and pays for it where a bound is given.
+// call sends the request, and pays for it where a bound is given. Without --max no database and no key is opened. With
+// it, the bound of the payer becomes the lower one of --max and the manifest's price: a server that demands more than
+// it publishes is refused.
 func (f *runFlags) call(ctx context.Context, p *cli.Program, c *config.Config, r payer.Request,
 	limit repute.Micros) error {
 	client := service.Outside(c, c.AllowHosts)
@@ -140,7 +144,8 @@ type senderFunc func(ctx context.Context, r payer.Request) (payer.Answer, error)
 // Do implements intentcall.Sender.
 func (f senderFunc) Do(ctx context.Context, r payer.Request) (payer.Answer, error) { return f(ctx, r) }
 
-// instructions are what an intent without an endpoint says. They are foreign text.
+// instructions are what an intent without an endpoint says. They are foreign text. Arguments are those of --param after
+// the check, in JSON.
 type instructions struct {
 	Intent      string                     `json:"intent"`
 	Origin      string                     `json:"origin"`

@@ -25,7 +25,8 @@ import (
 	"repute/resolver"
 )
 
-// Report is the result of oaf check, and its JSON output.
+// Report is the result of oaf check, and its JSON output. It has the form of the report of manifest check. Source is
+// what the caller named, and Kind is always oaf.
 type Report struct {
 	Source   string    `json:"source"`
 	Kind     string    `json:"kind"`
@@ -36,7 +37,8 @@ type Report struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Checked is one agent of a report.
+// Checked is one agent of a report. The lists are names as the agent's files have them, which strangers wrote, and
+// never null.
 type Checked struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name"`
@@ -65,10 +67,11 @@ type asking struct {
 	hosts    []string // private ones that may be asked
 }
 
-// askTime bounds the questions to all servers of an agent.
+// askTime bounds the questions to all servers of an agent. A program that is started first may need most of it.
 const askTime = time.Minute
 
-// check refuses flags that have no effect without --ask-servers.
+// check refuses flags that have no effect without --ask-servers. A flag without effect would let its user believe that
+// servers were asked.
 func (a *asking) check() error {
 	for _, f := range []struct {
 		name string
@@ -82,7 +85,8 @@ func (a *asking) check() error {
 }
 
 // problems asks the servers of agents, and returns what their tools contradict. Places are below the directory of each
-// agent where the agents are those of an archive.
+// agent where the agents are those of an archive. Each agent has the whole time for itself, and a server that does not
+// answer is one of the problems.
 func (a *asking) problems(ctx context.Context, agents []*format.Agent, how problem.Profile,
 	packed bool) (out []problem.Problem) {
 	if !a.servers {
@@ -138,6 +142,7 @@ func (l lister) ListTools(ctx context.Context, s format.Server) ([]string, error
 	return nil, repute.Invalid(wrong.Field, wrong.Reason, hint)
 }
 
+// checkCommand returns `repute oaf check`.
 func checkCommand(p *cli.Program) *cobra.Command {
 	var strict bool
 	var ask asking
@@ -182,7 +187,7 @@ Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be
 	return cmd
 }
 
-// check judges a directory or an archive.
+// check judges a directory or an archive. A problem is never an error: an error says that nothing could be judged.
 func check(ctx context.Context, name string, how problem.Profile, ask *asking) (Report, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -207,7 +212,8 @@ func check(ctx context.Context, name string, how problem.Profile, ask *asking) (
 	return newReport(name, pack.Agents, append(problems, ask.problems(ctx, pack.Agents, how, true)...)), nil
 }
 
-// readArchive reads an archive. Any other file is refused with what to name instead.
+// readArchive reads an archive. Any other file is refused with what to name instead. A zip file begins with PK, also an
+// empty one.
 func readArchive(name string) ([]byte, error) {
 	b, err := readFile(name, "an archive of agents")
 	if err != nil || bytes.HasPrefix(b, []byte("PK")) {
@@ -238,7 +244,7 @@ func readFile(name, what string) ([]byte, error) {
 	return b, nil
 }
 
-// newReport returns a report on agents.
+// newReport returns a report on agents. A problem without a file is of the source as a whole.
 func newReport(source string, agents []*format.Agent, problems []problem.Problem) Report {
 	r := Report{Source: source, Kind: "oaf", Agents: []Checked{}, Problems: []Problem{},
 		Errors:   repute.CountSeverity(problems, repute.SeverityError),

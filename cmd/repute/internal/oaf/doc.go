@@ -47,7 +47,8 @@ func profile(strict bool) problem.Profile {
 	return problem.Lenient
 }
 
-// usable reads the agent of a directory for a command that needs one without errors.
+// usable reads the agent of a directory for a command that needs one without errors. The first error is returned, with
+// the command that lists all.
 func usable(dir string) (*format.Agent, error) {
 	agent, problems, err := oafagent.Load(dir, problem.Lenient)
 	if err != nil {
@@ -59,7 +60,8 @@ func usable(dir string) (*format.Agent, error) {
 	return agent, nil
 }
 
-// filesOf returns all files of an agent's directory as they are.
+// filesOf returns all files of an agent's directory as they are. os.OpenRoot keeps links from leading out of the
+// directory.
 func filesOf(dir string) ([]tree.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -74,7 +76,8 @@ func filesOf(dir string) ([]tree.File, error) {
 	return files, nil
 }
 
-// write writes files below a directory, which it makes.
+// write writes files below a directory, which it makes. Without replace nothing is written where one of the files
+// exists.
 func write(dir string, files []tree.File, replace bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return repute.Invalid("output", err.Error(), "a directory that can be written")

@@ -14,7 +14,8 @@ import (
 	"repute/manifest/oaf/tree"
 )
 
-// Carried is the result of oaf export and oaf import, and their JSON output.
+// Carried is the result of oaf export and oaf import, and their JSON output. Files are the names of the written files,
+// with the directory that was given.
 type Carried struct {
 	Files []string `json:"files"`
 	Notes []Note   `json:"notes"`
@@ -70,6 +71,8 @@ func (c Carried) write(out, notes io.Writer) {
 	}
 }
 
+// exportCommand returns `repute oaf export`. The output may be the directory of a project, where none of the files may
+// exist yet.
 func exportCommand(p *cli.Program) *cobra.Command {
 	var to, layout, output string
 	cmd := &cobra.Command{
@@ -117,6 +120,8 @@ const (
 	fromLetta      = "letta"
 )
 
+// importCommand returns `repute oaf import`. All agents are read before the first file is written, and those with
+// errors are left out.
 func importCommand(p *cli.Program) *cobra.Command {
 	var from, vendor, output string
 	cmd := &cobra.Command{
@@ -174,7 +179,8 @@ whose source has none with --vendor.`,
 	return cmd
 }
 
-// imports reads the agents of a source.
+// imports reads the agents of a source. Claude Code's files are read within os.OpenRoot, because a project may come
+// from a stranger.
 func imports(source, from string) ([]harness.Import, error) {
 	switch from {
 	case fromClaudeCode:

@@ -19,6 +19,8 @@ import (
 	"repute/manifest/oaf/tree"
 )
 
+// newCommand returns `repute oaf new`. The key of the agent is the base of the absolute path, so that . names the
+// directory that one is in.
 func newCommand(p *cli.Program) *cobra.Command {
 	var vendor, template string
 	cmd := &cobra.Command{
@@ -60,6 +62,7 @@ memory, and a reference to a sub-agent).`,
 	return cmd
 }
 
+// generateCommand returns `repute oaf generate`.
 func generateCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "generate DIR",
@@ -97,6 +100,7 @@ func renew(p *cli.Program, dir string, files []tree.File, edited []string) error
 	return nil
 }
 
+// versionCommand returns `repute oaf version`.
 func versionCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version DIR NEXT",
@@ -124,6 +128,7 @@ generated again; an edited one is left as it is, and a note on standard error sa
 	}
 }
 
+// packCommand returns `repute oaf pack`. The archive is complete in memory before its file is replaced.
 func packCommand(p *cli.Program) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
@@ -156,7 +161,8 @@ directory.`,
 	return cmd
 }
 
-// pack returns the archive of the agents of directories, without the file output.
+// pack returns the archive of the agents of directories, without the file output. Agents are the directories of the
+// archive, by their keys, so that two of one key cannot be packed together.
 func pack(dirs []string, output string) ([]byte, error) {
 	var agents []*format.Agent
 	files := map[string][]tree.File{}
@@ -180,7 +186,8 @@ func pack(dirs []string, output string) ([]byte, error) {
 	return format.Pack(agents, files)
 }
 
-// isSameFile reports whether two names are those of one file that exists.
+// isSameFile reports whether two names are those of one file that exists. Names are compared by the file and not by
+// their text: a link or another spelling is the same one.
 func isSameFile(a, b string) bool {
 	one, err := os.Stat(a)
 	if err != nil {
@@ -190,6 +197,7 @@ func isSameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
+// unpackCommand returns `repute oaf unpack`. The whole archive is checked before the first file is written.
 func unpackCommand(p *cli.Program) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{

@@ -29,6 +29,8 @@ func FacilitatorCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// facilitatorServeCommand returns `repute facilitator serve`. It needs no index and checks no caller: every client that
+// reaches the address may send a payment.
 func facilitatorServeCommand(p *cli.Program) *cobra.Command {
 	var listen, settler string
 	cmd := &cobra.Command{
@@ -50,7 +52,8 @@ stored before it is sent, and sent once by any number of processes on one databa
 	return cmd
 }
 
-// openWallet opens the configured wallets.
+// openWallet opens the configured wallets. The caller MUST close it. Keys are checked here, so that a command with a
+// wrong one ends before anything is asked.
 func openWallet(p *cli.Program, c *config.Config, db *store.DB) (*wallet.Wallet, []wallet.ChainConfig, error) {
 	list, err := c.Wallets()
 	if err != nil {
@@ -63,7 +66,8 @@ func openWallet(p *cli.Program, c *config.Config, db *store.DB) (*wallet.Wallet,
 	return w, list, err
 }
 
-// local is the facilitator of the chains on which the settler has a key.
+// local is the facilitator of the chains on which the settler has a key. Only the tokens of orchestrator.wallets are
+// accepted. A chain on which the settler has no key is left out; no chain at all is repute.ErrInvalid.
 func local(db *store.DB, w *wallet.Wallet, list []wallet.ChainConfig, settler string) (*x402.Local, error) {
 	o := settlement.Options{Settler: settler, Tokens: map[uint64][]common.Address{}}
 	for _, chain := range list {
@@ -87,7 +91,10 @@ func local(db *store.DB, w *wallet.Wallet, list []wallet.ChainConfig, settler st
 const stopWait = 10 * time.Second
 
 // serveFacilitator serves until ctx ends, and follows what was sent. A request that is cut off at the end loses
-// nothing: its payment is stored, and the same request later gets the stored outcome.
+// nothing: its payment is stored, and the same request later gets the stored outcome. Three goroutines run until the
+// first of them fails or ctx ends: the wallet, which follows and replaces transactions, the server, and the shutdown of
+// the server. The wallet ends with ctx, so that a request that is answered while the server shuts down is not followed
+// by this process.
 func serveFacilitator(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB,
 	settler, listen string) error {
 	w, list, err := openWallet(p, c, db)

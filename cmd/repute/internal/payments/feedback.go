@@ -35,11 +35,12 @@ func FeedbackCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// feedbackFlags are those of repute feedback give.
+// feedbackFlags are those of repute feedback give. Empty flags take their value from the receipt where it has one.
 type feedbackFlags struct {
 	receipt, value, tag, tag2, as, agent, to, endpoint, out, uri string
 }
 
+// feedbackGiveCommand returns `repute feedback give`.
 func feedbackGiveCommand(p *cli.Program) *cobra.Command {
 	var f feedbackFlags
 	cmd := &cobra.Command{
@@ -86,10 +87,11 @@ type purchase struct {
 	at          time.Time
 }
 
-// maxReceipt bounds the file, in bytes.
+// maxReceipt bounds the file, in bytes. An answer of an agent is part of the receipt.
 const maxReceipt = 16 << 20
 
-// read reads the receipt.
+// read reads the receipt. The two kinds are told apart by their first bytes: an answer as curl -i prints it begins with
+// HTTP/.
 func (f *feedbackFlags) read(p *cli.Program) (b purchase, err error) {
 	if f.receipt == "" {
 		return b, repute.Invalid("receipt", "is missing", "a file of repute pay --json or of a signed answer")
@@ -104,7 +106,8 @@ func (f *feedbackFlags) read(p *cli.Program) (b purchase, err error) {
 	return ofPay(raw)
 }
 
-// ofPay reads what repute pay --json prints.
+// ofPay reads what repute pay --json prints. Members that are not known are ignored, so that receipts of later versions
+// are read.
 func ofPay(raw []byte) (b purchase, err error) {
 	var a paidAnswer
 	if err := json.Unmarshal(raw, &a); err != nil {
@@ -123,7 +126,9 @@ func ofPay(raw []byte) (b purchase, err error) {
 	return b, nil
 }
 
-// ofAnswer reads a signed answer with the header of its settlement.
+// ofAnswer reads a signed answer with the header of its settlement. The signature is verified against the body, and its
+// signer is not: whether it is the agent's key does not matter, since the chain must show the payment. The time is
+// bounded, because a signed number may be any.
 func ofAnswer(raw []byte) (b purchase, err error) {
 	_, h, body, err := signed.ParseHTTP(bytes.NewReader(raw))
 	if err != nil {
@@ -146,7 +151,8 @@ func ofAnswer(raw []byte) (b purchase, err error) {
 		at: time.Unix(int64(min(r.Timestamp, 1<<40)), 0)}, nil
 }
 
-// rating is a purchase and its rating, checked.
+// rating is a purchase and its rating, checked. from is the payer and rater, to the account that was paid. value has
+// decimals digits after the point.
 type rating struct {
 	id       repute.AgentID
 	slug     string
@@ -159,7 +165,9 @@ type rating struct {
 	endpoint string
 }
 
-// rated checks a purchase against the wallet.
+// rated checks a purchase against the wallet. An agent without a chain is one of the chain of the payment. The registry
+// is that of the configuration; an agent of another one is refused, because the transaction would rate a different
+// agent.
 func (f *feedbackFlags) rated(ctx context.Context, w *wallet.Wallet, list []wallet.ChainConfig,
 	b *purchase) (r rating, err error) {
 	r.at, r.endpoint = b.at.UTC(), cmp.Or(f.endpoint, b.endpoint)
@@ -192,8 +200,8 @@ func (f *feedbackFlags) rated(ctx context.Context, w *wallet.Wallet, list []wall
 	return r, f.accounts(ctx, w, list, b, &r)
 }
 
-// accounts finds who paid and who was paid. The rater MUST be the payer: another one's payment is no
-// proof.
+// accounts finds who paid and who was paid. The rater MUST be the payer: another one's payment is no proof. Where
+// neither flag nor receipt names the account, the agent's wallet is read from the chain.
 func (f *feedbackFlags) accounts(ctx context.Context, w *wallet.Wallet, list []wallet.ChainConfig, b *purchase,
 	r *rating) error {
 	var err error
@@ -221,7 +229,9 @@ func (f *feedbackFlags) accounts(ctx context.Context, w *wallet.Wallet, list []w
 	return err
 }
 
-// valueOf reads a rating as the registry takes it.
+// valueOf reads a rating as the registry takes it. It is an integer with up to 18 decimals (ERC-8004, valueDecimals),
+// and more than 30 digits are refused. Zeros at the end are kept: 90.0 is stored with one decimal. repute.ErrInvalid
+// for a plus sign and for exponents.
 func valueOf(text string) (*big.Int, uint8, error) {
 	whole, fraction, _ := strings.Cut(strings.TrimPrefix(text, "-"), ".")
 	digits := whole + fraction
@@ -237,7 +247,8 @@ func valueOf(text string) (*big.Int, uint8, error) {
 	return n, uint8(len(fraction)), nil
 }
 
-// feedbackDocument is the feedback file of ERC-8004. Nothing in it differs when it is written again.
+// feedbackDocument is the feedback file of ERC-8004. Nothing in it differs when it is written again. Its members are in
+// the order in which they are hashed. Numbers are raw JSON: they may be larger than a float64 holds.
 type feedbackDocument struct {
 	AgentRegistry string          `json:"agentRegistry"`
 	AgentID       json.RawMessage `json:"agentId"`
@@ -251,7 +262,8 @@ type feedbackDocument struct {
 	Proof         paymentProof    `json:"proofOfPayment"`
 }
 
-// paymentProof is the standard's proofOfPayment.
+// paymentProof is the standard's proofOfPayment. The chain is that of the payment, which may be another one than that
+// of the agent; ChainID is decimal text.
 type paymentProof struct {
 	From    string `json:"fromAddress"`
 	To      string `json:"toAddress"`
@@ -259,7 +271,8 @@ type paymentProof struct {
 	TxHash  string `json:"txHash"`
 }
 
-// document is the feedback file of a rating.
+// document is the feedback file of a rating. The bytes are hashed into the transaction, and MUST be the same when the
+// command is repeated: the time is therefore that of the purchase.
 func (f *feedbackFlags) document(r *rating) ([]byte, error) {
 	return json.Marshal(feedbackDocument{AgentRegistry: fmt.Sprintf("eip155:%d:%s", r.id.ChainID, r.id.Registry.Hex()),
 		AgentID:       json.RawMessage(r.id.TokenID.Dec()),
@@ -269,7 +282,8 @@ func (f *feedbackFlags) document(r *rating) ([]byte, error) {
 		Proof: paymentProof{From: r.from.Hex(), To: r.to.Hex(), ChainID: fmt.Sprint(r.chain), TxHash: r.tx.Hex()}})
 }
 
-// publish gives the file a URI, and writes it to --out.
+// publish gives the file a URI, and writes it to --out. The file of --out is written before the transaction is sent,
+// and is overwritten when the command is repeated, with the same bytes.
 func (f *feedbackFlags) publish(document []byte) (string, error) {
 	if (f.out == "") != (f.uri == "") {
 		return "", repute.Invalid("out", "and --uri belong together", "both, or none for a data: URI")
@@ -285,15 +299,21 @@ func (f *feedbackFlags) publish(document []byte) (string, error) {
 
 // given is what repute feedback give prints.
 type given struct {
-	Agent       string `json:"agent"`
-	Client      string `json:"client"`
+	// Agent is the full id of the rated agent, and Client the address that rated it, which is the payer.
+	Agent  string `json:"agent"`
+	Client string `json:"client"`
+	// Value is the rating as it was typed, and Transaction that of the rating.
 	Value       string `json:"value"`
 	Transaction string `json:"transaction"`
 	Payment     string `json:"payment"` // transaction of the payment
-	URI         string `json:"uri"`
+	// URI is that of the feedback file, whose hash the transaction has.
+	URI string `json:"uri"`
 }
 
-// give rates. The intent's name is of the payment and the agent: a payment proves one rating.
+// give rates. The intent's name is of the payment and the agent: a payment proves one rating. Another rating of the
+// same payment has the same name with other data, which the wallet refuses as repute.ErrConflict.
+//
+// A transaction that the registry reverted is stored as sent: the same command reports it again and sends no other one.
 func (f *feedbackFlags) give(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB) error {
 	b, err := f.read(p)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 // maxListed bounds how many purchases repute pay list shows.
 const maxListed = 1000
 
+// payListCommand returns `repute pay list`. It needs no key.
 func payListCommand(p *cli.Program) *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
@@ -63,7 +64,8 @@ type listedPurchase struct {
 	Receipt json.RawMessage `json:"receipt"`          // null where there is no answer
 }
 
-// stateOf is the state of a purchase, and the reason for it.
+// stateOf is the state of a purchase, and the reason for it. A purchase whose answer was lost stays open until its
+// payment expires, because the server may still settle it.
 func stateOf(b *walletdb.Purchase) (state, reason string) {
 	switch {
 	case b.Refused != "":
@@ -88,7 +90,8 @@ func listedOf(list []walletdb.Purchase) []listedPurchase {
 	return out
 }
 
-// payeeOf is the agent that a purchase was decided about; nil where nobody could be named.
+// payeeOf is the agent that a purchase was decided about; nil where nobody could be named. A decision that cannot be
+// read, such as one of a later version, names nobody.
 func payeeOf(b *walletdb.Purchase) *payer.Payee {
 	var d struct{ Payee *payer.Payee }
 	if json.Unmarshal(b.Decision, &d) != nil {

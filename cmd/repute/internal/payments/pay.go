@@ -34,7 +34,7 @@ type Buying struct {
 	unknown         bool    // also pay accounts of no known agent
 }
 
-// Flags adds all flags to a set but the one for Max.
+// Flags adds all flags to a set but the one for Max. The commands differ in what Max means when it is not given.
 func (b *Buying) Flags(set *pflag.FlagSet) {
 	set.StringVar(&b.index, "index", "", "URL of the index that is asked whom to trust (INDEXER_URL)")
 	set.StringVar(&b.as, "as", "",
@@ -49,6 +49,7 @@ func (b *Buying) Flags(set *pflag.FlagSet) {
 
 // Do asks a server by a client, and pays for the answer. By names the caller in the records. The purchase is stored
 // before it is sent: repeated after a crash, the same request continues it with the same payment while that holds.
+// Nothing was paid where the error is a *payer.Refused, or repute.ErrLimited for a cap.
 func (b *Buying) Do(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, by string, client *http.Client,
 	r payer.Request) (a payer.Answer, err error) {
 	w, list, err := openWallet(p, c, db)
@@ -106,7 +107,8 @@ the receipt to standard error; receipts are stored.`,
 // maxData bounds what a file of --data has, in bytes.
 const maxData = 10 << 20
 
-// request is what is asked for.
+// request is what is asked for. A name after @ is read as cli.ReadInput does, - being standard input. Data that are too
+// many are refused and not cut.
 func (f *payFlags) request(p *cli.Program, address string) (payer.Request, error) {
 	r := payer.Request{Method: strings.ToUpper(f.method), URL: address, Body: []byte(f.data)}
 	if name, ok := strings.CutPrefix(f.data, "@"); ok {
@@ -121,7 +123,7 @@ func (f *payFlags) request(p *cli.Program, address string) (payer.Request, error
 	return r, nil
 }
 
-// options are those of the payer.
+// options are those of the payer. The key is opened only when a payment is signed, on the chain of the payment.
 func (b *Buying) options(c *config.Config, w *wallet.Wallet, list []wallet.ChainConfig) (o payer.Options, err error) {
 	o = payer.Options{Index: cmp.Or(b.index, os.Getenv("INDEXER_URL")), MinScore: b.minScore, AllowUnknown: b.unknown}
 	if o.Index == "" {
@@ -146,7 +148,8 @@ func (b *Buying) options(c *config.Config, w *wallet.Wallet, list []wallet.Chain
 	return o, nil
 }
 
-// identity is the slug that pays: the chosen one, or the only one.
+// identity is the slug that pays: the chosen one, or the only one. One slug with keys on several chains is one
+// identity.
 func (b *Buying) identity(list []wallet.ChainConfig) (string, error) {
 	slugs := map[string]bool{}
 	for _, c := range list {
@@ -168,12 +171,16 @@ func (b *Buying) identity(list []wallet.ChainConfig) (string, error) {
 
 // paidAnswer is what is printed with --json.
 type paidAnswer struct {
-	Status  int            `json:"status"`
-	Body    string         `json:"body"`
+	Status int `json:"status"`
+	// Body is the answer as text: bytes that are no UTF-8 become U+FFFD, so that scripts read such answers without
+	// --json.
+	Body string `json:"body"`
+	// Receipt is null where the server demanded no payment.
 	Receipt *payer.Receipt `json:"receipt"`
 }
 
-// pay asks and pays.
+// pay asks and pays. The host of the URL may be private, because the person at the command line chose it. Another
+// private host is refused by the guard.
 func (f *payFlags) pay(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, address string) error {
 	r, err := f.request(p, address)
 	if err != nil {
@@ -192,7 +199,8 @@ func (f *payFlags) pay(ctx context.Context, p *cli.Program, c *config.Config, db
 }
 
 // Print writes an answer to standard output, and what was paid for it to standard error; as JSON both in one object. An
-// answer that says that it failed ends the command with code 1.
+// answer that says that it failed ends the command with code 1. The body is printed byte by byte, also to a terminal:
+// it is the output that was asked for.
 func Print(p *cli.Program, a *payer.Answer) error {
 	err := p.Show(paidAnswer{a.Status, string(a.Body), a.Receipt},
 		func(io.Writer) error { return printText(p, a) })

@@ -34,13 +34,14 @@ type Sample struct {
 	file              bool   // of a file, which ends and is not followed
 }
 
-// behind returns how many blocks are missing.
+// behind returns how many blocks are missing. It is 0 where the head is behind the newest block, as with a node that is
+// late.
 func (s Sample) behind() uint64 { return s.head - min(s.block, s.head) }
 
 // followed reports whether the chain is practically at its head.
 func (s Sample) followed() bool { return !s.file && s.behind() <= nearTip }
 
-// done and all measure the whole history.
+// done and all measure the whole history. Blocks before the first one count in neither.
 func (s Sample) done() (done, all uint64) {
 	first := s.from - min(1, s.from)
 	return s.block - min(first, s.block), s.head - min(first, s.head)
@@ -64,6 +65,7 @@ type tracker struct {
 	caught  bool          // the line "up to date" was printed
 }
 
+// timedSample is a sample with the time at which it was taken.
 type timedSample struct {
 	Sample
 	at time.Time
@@ -83,7 +85,8 @@ func (t *tracker) add(now time.Time, s Sample) {
 // last returns the newest sample. There is always one, because a tracker begins with a sample.
 func (t *tracker) last() timedSample { return t.history[len(t.history)-1] }
 
-// speed returns events and blocks per second over the window.
+// speed returns events and blocks per second over the window. Both are 0 with one sample, and after a reorganization
+// that took the block back.
 func (t *tracker) speed() (events, blocks float64) {
 	first, last := t.history[0], t.last()
 	seconds := last.at.Sub(first.at).Seconds()
@@ -93,7 +96,8 @@ func (t *tracker) speed() (events, blocks float64) {
 	return float64(last.events-first.events) / seconds, float64(last.block-first.block) / seconds
 }
 
-// eta returns the time until the head is reached at this speed; 0 if unknown.
+// eta returns the time until the head is reached at this speed; 0 if unknown. The bound keeps the conversion from
+// overflowing when the speed is almost zero.
 func (t *tracker) eta() time.Duration {
 	_, blocks := t.speed()
 	if blocks <= 0 {
@@ -172,7 +176,8 @@ func NewReporter(screen *Screen, log *slog.Logger) Reporter {
 	return Reporter{screen: screen, log: log}
 }
 
-// Follow shows one chain until ctx ends, and its final state.
+// Follow shows one chain until ctx ends, and its final state. The final state is shown after ctx has ended, so that the
+// last line is not an old one.
 func (p Reporter) Follow(ctx context.Context, name string, look func() Sample) {
 	show := p.Chain(name)
 	for {
@@ -186,7 +191,7 @@ func (p Reporter) Follow(ctx context.Context, name string, look func() Sample) {
 	}
 }
 
-// Chain adds a chain. The returned function takes its samples.
+// Chain adds a chain. The returned function takes its samples. It MUST NOT be called by two goroutines at once.
 func (p Reporter) Chain(name string) func(time.Time, Sample) {
 	t := &tracker{name: name}
 	if p.screen.bars == nil {

@@ -23,6 +23,7 @@ func TrustCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// coverageCommand returns `repute trust coverage`. It reads what the engine stored with the epoch and computes nothing.
 func coverageCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "coverage [--chain NAME] [--json]",
@@ -46,7 +47,8 @@ thin, and why the other ratings do not count, the most frequent reason first.`,
 }
 
 // chainCoverage is the JSON output for one chain, as of the end of its newest closed epoch. Coverage has zeros before
-// the first epoch.
+// the first epoch. Verified reports whether all blocks that the scores follow from were proven, and VerifiedTo is the
+// last proven block, null where none is.
 type chainCoverage struct {
 	ChainID    uint64             `json:"chainId"`
 	Coverage   wire.Coverage      `json:"coverage"`
@@ -84,7 +86,8 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus) error {
 	})
 }
 
-// printParts shows which parts of the ratings, raters and agents count, and why the rest does not.
+// printParts shows which parts of the ratings, raters and agents count, and why the rest does not. The rows of sources
+// may add up to more than the ratings that count: a rater can have the credentials of several.
 func printParts(w io.Writer, v wire.Coverage) {
 	row := func(what string, n wire.Long, of wire.Long) {
 		fmt.Fprintf(w, "  %s\t%d of %d\t%s\n", what, n, of, percent(n, of))
@@ -107,7 +110,8 @@ func printParts(w io.Writer, v wire.Coverage) {
 	}
 }
 
-// printBySource shows how sources were read, and what it costs to lift an agent by them.
+// printBySource shows how sources were read, and what it costs to lift an agent by them. The price of lifting an agent
+// is an estimate by published prices (repute.LiftPrice). To rent a credential for one rating costs less.
 func printBySource(w io.Writer, c chainCoverage) {
 	fmt.Fprintf(w, "\n  blocks of these scores\t%s\n", verified(c.Verified, c.VerifiedTo))
 	for _, s := range c.Sources {

@@ -13,7 +13,8 @@ import (
 	"repute/trust/rootfile"
 )
 
-// EvidenceCommand returns `repute evidence` with its subcommands.
+// EvidenceCommand returns `repute evidence` with its subcommands. Links join identities and never divide them: what the
+// registries tell of one identity cannot be taken back by a file.
 func EvidenceCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evidence",
@@ -30,6 +31,7 @@ epoch on. docs/how-to/roots.md describes the file.`,
 	return cmd
 }
 
+// evidenceImportCommand returns `repute evidence import`. A link has no direction.
 func evidenceImportCommand(p *cli.Program) *cobra.Command {
 	return importCommand(p, fileImport[rootfile.Link]{
 		list: "links", one: "evidence remove takes one away", read: rootfile.ReadLinks,
@@ -44,6 +46,8 @@ func evidenceImportCommand(p *cli.Program) *cobra.Command {
 	})
 }
 
+// evidenceRemoveCommand returns `repute evidence remove`. The addresses may be given in either order. Links that the
+// registries themselves give cannot be removed.
 func evidenceRemoveCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove A B [--chain NAME]",
@@ -70,6 +74,7 @@ func evidenceRemoveCommand(p *cli.Program) *cobra.Command {
 	}
 }
 
+// evidenceListCommand returns `repute evidence list`. It shows imported links only.
 func evidenceListCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [--chain NAME]",

@@ -82,7 +82,9 @@ func (f fileImport[T]) run(ctx context.Context, w io.Writer, db *store.DB, in io
 	return nil
 }
 
-// importList opens a file of entries and finds the chain for entries that name none.
+// importList opens a file of entries and finds the chain for entries that name none. A database is created where there
+// is none, so that roots can be given before the first event is indexed. The errors of entries get the name of the file
+// before their lines.
 func importList(ctx context.Context, p *cli.Program, name string,
 	read func(*store.DB, io.Reader, rootfile.Options) error) error {
 	in, err := p.OpenInput(name)
@@ -120,8 +122,9 @@ func tagTable(c config.Config) (*rating.Params, error) {
 	return rating.ReadParams(files.Params, files.Tags)
 }
 
-// chainNamed finds a chain by the name that the configuration, the database or the list
-// of known networks has for it.
+// chainNamed finds a chain by the name that the configuration, the database or the list of known networks has for it.
+// The later of these wins: a name of the configuration is what its operator means by it, whatever network others call
+// by it.
 func chainNamed(c config.Config, stored []repute.Chain) func(string) (uint64, bool) {
 	names := map[string]uint64{}
 	for _, d := range contracts.Deployments() {

@@ -44,6 +44,8 @@ func setFlag(cmd *cobra.Command, set *string) {
 	cmd.Flags().StringVar(set, "set", repute.DefaultRoots, "name of the set")
 }
 
+// rootsAddCommand returns `repute roots add`. All that can be checked without the database is checked before it is
+// opened, because opening may create one.
 func rootsAddCommand(p *cli.Program) *cobra.Command {
 	var set, weight, expires, reason string
 	cmd := &cobra.Command{
@@ -85,7 +87,8 @@ func rootsAddCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// addRoot adds a root, or changes the root with its address: values that were not given stay.
+// addRoot adds a root, or changes the root with its address: values that were not given stay. The set is read and
+// written in two transactions: of two commands that change one root at once, the later one wins as a whole.
 func addRoot(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, set string, root repute.TrustRoot,
 	weighs, expires bool) error {
 	roots, err := rootdb.Roots(ctx, db, chain, set)
@@ -121,7 +124,8 @@ func countsFrom(set string) string {
 	return "at once for requests that name the set"
 }
 
-// warnUnindexed prints a warning if the chain is not indexed, because its name may be misspelled.
+// warnUnindexed prints a warning if the chain is not indexed, because its name may be misspelled. It is no error: roots
+// may be added before a chain is indexed.
 func warnUnindexed(ctx context.Context, p *cli.Program, db *store.DB, chain uint64) error {
 	stored, err := query.Chains(ctx, db)
 	if err == nil && !slices.ContainsFunc(stored, func(c repute.ChainStatus) bool { return c.Chain.ID == chain }) {
@@ -130,6 +134,8 @@ func warnUnindexed(ctx context.Context, p *cli.Program, db *store.DB, chain uint
 	return err
 }
 
+// rootsRemoveCommand returns `repute roots remove`. Scores of closed epochs keep the trust of the root: they are
+// computed from the roots of their time.
 func rootsRemoveCommand(p *cli.Program) *cobra.Command {
 	var set string
 	cmd := &cobra.Command{
@@ -180,7 +186,8 @@ func theChain(ctx context.Context, p *cli.Program, c config.Config, db *store.DB
 	return chain.ID, err
 }
 
-// onChain calls f with the configured database and the chain that a command is about.
+// onChain calls f with the configured database and the chain that a command is about. Unlike an import it never creates
+// a database: there is nothing to show or to remove in a new one.
 func onChain(ctx context.Context, p *cli.Program, f func(db *store.DB, chain uint64) error) error {
 	return p.WithStore(ctx, func(c config.Config, db *store.DB) error {
 		chain, err := theChain(ctx, p, c, db)
@@ -191,6 +198,8 @@ func onChain(ctx context.Context, p *cli.Program, f func(db *store.DB, chain uin
 	})
 }
 
+// rootsImportCommand returns `repute roots import`. The check of the whole set, with what is stored already, runs in
+// the transaction that adds to it, and needs the options that the entries were read with.
 func rootsImportCommand(p *cli.Program) *cobra.Command {
 	set := ""
 	var options rootfile.Options
@@ -231,6 +240,7 @@ type rootView struct {
 	Expired bool       `json:"expired"` // by this machine's clock; scores go by the time of blocks
 }
 
+// rootsListCommand returns `repute roots list`. Without --chain and --set it shows every set of every chain.
 func rootsListCommand(p *cli.Program) *cobra.Command {
 	var set string
 	cmd := &cobra.Command{
@@ -250,7 +260,8 @@ func rootsListCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// rootLists reads the sets of a chain, or of all chains.
+// rootLists reads the sets of a chain, or of all chains. A set without roots does not exist. repute.ErrNotFound for a
+// given set that no chain has.
 func rootLists(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, set string) ([]rootList, error) {
 	only := uint64(0)
 	if len(p.Flags.Chains) > 0 {
@@ -299,7 +310,8 @@ func setNames(sets []rootdb.RootSet, chain uint64) string {
 	return "there are: " + list
 }
 
-// encodeRoots returns the JSON output for a set; expired roots are marked.
+// encodeRoots returns the JSON output for a set; expired roots are marked. The hash covers expired roots too: which of
+// them counts depends on the time of a block, not on the clock of the caller.
 func encodeRoots(s rootdb.RootSet, roots []repute.TrustRoot, now time.Time) rootList {
 	list := rootList{ChainID: s.ChainID, Set: s.Name, Hash: replay.HashInput(replay.EncodeRoots(roots)),
 		Roots: make([]rootView, len(roots))}

@@ -37,7 +37,8 @@ func ScoreCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// printCommand returns a command that prints an embedded file, as a template for an own one.
+// printCommand returns a command that prints an embedded file, as a template for an own one. It needs no configuration
+// and no database.
 func printCommand(p *cli.Program, name, what string, body []byte) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: "print the " + what + " that repute comes with, as a start for a file of your own (trust." +
@@ -50,6 +51,8 @@ func printCommand(p *cli.Program, name, what string, body []byte) *cobra.Command
 	}
 }
 
+// scoreExplainCommand returns `repute score explain`. Its flags have the names and the meaning of the parameters of the
+// route /agents/{id}/explain, and are checked by the same code.
 func scoreExplainCommand(p *cli.Program) *cobra.Command {
 	var at, set string
 	var without, roots []string
@@ -108,6 +111,8 @@ func rootsAsked(roots []string, set string) (string, error) {
 	return list, err
 }
 
+// scoreReplayCommand returns `repute score replay`. It exits with 0 only where the same bytes come out: any other
+// outcome, such as an input that is no longer stored, is an error.
 func scoreReplayCommand(p *cli.Program) *cobra.Command {
 	var at uint64
 	cmd := &cobra.Command{
@@ -138,7 +143,8 @@ stored bytes, and where a number stored beside these is another.`,
 	return cmd
 }
 
-// withReader calls f with an agent and the reader of its scores.
+// withReader calls f with an agent and the reader of its scores. The id is parsed before the database is opened, and
+// completed by the chains in it.
 func withReader(ctx context.Context, p *cli.Program, agent string, f func(*explain.Reader,
 	repute.AgentID) error) error {
 	ref, err := repute.ParseAgentRef(agent)
@@ -162,7 +168,8 @@ func withReader(ctx context.Context, p *cli.Program, agent string, f func(*expla
 	})
 }
 
-// printExplanation prints an explanation as tables.
+// printExplanation prints an explanation as tables. Points of all contributions, those of the kinds rest, prior and
+// guard among them, add up to the score.
 func printExplanation(w io.Writer, e wire.ExplainAnswer) error {
 	fmt.Fprintln(w, e.Sentence)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -233,7 +240,8 @@ func figures(c wire.Contribution) string {
 	return "-\t-\t-"
 }
 
-// where names the newest row of a contribution and the way from a root.
+// where names the newest row of a contribution and the way from a root. The hash is zeros where the transaction of the
+// row is not known.
 func where(c wire.Contribution) string {
 	switch {
 	case c.Kind == trust.KindRest:

@@ -20,7 +20,8 @@ import (
 	"repute/trust/source"
 )
 
-// SourcesCommand returns `repute sources` with its subcommands.
+// SourcesCommand returns `repute sources` with its subcommands. The flags of endpoints are for check and verify; list
+// uses them only to say which sources cannot be reached.
 func SourcesCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sources",
@@ -158,7 +159,8 @@ func viewOf(s *source.Source, chain uint64, past source.Past) sourceView {
 }
 
 // lastSources returns the newest run of a chain with its readings and credentials, which are empty when the run read no
-// source.
+// source. The run is the zero value where the chain has none yet. Credentials that were pruned are left out without an
+// error: no holder is counted then.
 func lastSources(ctx context.Context, db *store.DB, chain uint64) (past source.Past, run scoredb.Run, err error) {
 	run, err = scoredb.ReadRun(ctx, db, chain, 0)
 	switch {

@@ -20,6 +20,7 @@ import (
 
 // asking has what check and verify need to read the sources of a chain.
 type asking struct {
+	// chain is the chain whose raters are meant; sources may be read on other ones. policy is never nil.
 	chain   uint64
 	policy  *source.Policy
 	sources []*source.Source // that count on the chain and have an endpoint
@@ -31,7 +32,8 @@ type asking struct {
 }
 
 // ask opens a reader of the sources of the one chosen chain, calls f, and closes the reader. The policy is that of the
-// configuration, or with asRun that of the chain's newest run if the run has one.
+// configuration, or with asRun that of the chain's newest run if the run has one. With asRun sources whose home has no
+// endpoint are kept, so that verify reports their credentials as not checked; check leaves them out.
 func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, asRun bool, f func(*asking) error) error {
 	policy, err := c.Trust.Policy()
 	if err != nil {

@@ -54,12 +54,15 @@ func sourcesCheckCommand(p *cli.Program) *cobra.Command {
 type checkView struct {
 	ChainID uint64         `json:"chainId"`
 	Address common.Address `json:"address"`
-	Block   uint64         `json:"block"`
-	Weight  string         `json:"weight"` // of all sources together
-	Sources []answerView   `json:"sources"`
+	// Block is the block of the chain at which the weight holds; each source is read at a block of its own chain.
+	Block   uint64       `json:"block"`
+	Weight  string       `json:"weight"` // of all sources together
+	Sources []answerView `json:"sources"`
 }
 
-// checkAddress reads all sources about one address and prints the answers.
+// checkAddress reads all sources about one address and prints the answers. Sources that ask contracts are read at the
+// newest block, as the next epoch would read them. Those that are read from payments are not read again, because that
+// takes all payments of a chain: the last epoch answers for them.
 func checkAddress(ctx context.Context, p *cli.Program, a *asking, address common.Address) error {
 	at, err := a.reader.Now(ctx, a.chain, a.sources)
 	if err != nil {

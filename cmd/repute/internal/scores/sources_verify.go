@@ -56,7 +56,8 @@ func verifySpent(ctx context.Context, db *store.DB, a *asking, out *sourceread.C
 	return nil
 }
 
-// verifySources reads the stored credentials of the newest run again and prints the differences.
+// verifySources reads the stored credentials of the newest run again and prints the differences. A difference is exit
+// code 1, also where something could not be checked, which alone is 2.
 func verifySources(ctx context.Context, p *cli.Program, db *store.DB, a *asking) error {
 	if !a.reader.Reaches(a.chain) {
 		return repute.Invalid("rpc", fmt.Sprintf("no endpoint of chain %d is configured", a.chain),

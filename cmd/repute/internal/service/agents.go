@@ -26,7 +26,8 @@ import (
 	"repute/store"
 )
 
-// builtins returns the configured built-in agents.
+// builtins returns the configured built-in agents. Each caller makes modules of its own: the engine runs them, and the
+// routes show their manifests.
 func builtins(c *config.Config, h sender) (out []orchestrator.Module, err error) {
 	o, err := c.AgentOptions(h.registries)
 	if err != nil {
@@ -51,7 +52,8 @@ func builtins(c *config.Config, h sender) (out []orchestrator.Module, err error)
 	return out, nil
 }
 
-// formatted returns the configured agents of the Open Agent Format. close ends their programs.
+// formatted returns the configured agents of the Open Agent Format. close ends their programs. closeAll is never nil,
+// and MUST be called where an error is returned too: agents before the wrong one may have started programs.
 func formatted(ctx context.Context, c *config.Config, h sender, db *store.DB,
 	log *slog.Logger) (out []orchestrator.Module,
 	closeAll func(), err error) {
@@ -153,7 +155,8 @@ func formattedModule(c *config.Config, h sender, a *oafagent.Agent) (*oaf.Module
 	return oaf.New(a, id, signer)
 }
 
-// tools returns the tools of agents by name.
+// tools returns the tools of agents by name. Without a wallet there is none, and a run that asks for one fails with
+// that.
 func (h *sender) tools() map[string]orchestrator.Tool {
 	if h.wallet == nil {
 		return nil
@@ -161,11 +164,12 @@ func (h *sender) tools() map[string]orchestrator.Tool {
 	return map[string]orchestrator.Tool{agents.ConsentTool: consentTool{h.wallet}}
 }
 
-// consentTool signs consents of wallets whose keys are configured, as far as the wallet permits it
-// for a run.
+// consentTool signs consents of wallets whose keys are configured, as far as the wallet permits it for a run. The
+// wallet decides by the origin of the call whether the run may have a consent; this type only translates.
 type consentTool struct{ wallet *wallet.Wallet }
 
-// consentTime is the validity of a consent; the registry allows five minutes by its own clock.
+// consentTime is the validity of a consent; the registry allows five minutes by its own clock. The minute between is
+// for clocks that differ and for the transaction to be mined.
 const consentTime = 4 * time.Minute
 
 // Call implements orchestrator.Tool.

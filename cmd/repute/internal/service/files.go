@@ -11,7 +11,9 @@ import (
 	"repute/store"
 )
 
-// files reads files that callers of the API name, through the guard of documents and the operator's deny-list.
+// files reads files that callers of the API name, through the guard of documents and the operator's deny-list. The
+// deny-list is asked twice, for the URI before the fetch and for the bytes after it, because a denied document may be
+// at another URI.
 type files struct {
 	client *resolver.Client
 	db     *store.DB

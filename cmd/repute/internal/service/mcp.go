@@ -14,7 +14,8 @@ func (s *Service) tools() *mcp.Server {
 	return mcp.New(mcp.Options{Version: config.Version, Logger: s.log})
 }
 
-// ServeStdio serves all tools to one caller over a pair of streams until the input ends or ctx does.
+// ServeStdio serves all tools to one caller over a pair of streams until the input ends or ctx does. The token is that
+// of every call. Webhooks are not delivered, and no port is opened.
 func (s *Service) ServeStdio(ctx context.Context, in io.Reader, out io.WriteCloser, token string) error {
 	defer s.Close()
 	tools := s.tools()

@@ -36,7 +36,8 @@ func Outside(c *config.Config, hosts []string) *http.Client {
 	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: hosts, HeaderTimeout: agentTimeout}).Client(agentTimeout)
 }
 
-// orchestrate runs tasks until ctx ends.
+// orchestrate runs tasks until ctx ends. Programs of agents are ended after the engine, which still uses them while it
+// drains.
 func (s *Service) orchestrate(ctx context.Context, h sender) error {
 	traces, err := tracing.Open(ctx, config.Version, telemetry.TraceIDs{}, s.log)
 	if err != nil {
@@ -98,7 +99,9 @@ func endTraces(p *sdk.TracerProvider) {
 	_ = p.Shutdown(ctx) // the failure is logged by the provider
 }
 
-// control adds the routes under /v1 to a server, and their tools to an MCP server.
+// control adds the routes under /v1 to a server, and their tools to an MCP server. The agents of the Open Agent Format
+// are read a second time here, for their manifests alone, so that a process with the role api shows them without the
+// role orchestrator.
 func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server, tools *mcp.Server,
 	hooks *hooks) error {
 	client, err := tasks.NewClient(s.db)

@@ -25,8 +25,9 @@ import (
 	"repute/x402"
 )
 
-// CheckSender refuses keys that cannot be read and agents that cannot be made of them. Where
-// a chain is known to the database alone, the service does so when it has that.
+// CheckSender refuses keys that cannot be read and agents that cannot be made of them. Where a chain is known to the
+// database alone, the service does so when it has that. It opens the wallets without a database and sends nothing. It
+// is for mistakes to be told before a database is started.
 func CheckSender(ctx context.Context, c *config.Config) error {
 	if !c.Has("orchestrator") || c.HasDatabase() && slices.ContainsFunc(c.Chains, config.ChainConfig.Open) {
 		return nil
@@ -44,7 +45,8 @@ func CheckSender(ctx context.Context, c *config.Config) error {
 	return err
 }
 
-// treasuries returns the configured treasuries, whose events are indexed.
+// treasuries returns the configured treasuries, whose events are indexed. A wallet without a treasury only writes to
+// registries. The chain is followed from its start block, and from block 1 where that is not known.
 func treasuries(c *config.Config, wallets []wallet.ChainConfig) (out []followedTreasury) {
 	for i, w := range wallets {
 		conf := &c.Orchestrator.Wallets[i]
@@ -64,8 +66,9 @@ const watchPause = 5 * time.Second
 // without an entry of its own.
 const treasuryDepth = 64
 
-// watch adds a treasury to the contracts whose events are indexed. The process with the role indexer that has the
-// chain in its configuration indexes them; without one this process does, until ctx ends.
+// watch adds a treasury to the contracts whose events are indexed. The process with the role indexer that has the chain
+// in its configuration indexes them; without one this process does, until ctx ends. A failure to add it is retried
+// without end, because the database may be away at the start.
 func (s *Service) watch(ctx context.Context, t followedTreasury) {
 	for ctx.Err() == nil {
 		err := chaindb.WatchTreasury(ctx, s.db, t.chain.ID, repute.WatchedContract{Address: t.at, From: t.from})
@@ -151,7 +154,8 @@ func (s *Service) openSender(ctx context.Context) (h sender, err error) {
 	return h, nil
 }
 
-// run follows transactions and operator actions that were begun, until ctx ends.
+// run follows transactions and operator actions that were begun, until ctx ends. It returns when both the wallet and
+// the operator, which uses it, have ended, with the error of the wallet.
 func (h *sender) run(ctx context.Context) error {
 	if h.wallet == nil {
 		return nil
@@ -175,7 +179,8 @@ func (h *sender) keys() func(uint64, string) (common.Address, error) {
 	return h.wallet.Identity
 }
 
-// payer pays for answers with the keys of the wallet, by the tokens that are known; nil without one.
+// payer pays for answers with the keys of the wallet, by the tokens that are known; nil without one. The caps are those
+// of each run's policy.
 func (h *sender) payer(db *store.DB, client *http.Client, log *slog.Logger) orchestrator.Payer {
 	if h.wallet == nil {
 		return nil
@@ -199,8 +204,9 @@ func (h *sender) chain() transaction.Chain {
 	return h.wallet
 }
 
-// names returns the configured names of an address of a chain: treasury, operator of the treasury,
-// wallet of an agent. An address may have several names.
+// names returns the configured names of an address of a chain: treasury, operator of the treasury, wallet of an agent.
+// An address may have several names. They are shown to a person who approves a transaction, so that an address that
+// belongs to this service is recognized.
 func (h sender) names(chainID uint64, a common.Address) (out []string) {
 	if h.wallet == nil {
 		return nil

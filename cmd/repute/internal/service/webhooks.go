@@ -12,7 +12,8 @@ import (
 	"repute/resolver"
 )
 
-// hooks sends changes to webhooks, from the reader of the feed that the process shares.
+// hooks sends changes to webhooks, from the reader of the feed that the process shares. A nil value is for a process
+// that delivers nothing: its routes send no test messages.
 type hooks struct {
 	*webhook.Deliverer
 	feed    *feed.Feed

@@ -20,6 +20,7 @@ func AgentCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// agentListCommand returns `repute agent list`. Both ways print the agents in the order of the database, by slug.
 func agentListCommand(p *cli.Program) *cobra.Command {
 	var e remoteClient
 	cmd := &cobra.Command{
@@ -62,6 +63,9 @@ func showAgents(p *cli.Program, list []control.TaskAgent) error {
 	})
 }
 
+// agentRegisterCommand returns `repute agent register`. It works on the database alone: the process that runs the
+// command asks the agent for its description, so that agent_hosts of this configuration applies and not that of a
+// server. An agent that is registered already is asked again, and what it answers replaces what was stored.
 func agentRegisterCommand(p *cli.Program) *cobra.Command {
 	var keyFile string
 	cmd := &cobra.Command{

@@ -20,9 +20,13 @@ import (
 // scaffolds are the agents that agent new writes. They need nothing but the standard
 // library of their language.
 //
+//	Each has a README.md that tells the next steps.
+//
 //go:embed scaffold
 var scaffolds embed.FS
 
+// agentNewCommand returns `repute agent new`. The flag --remote is named after what the agent is for an orchestrator, a
+// program that it calls over HTTP, and chooses Python.
 func agentNewCommand(p *cli.Program) *cobra.Command {
 	var python, runtime bool
 	cmd := &cobra.Command{
@@ -61,7 +65,8 @@ protocol of docs/reference/agents.md; with --remote it is a Python program. With
 	return cmd
 }
 
-// runnable returns a directory in the form that agent run distinguishes from an agent's name.
+// runnable returns a directory in the form that agent run distinguishes from an agent's name. A directory without a dot
+// and a slash would be taken for the name of an agent that repute comes with.
 func runnable(dir string) string {
 	if filepath.IsAbs(dir) || strings.HasPrefix(dir, ".") {
 		return dir
@@ -69,7 +74,12 @@ func runnable(dir string) string {
 	return "./" + dir
 }
 
-// writeAgent writes a scaffold into a directory that is not there yet.
+// writeAgent writes a scaffold into a directory that is not there yet. The base of the directory's name becomes the
+// agent's slug and is checked before anything is made. A failure after that, such as a full disk, leaves the directory
+// with the files so far: the next attempt is then refused until it is removed.
+//
+// Files are stored with the ending .tmpl, so that the Go files among them are no part of this module. Placeholders are
+// replaced in every file; a file that begins with #! is made executable.
 func writeAgent(from, dir string) error {
 	slug := filepath.Base(filepath.Clean(dir))
 	info := standard.Info{Slug: slug, IdentityMode: standard.IdentityMode,
@@ -107,7 +117,7 @@ func writeAgent(from, dir string) error {
 	})
 }
 
-// titled returns the display name for a slug: My agent.
+// titled returns the display name for a slug: My agent. The slug is not empty, which CheckInfo has made sure of.
 func titled(slug string) string {
 	words := strings.ReplaceAll(slug, "-", " ")
 	return strings.ToUpper(words[:1]) + words[1:]

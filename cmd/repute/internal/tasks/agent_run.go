@@ -41,6 +41,7 @@ type running struct {
 	alone        bool             // do not register
 }
 
+// agentRunCommand returns `repute agent run`. The flags of the database are those of the parent command.
 func agentRunCommand(p *cli.Program) *cobra.Command {
 	var r running
 	cmd := &cobra.Command{
@@ -75,7 +76,8 @@ database. The orchestrator itself must be allowed to reach the address
 }
 
 // runAgent serves an agent until ctx ends, and registers it as soon as it answers. When the agent ends by itself, or
-// cannot be registered, the command fails and takes the other part down with it.
+// cannot be registered, the command fails and takes the other part down with it. A context that was canceled from
+// outside is the usual end of the command and no error.
 func runAgent(ctx context.Context, p *cli.Program, r running) error {
 	if _, _, err := net.SplitHostPort(r.address); err != nil {
 		return repute.Invalid("address", fmt.Sprintf("%.80q is no address", r.address), "host:port")
@@ -93,7 +95,11 @@ func runAgent(ctx context.Context, p *cli.Program, r running) error {
 	return nil
 }
 
-// serving returns the function that serves the agent until its context ends.
+// serving returns the function that serves the agent until its context ends. An argument with a dot, a slash or a
+// backslash is a directory, and any other one the name of a built-in agent: a directory in the working directory must
+// therefore be given as ./NAME.
+//
+// The address is taken before this function returns, so that an address in use is told at once and not by a goroutine.
 func serving(ctx context.Context, p *cli.Program, r running) (func(context.Context) error, error) {
 	if info, err := os.Stat(r.what); err == nil && info.IsDir() && strings.ContainsAny(r.what, `./\`) {
 		return directory(ctx, p, r)
@@ -157,7 +163,9 @@ func builtin(p *cli.Program, r running) (http.Handler, error) {
 	return guard.Over(agents.Handler(a)), nil
 }
 
-// directory builds the program in a directory and returns the function that runs it.
+// directory builds the program in a directory and returns the function that runs it. Between the test of the address
+// and the start of the program another process may take the port. The program then fails to listen and ends, which
+// introduce notices by its context.
 func directory(ctx context.Context, p *cli.Program, r running) (func(context.Context) error, error) {
 	command, remove, err := build(ctx, p, r.what)
 	if err != nil {
@@ -212,7 +220,9 @@ func build(ctx context.Context, p *cli.Program, dir string) (command []string, r
 	return []string{binary}, remove, nil
 }
 
-// child runs an agent's program until ctx ends; that it ends before is an error.
+// child runs an agent's program until ctx ends; that it ends before is an error. The program writes to standard error:
+// standard output has the lines of the command alone. At the end it gets an interrupt, as from Ctrl-C, and is killed
+// after five seconds. AGENT_ADDRESS tells it where to listen.
 func child(ctx context.Context, p *cli.Program, r running, command []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = r.what, p.Stderr, p.Stderr, append(os.Environ(),
@@ -236,7 +246,9 @@ const agentAddress = "127.0.0.1:8099"
 const startsWithin = 2 * time.Minute
 
 // introduce waits until the agent answers, registers it, and prints so. It asks again every 100 ms, because a program
-// says nothing when it is ready.
+// says nothing when it is ready. The token of the orchestrator is not sent to the agent: the question is asked by a
+// client without one. It takes what answers at the address for the agent, which is why directory and serving make sure
+// of the port before.
 func introduce(ctx context.Context, p *cli.Program, r running) error {
 	base := "http://" + r.address
 	waiting, cancel := context.WithTimeout(ctx, startsWithin)
@@ -277,7 +289,9 @@ func (r running) where() string {
 	return " --orchestrator " + r.orchestrator.URL + " --token …"
 }
 
-// prove adds the signature of a key file, which proves that the agent acts for its identity.
+// prove adds the signature of a key file, which proves that the agent acts for its identity. The signature names the
+// slug, the URL and the present time, so that it cannot be used for another program. The key file MUST be readable by
+// its owner only, which keys.SecretFile checks.
 func prove(r *control.AgentRegistration, file string) error {
 	if file == "" {
 		return nil
@@ -300,7 +314,8 @@ func prove(r *control.AgentRegistration, file string) error {
 	return err
 }
 
-// register registers the agent with an orchestrator.
+// register registers the agent with an orchestrator. On the database, the address is allowed for this one call: the
+// person who runs the agent chose it. The orchestrator that will call the agent needs its own entry of agent_hosts.
 func register(ctx context.Context, p *cli.Program, r running, what control.AgentRegistration) error {
 	if r.orchestrator.URL != "" {
 		return r.orchestrator.Call(ctx, http.MethodPost, "/v1/agents", what, nil)

@@ -28,7 +28,8 @@ func taskPath(id, act string) string { return "/v1/tasks/" + url.PathEscape(id) 
 // runPath returns the path of a run or of a part of it.
 func runPath(id, act string) string { return "/v1/runs/" + url.PathEscape(id) + act }
 
-// rootRun returns the root run of a task; id may also be a run's.
+// rootRun returns the root run of a task; id may also be a run's. An id that is no task's is taken for a run's without
+// asking: the request that follows says when it is neither.
 func (e *remoteClient) rootRun(ctx context.Context, id string) (string, error) {
 	var t control.Task
 	err := e.Call(ctx, http.MethodGet, taskPath(id, ""), nil, &t)
@@ -57,7 +58,8 @@ func (e *remoteClient) waitingRun(ctx context.Context, id string) (string, error
 	return id, err
 }
 
-// approve answers the open approval of a run or of a task's run.
+// approve answers the open approval of a run or of a task's run. An answer names its subject, so that it cannot approve
+// anything else if the run has continued since the caller looked.
 func (e *remoteClient) approve(ctx context.Context, id string, a control.ApprovalAnswer) error {
 	run, err := e.waitingRun(ctx, id)
 	if err != nil {
@@ -79,7 +81,9 @@ func askRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string) 
 	return ask(p, id, run.Awaited)
 }
 
-// watchRemote prints events until the run of a task has ended, then its result.
+// watchRemote prints events until the run of a task has ended, then its result. The stream ends when the run ends, and
+// also when a proxy or the server cuts it off. The run's status tells which: it is read after the stream, so that all
+// events of an ended run were printed before its result.
 func watchRemote(ctx context.Context, p *cli.Program, e *remoteClient, task string) error {
 	var t control.Task
 	if err := e.Call(ctx, http.MethodGet, taskPath(task, ""), nil, &t); err != nil {
@@ -105,7 +109,9 @@ func watchRemote(ctx context.Context, p *cli.Program, e *remoteClient, task stri
 	}
 }
 
-// events prints a stream until it ends and returns the number of the last event.
+// events prints a stream until it ends and returns the number of the last event. The format is that of server-sent
+// events (HTML Living Standard, section 9.2), of which only the fields id and data are used, each on one line. An event
+// counts as printed with its data line: what was cut off before that line is sent again.
 func events(ctx context.Context, p *cli.Program, e *remoteClient, run string, after int64) (int64, error) {
 	req, err := e.Request(ctx, http.MethodGet, runPath(run, "/events?after="+strconv.FormatInt(after, 10)), nil)
 	if err != nil {
@@ -148,7 +154,8 @@ func events(ctx context.Context, p *cli.Program, e *remoteClient, run string, af
 // maxEvent bounds one event of a stream, in bytes.
 const maxEvent = 4 << 20
 
-// readEvent decodes one event of the stream.
+// readEvent decodes one event of the stream. The error is repute.ErrInvalid, which ends the command: to ask again would
+// give the same bytes.
 func readEvent(number int64, text string) (repute.RunEvent, error) {
 	var said struct {
 		RunID string          `json:"runId"`

@@ -16,15 +16,18 @@ const maxResultText = 4 << 10
 
 // runResult is the result of a run, the last line of watch with --json.
 type runResult struct {
-	Kind    string              `json:"kind"` // always "result", which distinguishes it from events
-	Run     string              `json:"runId"`
-	Status  repute.RunStatus    `json:"status"`
+	Kind   string           `json:"kind"` // always "result", which distinguishes it from events
+	Run    string           `json:"runId"`
+	Status repute.RunStatus `json:"status"`
+	// Error is the reason of a run that did not complete, and Summary is absent where the agent gave none. Steps have
+	// their whole results, whose JSON is that of the agents.
 	Error   string              `json:"error,omitempty"`
 	Summary *control.RunSummary `json:"summary,omitempty"`
 	Steps   []control.Step      `json:"steps"`
 }
 
-// result adds the lines about a run's result: its summary, and the result of each step.
+// result adds the lines about a run's result: its summary, and the result of each step. A step's result is foreign JSON
+// and may have megabytes; it is compacted before it is cut.
 func (r shownRun) result(line func(name, format string, args ...any)) {
 	if r.Summary != nil && r.Summary.Text != "" {
 		line("summary", "%s", strings.ToValidUTF8(shortText(r.Summary.Text), ""))
@@ -36,7 +39,8 @@ func (r shownRun) result(line func(name, format string, args ...any)) {
 	}
 }
 
-// shortText cuts a text that is too long to print.
+// shortText cuts a text that is too long to print. The cut may fall into a character, whose rest is dropped, so that
+// the text stays valid UTF-8.
 func shortText(text string) string {
 	if len(text) <= maxResultText {
 		return text
@@ -45,7 +49,7 @@ func shortText(text string) string {
 		len(text))
 }
 
-// compact returns JSON on one line.
+// compact returns JSON on one line. A text that is no JSON is returned as it is.
 func compact(text json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, text) != nil {

@@ -33,7 +33,8 @@ func RunCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// withControl calls f with the control plane on the configured database, without a server.
+// withControl calls f with the control plane on the configured database, without a server. The control plane is what
+// answers the routes below /v1, so that a command prints what the route would.
 func withControl(ctx context.Context, p *cli.Program, f func(*control.Control, *store.DB) error) error {
 	return p.WithStore(ctx, func(c config.Config, db *store.DB) error {
 		plane, err := newControl(p, c, db)
@@ -71,9 +72,12 @@ func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control
 // shownRun is the JSON output for a run.
 type shownRun struct {
 	control.Run
+	// Gate is set with --verify-gate only. The run is shown also where the check fails, so that a reader sees what
+	// failed.
 	Gate *control.GateCheck `json:"gate,omitempty"`
 }
 
+// runShowCommand returns `repute run show`.
 func runShowCommand(p *cli.Program) *cobra.Command {
 	var verify bool
 	var e remoteClient
@@ -105,7 +109,8 @@ command exits with 1 when something is not as it was stored, or comes out anothe
 	return cmd
 }
 
-// readRun reads a run by its id or its task's.
+// readRun reads a run by its id or its task's. Of a task it is the root run. With verify all decisions are checked in
+// one call, because there is no timeout of a server. repute.ErrNotFound when the id is neither a task's nor a run's.
 func readRun(ctx context.Context, c *control.Control, db *store.DB, id string, verify bool) (shown shownRun,
 	err error) {
 	t, err := rundb.Task(ctx, db, id)
@@ -141,10 +146,13 @@ func showRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string,
 	return showRun(p, shown)
 }
 
-// mostDecisions bounds how many decisions verifyGate collects from a server.
+// mostDecisions bounds how many decisions verifyGate collects from a server. A server that is broken or hostile could
+// send pages without end.
 const mostDecisions = 100_000
 
-// verifyGate joins the pages of a check of a run's decisions.
+// verifyGate joins the pages of a check of a run's decisions. The faults, the head and the note are those of the last
+// page: each page has them of the whole chain. A cursor that repeats, and more than mostDecisions decisions, are
+// repute.ErrLimited.
 func (e *remoteClient) verifyGate(ctx context.Context, id string) (*control.GateCheck, error) {
 	var all control.GateCheck
 	for cursor := ""; ; {
@@ -214,7 +222,8 @@ func gateLines(g *control.GateCheck, line func(name, format string, args ...any)
 	}
 }
 
-// text returns the run as text.
+// text returns the run as text. Every line passes liner, which makes foreign texts safe: no value can begin a line of
+// its own.
 func (r shownRun) text() string {
 	var b strings.Builder
 	line := liner(&b)

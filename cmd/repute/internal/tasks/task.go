@@ -37,7 +37,8 @@ import (
 	"repute/store/rundb"
 )
 
-// TaskCommand returns the command that submits, watches, cancels, approves and retries tasks.
+// TaskCommand returns the command that submits, watches, cancels, approves and retries tasks. The flag --by is used on
+// the database only. Over HTTP the name of the token is stored.
 func TaskCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "task", Short: "ask for tasks, follow and decide on them"}
 	p.Flags.Database(cmd.PersistentFlags())
@@ -61,6 +62,9 @@ func withClient(ctx context.Context, p *cli.Program, f func(*store.DB, *tasks.Cl
 	})
 }
 
+// taskSubmitCommand returns `repute task submit`. A task with the key of an earlier one is that task: its ids are
+// printed and nothing is begun, so that a script may repeat the command. With --watch the ids are printed first,
+// because the watch may be interrupted.
 func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Command {
 	var r standard.Request
 	var input string
@@ -116,8 +120,8 @@ func thresholdFlags(f *pflag.FlagSet, t *policy.Threshold) {
 	f.BoolVar(&t.RequireValidation, "require-validation", false, "agents need a validation that counts")
 }
 
-// budgetFlags adds the flags of the budget of a run and all runs below it. Limits that are not
-// given have their defaults.
+// budgetFlags adds the flags of the budget of a run and all runs below it. Limits that are not given have their
+// defaults. A bound of 0 allows nothing and differs from an absent one, which is why these flags set pointers.
 func budgetFlags(f *pflag.FlagSet, b *policy.Bounds) {
 	f.Var(countFlag{&b.Steps}, "max-steps",
 		"steps of the run and all below it; 0 allows none, as with the next ones; not given: the default")
@@ -131,7 +135,7 @@ func budgetFlags(f *pflag.FlagSet, b *policy.Bounds) {
 		"dollars that may be paid for answers by x402; not given: maxTask of the policy's payments, which it cannot raise")
 }
 
-// countFlag is the flag of an optional number.
+// countFlag is the flag of an optional number. It is nil until the flag is given.
 type countFlag struct{ to **int64 }
 
 // Set implements pflag.Value.
@@ -154,7 +158,8 @@ func (c countFlag) String() string {
 // Type implements pflag.Value.
 func (countFlag) Type() string { return "int" }
 
-// submitRemote submits a task to a remote orchestrator and, with watch, follows it.
+// submitRemote submits a task to a remote orchestrator and, with watch, follows it. The name of --by is not sent: the
+// token says who asks.
 func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r standard.Request, watch bool) error {
 	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
 		Terms: control.Terms(r.Terms), Key: r.Key}
@@ -181,6 +186,8 @@ func submitted(p *cli.Program, task, run string) error {
 	return err
 }
 
+// taskWatchCommand returns `repute task watch`. It may be started at any time, also after the end of the task: events
+// are printed from the first one on.
 func taskWatchCommand(p *cli.Program, e *remoteClient) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch TASK",
@@ -203,10 +210,11 @@ func taskWatchCommand(p *cli.Program, e *remoteClient) *cobra.Command {
 	return cmd
 }
 
-// watchEvery is the interval of reading new events.
+// watchEvery is the interval of reading new events. A watcher sends two short queries in each.
 const watchEvery = 250 * time.Millisecond
 
-// watchTask prints events until the root run has ended, then its result.
+// watchTask prints events until the root run has ended, then its result. Events are read in pages of 200, without a
+// pause while a page is full or has any event at all.
 func watchTask(ctx context.Context, p *cli.Program, db *store.DB, t repute.Task) error {
 	for after := int64(0); ; {
 		run, err := rundb.Run(ctx, db, t.Run) // read before the events, so that all events of an ended run are printed
@@ -264,6 +272,8 @@ func done(p *cli.Program, err error, what string) error {
 	return err
 }
 
+// taskCancelCommand returns `repute task cancel`. The command stores the request and returns. The worker sees it when
+// it next renews its claim, so that the run may continue for some seconds.
 func taskCancelCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
@@ -284,6 +294,8 @@ func taskCancelCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 	return cmd
 }
 
+// taskApproveCommand returns `repute task approve`. Without --subject it prints what the run waits for and exits with
+// 2, so that a script cannot mistake a question for an answer.
 func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Command {
 	var reason, subject string
 	var deny bool
@@ -330,8 +342,9 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 	return cmd
 }
 
-// ask prints the open approvals of a run with the command that answers them: nobody should approve
-// unseen.
+// ask prints the open approvals of a run with the command that answers them: nobody should approve unseen. It returns
+// repute.ErrConflict when nothing is pending, and otherwise repute.ErrInvalid with the subjects, which are what the
+// next call must choose from.
 func ask(p *cli.Program, run string, open []control.Awaited) error {
 	if len(open) == 0 {
 		return repute.Conflict("no approval of run %s is pending", run)
@@ -349,8 +362,9 @@ func ask(p *cli.Program, run string, open []control.Awaited) error {
 		"look at what is shown, then --subject with one of: "+strings.Join(subjects, ", "))
 }
 
-// waitingOf returns the run of a task that itself waits for an approval; the runs above it wait for
-// it.
+// waitingOf returns the run of a task that itself waits for an approval; the runs above it wait for it. The runs are in
+// the order of their creation, so that a run comes after the one that began it. It is the root run when none waits,
+// whose error then says so. The list MUST NOT be empty.
 func waitingOf(runs []repute.Run) string {
 	id := runs[0].ID
 	for _, r := range runs {
@@ -361,6 +375,8 @@ func waitingOf(runs []repute.Run) string {
 	return id
 }
 
+// taskRetryCommand returns `repute task retry`. Phases before the given one are not repeated, and their results are
+// used. A phase that does not exist is refused here, with the names of all, before the database or the server is asked.
 func taskRetryCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{

@@ -45,13 +45,15 @@ that has the role operate.`,
 	return cmd
 }
 
-// commands are the subcommands, which share a client.
+// commands are the subcommands, which share a client. A process runs one of them, so that the client has the flags of
+// that one.
 type commands struct {
 	p      *cli.Program
 	client *apiclient.Client
 }
 
-// call requests a route below /v1/webhooks.
+// call requests a route below /v1/webhooks. The default server is set here and not as the default of the flag, because
+// the flag of other commands is empty to mean the database.
 func (x *commands) call(ctx context.Context, method, below string, body, into any) error {
 	x.client.URL = cmp.Or(x.client.URL, defaultServer)
 	return x.client.Call(ctx, method, "/v1/webhooks"+below, body, into)
@@ -62,11 +64,13 @@ func pathOf(id, act string) string { return "/" + url.PathEscape(id) + act }
 
 // filterFlags are the flags of a filter.
 type filterFlags struct {
+	// agent and finality are empty, and chain is 0, for no restriction.
 	agent, finality string
 	chain           uint64
 	kinds           []string
-	below, above    float64
-	tier            bool
+	// below and above are scores, -100 to 100; they count only where their flags were given.
+	below, above float64
+	tier         bool
 }
 
 // add adds the flags to a set.
@@ -80,7 +84,8 @@ func (f *filterFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.finality, "finality", "", "finalized: only what no reorganization undoes")
 }
 
-// filter returns the filter of the flags that are set.
+// filter returns the filter of the flags that are set. Bounds are pointers, because 0 is a bound. A filter without
+// anything selects all changes.
 func (f *filterFlags) filter(set *pflag.FlagSet) push.WebhookFilter {
 	out := push.WebhookFilter{Agent: f.agent, Chain: wire.Long(f.chain), Kinds: f.kinds, Tier: f.tier,
 		Finality: f.finality}
@@ -93,7 +98,8 @@ func (f *filterFlags) filter(set *pflag.FlagSet) push.WebhookFilter {
 	return out
 }
 
-// sinceFlag returns the value of --since, nil when it is not set.
+// sinceFlag returns the value of --since, nil when it is not set. The three cases differ: absent is from now on, or for
+// a replay where the webhook stopped; empty is the oldest change that is kept; anything else is a cursor.
 func sinceFlag(cmd *cobra.Command, since string) *string {
 	if !cmd.Flags().Changed("since") {
 		return nil
@@ -101,6 +107,8 @@ func sinceFlag(cmd *cobra.Command, since string) *string {
 	return &since
 }
 
+// add returns `repute webhooks add`. The webhook is stored when its secret is printed: when the output is lost, rotate
+// gives it another one.
 func (x *commands) add() *cobra.Command {
 	var f filterFlags
 	var since string
@@ -127,7 +135,8 @@ func (x *commands) add() *cobra.Command {
 	return cmd
 }
 
-// showSecret prints a webhook with its secret.
+// showSecret prints a webhook with its secret. The secret is on a line of its own, after the word secret, for scripts
+// that do not read JSON.
 func (x *commands) showSecret(w *push.WebhookWithSecret) error {
 	return x.p.Show(w, func(out io.Writer) error {
 		_, err := fmt.Fprintf(out, "%s\nsecret %s\n", cli.Visible(w.ID), cli.Visible(w.Secret))
@@ -135,6 +144,7 @@ func (x *commands) showSecret(w *push.WebhookWithSecret) error {
 	})
 }
 
+// list returns `repute webhooks list`. The server's answer is not paged, and JSON is its array.
 func (x *commands) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -173,7 +183,7 @@ func (x *commands) show(w *push.Webhook) {
 	}
 }
 
-// describe returns a filter as flags.
+// describe returns a filter as flags. It has the form that add takes, so that a webhook can be made again from a list.
 func describe(f *push.WebhookFilter) string {
 	var out []string
 	add := func(is bool, flag string, value any) {
@@ -195,6 +205,8 @@ func describe(f *push.WebhookFilter) string {
 	return strings.Join(out, " ")
 }
 
+// test returns `repute webhooks test`. A receiver that refuses is exit code 1, although the server did what it was
+// asked.
 func (x *commands) test() *cobra.Command {
 	return &cobra.Command{
 		Use:   "test ID",
@@ -214,6 +226,8 @@ func (x *commands) test() *cobra.Command {
 	}
 }
 
+// replay returns `repute webhooks replay`. It is also how a webhook is enabled that the server has disabled after too
+// many failures.
 func (x *commands) replay() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
@@ -237,6 +251,7 @@ A disabled webhook is enabled. A cursor that is too old is refused, with the old
 	return cmd
 }
 
+// remove returns `repute webhooks remove`. A message that is under way may still arrive.
 func (x *commands) remove() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove ID",
@@ -253,6 +268,8 @@ func (x *commands) remove() *cobra.Command {
 	}
 }
 
+// rotate returns `repute webhooks rotate`. Both secrets sign for a day, so that the receiver may learn the new one at
+// any moment of it.
 func (x *commands) rotate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate ID",
