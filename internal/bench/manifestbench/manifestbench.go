@@ -25,7 +25,7 @@ const (
 	mostMatch   = 60 * time.Millisecond // of a query, with its embedding
 )
 
-// host serves the manifests that are verified.
+// host serves the manifests that are verified. Nothing is asked of it: its DID document is given with the manifest.
 const host = "api.example.com"
 
 // Options of the benchmark.
@@ -95,7 +95,8 @@ func onOneCore(ctx context.Context, o Options) (harness.Report, Measurements, er
 		}}, m, nil
 }
 
-// signed is a manifest of tier 3+ with the DID document of its origin.
+// signed is a manifest of tier 3+ with the DID document of its origin. The key follows from a constant, so that every
+// run reads the same bytes.
 func signed() (doc, did []byte, err error) {
 	key := ed25519.NewKeyFromSeed([]byte("the seed of the benchmark's key."))
 	public := key.Public().(ed25519.PublicKey)
@@ -107,7 +108,8 @@ func signed() (doc, did []byte, err error) {
 	return doc, did, err
 }
 
-// manifests measures reading and verification.
+// manifests measures reading and verification, the latter of at most 10,000: a median needs no more. A manifest with
+// problems is an error, since it may be read faster.
 func (m *Measurements) manifests(n int) error {
 	doc, did, err := signed()
 	if err != nil {
@@ -136,7 +138,8 @@ func (m *Measurements) manifests(n int) error {
 	return nil
 }
 
-// search measures queries whose texts are new, so that each is embedded.
+// search measures queries whose texts are new, so that each is embedded. Each asks in other words for one of the texts,
+// and FirstMatches tells how often that one is found first: a search that finds nothing would be fast.
 func (m *Measurements) search(ctx context.Context, o Options) error {
 	encoder, err := sentence.New()
 	if err != nil {
@@ -173,7 +176,8 @@ func (m *Measurements) search(ctx context.Context, o Options) error {
 	return nil
 }
 
-// noise is the length of what is added to a vector of length 1.
+// noise is the length of what is added to a vector of length 1: copies stay nearer to their own text than to most
+// others, as different wordings of one offer do.
 const noise = 0.3
 
 // fill puts so many intents into an index: the texts themselves, and then copies whose vectors have noise.
