@@ -8,6 +8,7 @@ import (
 	"repute/internal/bench/agentbench"
 )
 
+// agentCommand is bench agent. It measures this program, which is also the agent: the product's binary is not needed.
 func (b *benches) agentCommand() *cobra.Command {
 	o := agentbench.Options{Progress: b.stderr}
 	cmd := &cobra.Command{

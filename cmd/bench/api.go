@@ -10,6 +10,7 @@ import (
 	"repute/internal/bench/apibench"
 )
 
+// apiCommand is bench api. The ratings of the heavy agent are a part of all, so that it is refused to ask for more.
 func (b *benches) apiCommand() *cobra.Command {
 	o := apibench.Options{Progress: b.stderr}
 	cmd := &cobra.Command{

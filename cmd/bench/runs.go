@@ -8,6 +8,7 @@ import (
 	"repute/internal/bench"
 )
 
+// runsCommand is bench runs. It measures workers of this program, whose agent does nothing.
 func (b *benches) runsCommand() *cobra.Command {
 	o := bench.RunsOptions{Progress: b.stderr}
 	cmd := &cobra.Command{

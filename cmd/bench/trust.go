@@ -32,6 +32,8 @@ func writePlots(dir string, r harness.Report) error {
 // leastEpoch is the smallest chain whose epochs say anything.
 const leastEpoch = 10_000
 
+// trustCommand is bench trust. The charts are written before the report, so that a missed target does not keep them
+// back.
 func (b *benches) trustCommand() *cobra.Command {
 	o := trustbench.TrustOptions{Progress: b.stderr}
 	var curve, plots string

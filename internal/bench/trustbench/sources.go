@@ -50,12 +50,12 @@ type SourceAttacks struct {
 
 // What sources may move, in points.
 const (
-	swayUp, swayDown = 37.5, 26
-	least50          = 300 // dollars
-	mostSourceCalls  = 20  // eth_call for 10,000 raters and a source
+	swayUp, swayDown = 37.5, 26 // by one issuer that lies about everybody
+	least50          = 300      // dollars that a mean of 50 costs at least, by credentials alone
+	mostSourceCalls  = 20       // eth_call for 10,000 raters and a source
 )
 
-// sources judges what credentials reach on a world.
+// sources judges what credentials reach on a world. The classes are tried one by one and then together, "".
 func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 	w, s := a.World, attack.NewSources(b.policy)
 	x := &out.Sources
@@ -167,7 +167,7 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 	return nil
 }
 
-// lines compares what may make an agent rated.
+// lines compares what may make an agent rated: units in total, and units that each of its raters gives at least.
 func (b *trustBench) lines(c *attack.Chain) (out []RatedLine) {
 	const draws = 3
 	for _, l := range []RatedLine{{1.25, 0.02, 0}, {0.4, 0.02, 0}, {0.25, 0.02, 0}, {0.1, 0.05, 0}, {0.1, 0.02, 0}} {
@@ -190,7 +190,8 @@ func chains(p *source.Policy) (list []uint64) {
 	return list
 }
 
-// sourcePolicy is the one that scores are made with by default.
+// sourcePolicy is the one that scores are made with by default. One without sources is refused: every target of sources
+// would be met by it.
 func sourcePolicy() (*source.Policy, error) {
 	p, err := source.Default()
 	if err != nil {
