@@ -127,6 +127,8 @@ func (d *Devnet) seal(ctx context.Context, at uint64, txs types.Transactions) (r
 	return d.insert(ctx, block)
 }
 
+// insert stores a block behind the tip and, on the published chain, makes it the head. The tip moves last: after a
+// failure the next block has the same parent.
 func (d *Devnet) insert(ctx context.Context, block *types.Block) (repute.Block, error) {
 	if _, err := d.eth.BlockChain().InsertBlockWithoutSetHead(ctx, block, false); err != nil {
 		return repute.Block{}, fmt.Errorf("insert block %d: %w", block.NumberU64(), err)
@@ -150,7 +152,7 @@ func (d *Devnet) publish(block *types.Block) error {
 	return nil
 }
 
-// finalize moves the safe and the finalized block along with the head.
+// finalize moves the safe and the finalized block along with the head. At the beginning both are block 0.
 func (d *Devnet) finalize() {
 	chain := d.eth.BlockChain()
 	head := chain.CurrentBlock().Number.Uint64()
@@ -180,6 +182,7 @@ func (d *Devnet) Fork(ctx context.Context, depth int) error {
 	return d.fork(ctx, depth)
 }
 
+// fork is Fork. d.mu is held.
 func (d *Devnet) fork(ctx context.Context, depth int) error {
 	chain := d.eth.BlockChain()
 	head := chain.CurrentBlock().Number.Uint64()
@@ -209,6 +212,7 @@ func (d *Devnet) Publish(ctx context.Context) error {
 	return d.publishBranch(ctx)
 }
 
+// publishBranch is Publish. d.mu is held.
 func (d *Devnet) publishBranch(ctx context.Context) error {
 	chain := d.eth.BlockChain()
 	switch {

@@ -33,7 +33,7 @@ type Blocks interface {
 }
 
 const (
-	// logBlocks bounds one question for logs, in blocks.
+	// logBlocks bounds one question for logs, in blocks, because nodes refuse ranges that are larger than they like.
 	logBlocks = 1000
 	// maxPast bounds how many blocks of a window are looked at: payers choose when it begins.
 	maxPast = 20 * logBlocks

@@ -49,7 +49,8 @@ type Authorization struct {
 	Nonce       common.Hash    `json:"nonce"`
 }
 
-// Permit is a transfer by Permit2 with a witness.
+// Permit is a transfer by Permit2 with a witness. The nonce is a bit of the payer's bitmap: its last byte is the place
+// in a word, the bytes before it name the word.
 type Permit struct {
 	From      common.Address `json:"from"`
 	Permitted Permitted      `json:"permitted"`
@@ -183,7 +184,8 @@ func (p *Payment) UnmarshalJSON(raw []byte) error {
 	return p.Payload.check()
 }
 
-// Settlement is what a facilitator says of a settlement (section 5.3), of either version.
+// Settlement is what a facilitator says of a settlement (section 5.3), of either version. Success and ErrorReason
+// exclude each other. Network is the name of CAIP-2, except in what version 1 sends.
 type Settlement struct {
 	Success     bool       `json:"success"`
 	ErrorReason Reason     `json:"errorReason,omitempty"`

@@ -39,7 +39,8 @@ func parseSignature(raw []byte) (s signature, err error) {
 	return s, nil
 }
 
-// bytesAt reads the byte string that an offset points to.
+// bytesAt reads the byte string that an offset points to, and reports false where it is not inside of data. The result
+// is a part of data. Padding is not looked at.
 func bytesAt(data, offset []byte) ([]byte, bool) {
 	at := readAmount(offset)
 	if at.Cmp(NewAmount(uint64(len(data)))) > 0 || uint64(len(data))-at.Uint64() < 32 {

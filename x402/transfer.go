@@ -103,7 +103,7 @@ func settlesBy(target common.Address, data []byte) (contract common.Address, cal
 	return target, data, known
 }
 
-// Charge is what a settling transaction moves.
+// Charge is what a settling transaction moves if it succeeds. Values of it can be compared.
 type Charge struct {
 	Token, To common.Address
 	Amount    Amount

@@ -17,7 +17,7 @@ import (
 )
 
 // Marginals are what is published about the raters of a chain, as far as it is. What is not is assumed, which
-// docs/explanation/trust.md.
+// docs/explanation/trust.md lists.
 type Marginals struct {
 	Chain  uint64 `json:"chain"`
 	Name   string `json:"name"`

@@ -73,13 +73,15 @@ type Source interface {
 	Answer(c *Call) (any, *Error)
 }
 
-// Stream is a result that is written as it is, without marshaling.
+// Stream is a result that is written as it is, without marshaling. Write MUST write Size bytes or fail: the length of
+// the answer is sent before.
 type Stream struct {
 	Size  int64 // bytes that Write writes
 	Write func(w io.Writer) (int64, error)
 }
 
-// Server serves a source over HTTP. Its methods are safe for concurrent use.
+// Server serves a source over HTTP. Its methods are safe for concurrent use. Calls of a batch are answered one after
+// the other, in their order, so that rules that count see them so.
 type Server struct {
 	source Source
 	faults
@@ -90,7 +92,7 @@ func New(s Source) *Server {
 	return &Server{source: s, faults: faults{stats: Stats{Calls: map[string]int64{}}}}
 }
 
-// maxRequest bounds a request's body, in bytes.
+// maxRequest bounds a request's body, in bytes: more than any batch that the product sends.
 const maxRequest = 16 << 20
 
 // ServeHTTP answers a call or a batch.
@@ -237,7 +239,7 @@ func (s *Server) send(w http.ResponseWriter, b *body) {
 	}
 }
 
-// hangUp closes the connection without an answer.
+// hangUp closes the connection without an answer. After a part of an answer was written it cuts that off.
 func hangUp(w http.ResponseWriter) {
 	if h, ok := w.(http.Hijacker); ok {
 		if conn, _, err := h.Hijack(); err == nil {
@@ -255,6 +257,7 @@ type part struct {
 	stream *Stream // instead of raw
 }
 
+// text and bytes append to the last part, or begin one behind a stream.
 func (b *body) text(s string) { b.bytes([]byte(s)) }
 
 func (b *body) bytes(raw []byte) {
@@ -273,6 +276,7 @@ func (b *body) head(id json.RawMessage, member string) {
 	b.text(`{"jsonrpc":"2.0","id":` + string(id) + `,"` + member + `":`)
 }
 
+// fail is the answer to a call that failed.
 func (b *body) fail(id json.RawMessage, fail *Error) {
 	raw, err := json.Marshal(fail)
 	if err != nil {

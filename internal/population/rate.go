@@ -200,6 +200,7 @@ func (p *Population) revokeSome(b *devnet.Batch) {
 	}
 }
 
+// revoke revokes a rating as its client.
 func (p *Population) revoke(b *devnet.Batch, r *rating) {
 	b.RevokeFeedback(r.client, r.Agent, r.index)
 	r.revoked = true

@@ -122,6 +122,7 @@ func (p *Population) setLateWallet(b *devnet.Batch) {
 	a.Wallet = wallet.Address
 }
 
+// transfer gives an agent away. The registry clears its wallet, and so does what is known of it here.
 func (p *Population) transfer(b *devnet.Batch, a *Agent, to devnet.Account) {
 	b.Transfer(a.Owner, a.ID, to.Address)
 	a.Owner, a.Wallet = to, common.Address{}

@@ -51,7 +51,7 @@ func NewProxyAt(t *testing.T, host, url string) *Proxy {
 	return d
 }
 
-// relay answers what the honest node does, changed.
+// relay answers what the honest node does, changed. It asks without a limit of time: the test's own ends it.
 type relay struct{ d *Proxy }
 
 // Answer implements chainserver.Source.

@@ -51,7 +51,8 @@ func (c *Chain) Freeze(frozen bool) {
 	c.frozen = frozen
 }
 
-// sync takes over what the first endpoint has.
+// sync takes over what the first endpoint has. It runs before each request, so that a second endpoint is never behind,
+// unless it is frozen. The locks are taken one after the other, never both.
 func (c *Chain) sync() {
 	if c.of == nil {
 		return

@@ -109,6 +109,7 @@ func (a *socketAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {
 	return sub, nil
 }
 
+// isMuted is asked for each announcement, so that Mute acts at once.
 func (c *Chain) isMuted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
