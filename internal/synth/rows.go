@@ -83,8 +83,7 @@ func eventRows(h *History, yield yieldRow) error {
 	})
 }
 
-// versionRows, entryRows and spanRows list histories. A row holds at the end of its first block, and no longer at the
-// end of its last.
+// versionRows, entryRows and spanRows list histories. The end of a row that still holds is null.
 func versionRows(h *History, yield yieldRow) error {
 	for _, v := range h.versions {
 		s := v.State
