@@ -46,7 +46,8 @@ func (b *benches) apiCommand() *cobra.Command {
 	return cmd
 }
 
-// apiBareCommand is the other side of bench api.
+// apiBareCommand is the other side of bench api: a handler that answers a constant body, by which the product's answers
+// are divided.
 func (b *benches) apiBareCommand() *cobra.Command {
 	bytes := 0
 	cmd := &cobra.Command{

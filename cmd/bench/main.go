@@ -47,6 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintf(stderr, "bench: %v\n", err)
+	// Wrong usage first: it is wrong also where a signal came meanwhile.
 	switch {
 	case errors.Is(err, repute.ErrInvalid):
 		return 2
@@ -59,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // benches is what the subcommands share.
 type benches struct {
 	stdout, stderr io.Writer
-	program        string // path of the product's binary
+	program        string // path of the product's binary, as --program has it; relative to the working directory
 }
 
 // root has one subcommand for each benchmark, and hidden ones for the processes that benchmarks start.

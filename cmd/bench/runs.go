@@ -33,7 +33,7 @@ func (b *benches) runsCommand() *cobra.Command {
 	return cmd
 }
 
-// runsWorkerCommand is a worker of bench runs.
+// runsWorkerCommand is a worker of bench runs, a process of its own, because it is killed.
 func (b *benches) runsWorkerCommand() *cobra.Command {
 	var url string
 	cmd := &cobra.Command{

@@ -103,6 +103,7 @@ func (f *farm) answer(w http.ResponseWriter, r *http.Request, host int) {
 	f.begun.CompareAndSwap(0, time.Now().UnixNano())
 	now := f.now.Add(1)
 	defer f.now.Add(-1)
+	// Another request may raise the number meanwhile: then it is compared again.
 	for most := f.most.Load(); now > most && !f.most.CompareAndSwap(most, now); {
 		most = f.most.Load()
 	}

@@ -157,7 +157,7 @@ func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m Foll
 	if err := f.warm(ctx, p, w); err != nil {
 		return m, err
 	}
-	begun()
+	begun() // what was counted while the product started is forgotten
 	if m, err = f.measure(ctx, w); err != nil {
 		return m, err
 	}

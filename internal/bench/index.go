@@ -375,6 +375,7 @@ func (b *indexBench) targets() (list []harness.Target) {
 	for _, p := range b.m.Curve {
 		highest = max(highest, p.PeakMB)
 	}
+	// The busy history has a limit of its own below.
 	list = append(list, harness.AtMost("highest RSS", highest, peakMB, "MB"))
 	if b.m.Busy != nil {
 		list = append(list, harness.AtMost("busy blocks: start to last row", b.m.Busy.Seconds, busySeconds, "s"),

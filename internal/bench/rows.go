@@ -211,6 +211,7 @@ func (r *rows) store(ctx context.Context, d *harness.Database, transactions int,
 		err := pgx.BeginFunc(ctx, d, func(tx pgx.Tx) error {
 			for i := range tables {
 				t := &tables[i]
+				// The parts together have every row once, also where there are fewer rows than transactions.
 				from, to := t.at[t.count()*n/transactions], t.at[t.count()*(n+1)/transactions]
 				if err := storeRun(ctx, tx, files[i], from, to, name(t), t.columns); err != nil {
 					return err

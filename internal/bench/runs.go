@@ -232,6 +232,7 @@ func (x *running) killed(ctx context.Context) error {
 	}
 	started := time.Now()
 	for range x.o.Kills {
+		// No seed: a kill at another moment each time finds more than the same ones again and again.
 		time.Sleep(time.Duration(100+rand.IntN(900)) * time.Millisecond)
 		i := rand.IntN(len(workers))
 		workers[i].Kill()
@@ -278,7 +279,7 @@ func (x *running) database(ctx context.Context) (*harness.Database, *store.DB, e
 	if err != nil {
 		return nil, nil, err
 	}
-	// Without the library it is not there, and nothing is counted.
+	// Without the library it is not there, and nothing is counted: work then reads 0 statements.
 	_, _ = d.Exec(ctx, "create extension if not exists pg_stat_statements")
 	db, err := store.Open(ctx, d.URL, store.Options{})
 	return d, db, err

@@ -59,8 +59,8 @@ func TestStateOfRatings(t *testing.T) {
 	})
 }
 
-// TestHistoriesAreContiguous: the versions of an agent follow each other without gaps and without two that are the same,
-// the last one is its state, and each key and operator has one open row at most.
+// TestHistoriesAreContiguous: the versions of an agent follow each other without gaps and without two that are the
+// same, the last one is its state, and each key and operator has one open row at most.
 func TestHistoriesAreContiguous(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

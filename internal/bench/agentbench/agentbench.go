@@ -181,6 +181,7 @@ func ratio(a, b Times) float64 { return a.P50 / cmp.Or(b.P50, 0.001) }
 func (x *run) killed(ctx context.Context) error {
 	k, began := &x.m.Kills, time.Now()
 	before := x.ledger.moved()
+	// begun has room for all calls: they MUST NOT wait for this loop, which waits for the agent's new process meanwhile.
 	ended, begun := make(chan error, 1), make(chan struct{}, x.Paid)
 	calls, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -188,6 +189,7 @@ func (x *run) killed(ctx context.Context) error {
 		defer close(begun)
 		ended <- x.payCalls(calls, begun)
 	}()
+	// The numbers of the calls during which the agent is killed, each once.
 	at := rand.Perm(x.Paid)[:min(x.Kills, x.Paid)]
 	slices.Sort(at)
 	for n := 0; k.Kills < len(at); n++ {

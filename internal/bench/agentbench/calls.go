@@ -143,6 +143,7 @@ func (x *run) atOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Health is asked during the free requests alone.
 	probes, stop := x.probe(ctx)
 	free, err := x.crowd(ctx, func(ctx context.Context) (answer, error) {
 		return x.good(ctx, http.MethodPost, "/capability/echo", "")
@@ -172,6 +173,7 @@ func (x *run) atOnce(ctx context.Context) error {
 
 // paidCrowd makes paid requests, whose payments are signed before they are measured.
 func (x *run) paidCrowd(ctx context.Context) ([]answer, error) {
+	// One for each request: with fewer requests than clients, each client sends one all the same.
 	payments := make(chan string, x.Requests+x.AtOnce)
 	for range cap(payments) {
 		text, err := pay(ctx)

@@ -133,6 +133,7 @@ func (b *bench) run(ctx context.Context, server *harness.Server, measure func(co
 	defer b.db.Close()
 	b.Say("%d agents with %d ratings", b.o.Agents, b.o.Ratings)
 	start := time.Now()
+	// The product starts on the full database: what it reads at its start is what it would find after years.
 	if err := fill(ctx, b.d, b.db, size{b.o.Agents, b.o.Ratings, b.o.Heavy}); err != nil {
 		return err
 	}
@@ -144,6 +145,7 @@ func (b *bench) run(ctx context.Context, server *harness.Server, measure func(co
 		return err
 	}
 	defer func() { err = errors.Join(err, b.sink.close()) }()
+	// Callers have no rate limit, may name the address of another one, and may have webhooks on this machine.
 	if b.product, err = b.o.Program.Serve(fmt.Sprintf(
 		"database: %q\nroles: [api]\nlisten: %q\nrate: -1\ntrusted_proxies: [127.0.0.0/8]\nallow_hosts: [%q]\n%s",
 		b.d.URL, b.address, b.sink.address, b.config)); err != nil {
@@ -165,8 +167,8 @@ func (b *bench) run(ctx context.Context, server *harness.Server, measure func(co
 	return measure(ctx)
 }
 
-// measure takes one figure after the other. Streams, webhooks and indexing are last, because they write: the others read
-// the index as fill left it.
+// measure takes one figure after the other. Streams, webhooks and indexing are last, because they write: the others
+// read the index as fill left it.
 func (b *bench) measure(ctx context.Context) error {
 	for _, step := range []struct {
 		name string
@@ -201,6 +203,7 @@ func (b *bench) hot(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.Stop()) }()
+	// The sides are asked in turn, so that both have the same neighbors on the machine.
 	for range 3 {
 		for _, side := range []struct {
 			address string
@@ -237,6 +240,7 @@ func (b *bench) heavy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Five blocks that divide the ratings into six parts: the later the block, the more of them count.
 	first, last := b.o.Agents/perBlock+1, (b.o.Agents+b.o.Heavy)/perBlock // blocks of its ratings
 	past, err := each(ctx, b.address, 5, 0, func(c *conn, n int) error {
 		_, err := c.get(reputation(0) + fmt.Sprintf("?at=%d", first+(last-first)*(n+1)/6))
@@ -329,7 +333,7 @@ func (b *bench) streams(ctx context.Context) (err error) {
 			return err
 		}
 		all.times = append(all.times, harness.Millis(max(seen.Sub(committed), 0)))
-		time.Sleep(settle / 4) // the other changes of the block
+		time.Sleep(settle / 4) // the other changes of the block come meanwhile
 		s.drop()
 	}
 	b.m.Changes = timesOf(all)
@@ -349,6 +353,7 @@ func (b *bench) indexing(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// The requests have no end of their own: they last as long as the writing.
 		requests, stop := context.WithCancel(ctx)
 		asked := make(chan error, 1)
 		go func() {

@@ -145,6 +145,7 @@ func paced(ctx context.Context, address string, path func(n int) string, rate in
 		n  int
 		at time.Time
 	}
+	// A request that waits longer than patience would be refused by its caller: the queue has no room for it.
 	queue := make(chan due, rate*int(patience.Seconds()))
 	var mu sync.Mutex
 	var all sync.WaitGroup

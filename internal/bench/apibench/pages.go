@@ -177,6 +177,7 @@ func (b *bench) page(ctx context.Context, v view, views int, counted *counter) (
 		return p, err
 	}
 	p.Times = timesOf(all)
+	// The largest view decides, and the files are those that it refers to.
 	files, err := b.filesOf(ctx, v.path(at))
 	p.KB = float64(largest+files) / 1000
 	for n := range min(views, countedViews) {

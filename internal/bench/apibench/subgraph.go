@@ -108,6 +108,7 @@ func (c *conn) page(l listing, skip int) (n int, last string, err error) {
 // subgraph measures pages, walks and the series of the whole chain.
 func (b *bench) subgraph(ctx context.Context) (err error) {
 	s := &b.m.Subgraph
+	// first are the pages that users look at, deep those that a program reads that reads all.
 	first, deep := func(n int) int { return n * subgraphPage }, func(n int) int { return b.o.Agents * (n + 1) / 11 }
 	newest := func(by string) listing { return listing{agentsQuery, withFile(), by, "desc"} }
 	for _, p := range []struct {

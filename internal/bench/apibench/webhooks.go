@@ -78,6 +78,7 @@ func (b *bench) webhooks(ctx context.Context) error {
 		return err
 	}
 	w.index = 1 << 19 // clients that gave no rating before
+	// Whole batches, at least as many messages as were asked for: each rating is one.
 	batches := b.o.Messages/(batchBlocks*perBlock) + 1
 	b.sink.want = batches * batchBlocks * perBlock
 	for range batches {

@@ -41,6 +41,7 @@ func OnServer(ctx context.Context, say Progress, r Report, counting bool,
 		o.Settings = map[string]string{"shared_preload_libraries": "pg_stat_statements"}
 	}
 	server, err := StartServer(ctx, o)
+	// A server without the library does not start with it; a second one starts without, and counts nothing.
 	if err != nil && counting && ctx.Err() == nil {
 		o.Settings = nil
 		server, err = StartServer(ctx, o)

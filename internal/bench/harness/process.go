@@ -68,6 +68,7 @@ func (p Program) start(dir string, args ...string) (*Process, error) {
 	if err := r.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", args[0], err)
 	}
+	// One goroutine waits for the end, however many ask for it: err is written before done is closed, and read after.
 	go func() {
 		r.err = r.cmd.Wait()
 		_ = os.RemoveAll(dir) // under the temporary directory

@@ -72,6 +72,8 @@ func crawl(ctx context.Context, server *harness.Server, hosts int, timeout time.
 		}
 		names = append(names, w.name(kind, i))
 	}
+	// A host that answers takes its requests one after the other. One that accepts and is silent takes one timeout, after
+	// which it is not asked again; one that refuses takes nothing.
 	work := time.Duration(hosts-c.Dead)*requestsEach*latency + time.Duration(slow)*timeout
 	c.Ideal = (work / crawlPlaces).Seconds()
 	if _, err := manifestdb.Import(ctx, db, names); err != nil {
@@ -102,6 +104,7 @@ func crawl(ctx context.Context, server *harness.Server, hosts int, timeout time.
 
 // asked runs the loop until every domain was asked, and ends it. It looks every 50 ms, which is a part of the time.
 func asked(ctx context.Context, db *store.DB, client *resolver.Client) error {
+	// The loop is ended when nothing is pending; its error is that of the crawl.
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {

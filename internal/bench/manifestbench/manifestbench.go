@@ -71,6 +71,7 @@ func Run(ctx context.Context, o Options) (harness.Report, error) {
 // onOneCore measures what needs no network. The vectors of the intents are those of a few hundred texts with seeded
 // noise: embedding each would take minutes and measure the same search.
 func onOneCore(ctx context.Context, o Options) (harness.Report, Measurements, error) {
+	// One processor, as the targets are said: the search would use all of them.
 	before := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(before)
 	say := harness.Progress{To: o.Progress}
@@ -122,6 +123,7 @@ func (m *Measurements) manifests(n int) error {
 			return fmt.Errorf("the manifest has problems: %+v", problems)
 		}
 	}
+	// A system without processor times gives 0, which would divide by nothing.
 	m.ParsedPerSecond = float64(n) / max(harness.ProcessorSeconds()-began, 1e-9)
 	evidence := agentjson.Evidence{Host: host, DIDDocument: did, Now: time.Now()}
 	var times []float64
@@ -155,7 +157,7 @@ func (m *Measurements) search(ctx context.Context, o Options) error {
 	if err := fill(ctx, index, encoder, texts, o.Intents); err != nil {
 		return err
 	}
-	runtime.GC()
+	runtime.GC() // what filling left is not collected while queries are measured
 	var times []float64
 	first, spent := 0, harness.ProcessorSeconds()
 	for i := range o.Queries {
@@ -187,6 +189,7 @@ func fill(ctx context.Context, index *intent.Index, e *sentence.Encoder, texts [
 		return err
 	}
 	rng := rand.New(rand.NewPCG(harness.Seed, 1))
+	// The length of a vector of so many normal values is the root of their number: each gets its part of the noise.
 	each := float32(noise / math.Sqrt(float64(e.Dim())))
 	for i := range n {
 		item, v := texts[i%len(texts)], vectors[i%len(texts)][0]

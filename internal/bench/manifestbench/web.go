@@ -162,6 +162,7 @@ func wildcard(roots *x509.CertPool) (c tls.Certificate, err error) {
 	if err != nil {
 		return c, err
 	}
+	// Its own issuer, valid for a day: it lives as long as the benchmark.
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour),
 		DNSNames: []string{"*.bench.example.com"}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}

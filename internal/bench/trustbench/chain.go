@@ -137,6 +137,7 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 	args := pgx.NamedArgs{"chain": int64(crowdChain), "last": x.last, "ratings": int64(x.ratings),
 		"large":   int64(x.large),
 		"starred": starred[:], "empty": empty[:]}
+	// In this order: indexes away, rows, indexes, and the statistics that the planner needs before the product starts.
 	indexes, err := x.dropIndexes(ctx)
 	if err != nil {
 		return err
@@ -239,6 +240,8 @@ func (x *crowdChainBench) event(ctx context.Context, p *harness.Process,
 	token, n int) (milliseconds float64, err error) {
 	block := x.last + 1 + int64(n%10)
 	args := pgx.NamedArgs{"chain": int64(crowdChain), "block": block, "token": int64(token), "idx": int64(1000 + n)}
+	// One statement is one transaction. The time is the server's own, shortly before it commits, and is compared with the
+	// server's own below, so that the clocks of two machines play no part.
 	var began time.Time
 	err = x.d.QueryRow(ctx, `
 		with rated as (

@@ -182,6 +182,7 @@ func (w *TrustWorld) wallets() *plot {
 		if !strings.HasPrefix(o.Attack, "T1 ") {
 			continue
 		}
+		// The mean, not the score: an unrated agent has none, and would look as if wallets bought nothing for this reason.
 		p.lines[0].points = append(p.lines[0].points, [2]float64{float64(o.Size), o.Mean})
 		for i, name := range names {
 			p.lines[i+1].points = append(p.lines[i+1].points, [2]float64{float64(o.Size), o.Baselines[name]})

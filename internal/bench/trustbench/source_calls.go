@@ -46,7 +46,7 @@ func sourceCalls(ctx context.Context, p *source.Policy, raters int) (out SourceC
 		if err != nil {
 			return out, err
 		}
-		if calls > out.Calls {
+		if calls > out.Calls { // the target is for the dearer of both
 			out = SourceCalls{most.ID, raters, calls}
 		}
 	}

@@ -74,6 +74,7 @@ func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 		try(praise...)
 		b.drops(a, out, swayDown, a.BoughtSlander(s, class, 0))
 	}
+	// Credentials beside what an attacker has already: roots or raters of full weight.
 	try(a.BoughtWithRoots(s, 1), a.BoughtWithRoots(s, 2))
 	try(a.BoughtWithRaters(s, 1), a.BoughtWithRaters(s, 2))
 	x.Drops = append(x.Drops, a.BoughtSlander(s, "", 1)) // measured, not judged
@@ -129,7 +130,7 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 		}
 		chain.Lines = b.lines(c)
 		out.Coverage = append(out.Coverage, chain)
-		for _, r := range chain.Rows[2:4] {
+		for _, r := range chain.Rows[2:4] { // three in ten honest raters hold a credential
 			by := map[bool]string{false: "by sources alone", true: "by sources and reviewed writers"}[r.Writers]
 			name := fmt.Sprintf("G2 %s, %s: agents with ", m.Name, by)
 			b.judge(harness.AtLeast(name+"three honest reviewers that are rated", r.Rated, 0.6, ""),

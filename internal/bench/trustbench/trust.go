@@ -138,6 +138,7 @@ func (b *trustBench) measure(ctx context.Context) error {
 	}
 	b.world(generated, b.p)
 	if recorded != nil {
+		// The recorded world has ratings of many years, of which the memory of time would leave little to attack.
 		bent := recorded.Bend(0.3) // its ratings use the lowest tenth of their scale
 		bent.Roots = attack.EarlyRoots(bent.Ratings, 20)
 		b.world(bent, attack.Ageless(*b.p))
@@ -342,7 +343,7 @@ func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 // detect is T12 and T13: it needs labels of good and bad parties, which recorded traders alone have.
 func (b *trustBench) detect(w *attack.World) {
 	b.Say("detection on %s", w.Name)
-	const leave = 1500 // ratings: each takes a walk of its own
+	const leave = 1500 // ratings that are left out in turn: each takes a walk of its own
 	d := attack.Detect(w, attack.Undated(*b.p), b.p, leave)
 	b.m.Detection = &d
 	b.judge(harness.AtLeast(in(w, "T12 AUC of bad against good parties, label edges removed"), d.AUC, 0.90, ""),
