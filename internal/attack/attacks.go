@@ -40,7 +40,8 @@ func NewBench(w *World, p *rating.Params, seed uint64) *Bench { return &Bench{w,
 // rng begins the same series at each call, so that an attack does not depend on those before it.
 func (b *Bench) rng() *rand.Rand { return rand.New(rand.NewPCG(b.seed, 1)) }
 
-// sybils are n new identities that praise target, and each other in a ring.
+// sybils are n new identities that praise target, and each other in a ring. Their numbers follow that of target, which
+// MUST be the last known one.
 func (b *Bench) sybils(n, target int) (out []Rating) {
 	first := target + 1
 	for i := range n {
@@ -291,7 +292,7 @@ func (b *Bench) fullRaters(n int) []int {
 	return out[:min(n, len(out))]
 }
 
-// popular are the n parties praised most often.
+// popular are the n parties praised most often; of equals the lower number comes first.
 func (b *Bench) popular(n int) []int {
 	praised := map[int]int{}
 	for _, r := range b.World.Ratings {

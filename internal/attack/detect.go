@@ -143,7 +143,7 @@ func (w *World) tested(e *Engine) []int {
 	})
 }
 
-// sample are n ratings, drawn once and for all.
+// sample are n ratings, drawn once and for all: figures of different versions of the engine are of the same ratings.
 func (w *World) sample(n int) []int {
 	return rand.New(rand.NewPCG(3, 1500)).Perm(len(w.Ratings))[:min(n, len(w.Ratings))]
 }

@@ -118,6 +118,7 @@ func (s *chainSource) logs(c *Call) (any, *Error) {
 	if fail := c.Param(0, &q); fail != nil {
 		return nil, fail
 	}
+	// A range of one block is a question about one block, as is one by a hash.
 	maps := s.logMapsOf(q.BlockHash == nil && q.FromBlock.String() != q.ToBlock.String())
 	found, fail := s.chain.Logs(&q, len(maps) > 0)
 	list, ok := found.([]types.Log)

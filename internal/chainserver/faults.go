@@ -142,7 +142,8 @@ func (f *faults) count(fn func(*Stats)) {
 	fn(&f.stats)
 }
 
-// decide counts a call and asks the rules about it.
+// decide counts a call and asks the rules about it. The call learns how often its method was called before, so that a
+// rule can fail the third one alone.
 func (f *faults) decide(c *Call) *Answer {
 	f.mu.Lock()
 	c.N = int(f.stats.Calls[c.Method])

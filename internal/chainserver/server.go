@@ -113,6 +113,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.send(w, out)
 		return
 	}
+	// Rules of whole requests come first. What they say without Raw and Status is the answer to every call of the request;
+	// the delay was for all of them together.
 	whole := s.decideRequest(calls)
 	if whole != nil {
 		if !wait(r.Context(), whole) || s.replace(w, whole) {
@@ -136,7 +138,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.send(w, out)
 }
 
-// parse reads a call or a batch.
+// parse reads a call or a batch. A batch of nothing is refused, as by go-ethereum. Members that are missing are empty:
+// the source decides about a call without a method.
 func parse(raw []byte) (calls []Call, batch bool, fail *Error) {
 	raw = bytes.TrimSpace(raw)
 	if batch = bytes.HasPrefix(raw, []byte("[")); !batch {

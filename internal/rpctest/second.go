@@ -44,7 +44,8 @@ func serveAt(t testing.TB, host string, h http.Handler) *httptest.Server {
 	return srv
 }
 
-// Freeze makes a second endpoint stay on the chain as it is now.
+// Freeze makes a second endpoint stay on the chain as it is now, until it is called with false. It has no effect on the
+// first one, which is mined on.
 func (c *Chain) Freeze(frozen bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
