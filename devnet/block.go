@@ -32,14 +32,15 @@ func (d *Devnet) MineAt(ctx context.Context, t time.Time) (repute.Block, error) 
 	return d.seal(ctx, uint64(t.Unix()), nil)
 }
 
-// AdjustTime makes a block that is by later than its parent.
+// AdjustTime makes a block that is by later than its parent, in whole seconds, at least one.
 func (d *Devnet) AdjustTime(ctx context.Context, by time.Duration) (repute.Block, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.seal(ctx, d.tip.Time+uint64(by/time.Second), nil)
 }
 
-// SetPeriod makes a block automatically every p at wall-clock time; 0 stops it.
+// SetPeriod makes a block automatically every p at wall-clock time; 0 stops it. A block's time has whole seconds and is
+// after its parent's, so that with a shorter period blocks run ahead of the clock. It has no effect after Close.
 func (d *Devnet) SetPeriod(p time.Duration) {
 	d.mu.Lock()
 	d.automatic = p > 0
@@ -50,7 +51,8 @@ func (d *Devnet) SetPeriod(p time.Duration) {
 	}
 }
 
-// loop makes the automatic blocks until Close.
+// loop makes the automatic blocks until Close. The ticker is stopped until the first period comes; a period that
+// replaces another begins anew.
 func (d *Devnet) loop() {
 	defer close(d.done)
 	ticker := time.NewTicker(time.Hour)

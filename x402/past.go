@@ -25,6 +25,7 @@ func (t *Transfer) window() Window {
 
 // Blocks reads a chain for PastLogs.
 type Blocks interface {
+	// Newest is the newest block that Time and Between know.
 	Newest(ctx context.Context) (number uint64, err error)
 	// Time is that of a block, in seconds since 1970.
 	Time(ctx context.Context, number uint64) (uint64, error)

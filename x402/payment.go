@@ -22,7 +22,7 @@ type Extensions map[string]json.RawMessage
 
 // Payment is what a client sends to pay (section 5.2), of either version.
 type Payment struct {
-	Version  int
+	Version  int       // V1 or V2; it decides in which form the payment is written
 	Resource *Resource // nil where the client names none; version 1 has none
 	// Accepted are the requirements that the client says it accepts: foreign text, only to be
 	// compared. Version 1 gives scheme and network alone.
@@ -205,7 +205,7 @@ type Verification struct {
 	IsValid       bool   `json:"isValid"`
 	InvalidReason Reason `json:"invalidReason,omitempty"`
 	InvalidText   string `json:"invalidMessage,omitempty"`
-	Payer         string `json:"payer,omitempty"`
+	Payer         string `json:"payer,omitempty"` // address; "" where it is not known
 }
 
 // Kind is a way to pay that a facilitator supports.
@@ -221,5 +221,5 @@ type Kind struct {
 type Supported struct {
 	Kinds      []Kind              `json:"kinds"`
 	Extensions []string            `json:"extensions"`
-	Signers    map[string][]string `json:"signers"`
+	Signers    map[string][]string `json:"signers"` // eip155:* stands for all EVM chains
 }

@@ -14,7 +14,7 @@ type signature struct {
 	// factory deploys the payer's wallet when it is called with deployment (ERC-6492); zero where
 	// the signature is not wrapped.
 	factory    common.Address
-	deployment []byte
+	deployment []byte // calldata, which the payer chose: see Multicall3
 }
 
 // parseSignature unwraps a signature by ERC-6492, which is the ABI encoding of factory, calldata

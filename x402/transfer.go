@@ -22,7 +22,7 @@ type Transfer struct {
 	// Since and Until are when the authorization begins and ends, in seconds since 1970.
 	Since, Until Amount
 	// Target and Data are the transaction that settles the payment.
-	Target common.Address
+	Target common.Address // zero before the payment is verified
 	Data   []byte
 }
 

@@ -166,7 +166,7 @@ func tradeOf(n uint64) trade {
 	return trades[n%uint64(len(trades))]
 }
 
-// publishAgent publishes the agent's registration file and sets its URI.
+// publishAgent publishes the agent's registration file and sets its URI, without telling the chain.
 func (p *Population) publishAgent(a *Agent) {
 	a.URI = p.publish(a.Form, fmt.Sprintf("agent-%d", a.ID), p.encode(p.registration(a)))
 }

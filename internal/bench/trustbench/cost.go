@@ -21,7 +21,7 @@ import (
 type Cost struct {
 	Edges  int     `json:"edges"`
 	Agents int     `json:"agents"`
-	Rated  int     `json:"rated"`
+	Rated  int     `json:"rated"`          // agents with a score: scoring an unrated one is cheaper
 	Build  float64 `json:"build_seconds"`  // of graph and ledger, which is loading
 	Walk   float64 `json:"walk_seconds"`   // of trust from the roots
 	Scores float64 `json:"scores_seconds"` // of all agents
@@ -46,11 +46,12 @@ func (c Cost) Total() float64 { return c.Walk + c.Scores }
 // whom it is about.
 type crowd struct {
 	parties  int
-	from, to []uint32
-	now      int64
+	from, to []uint32 // parties of each rating
+	now      int64    // after all ratings, in Unix seconds
 }
 
-// newCrowd draws the same world for the same number of edges.
+// newCrowd draws the same world for the same number of edges. Parties with low numbers are rated most: the chance falls
+// with the root of the number.
 func newCrowd(edges int) *crowd {
 	rng := rand.New(rand.NewPCG(1, uint64(edges)))
 	c := &crowd{parties: max(edges/10, 100), from: make([]uint32, edges), to: make([]uint32, edges), now: 1_800_000_000}
