@@ -30,7 +30,7 @@ const (
 type Requirements struct {
 	Scheme            string          `json:"scheme"`
 	Network           string          `json:"network"`
-	Amount            Amount          `json:"amount"` // smallest units; upto: the most in a demand, the charge in a settlement
+	Amount            Amount          `json:"amount"` // smallest units; of upto the most, then the charge
 	Asset             common.Address  `json:"asset"`  // the token's contract
 	PayTo             common.Address  `json:"payTo"`
 	MaxTimeoutSeconds int64           `json:"maxTimeoutSeconds"` // how long a payment may be settled after it is signed
