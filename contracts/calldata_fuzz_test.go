@@ -13,7 +13,8 @@ import (
 // again as the same function; and calldata that is accepted has exactly one length, with every word inside of it.
 func FuzzFunction(f *testing.F) {
 	for _, text := range []string{"transfer(address to, uint256 amount)", "a()",
-		"fill((address token, uint8[2] legs)[] o, bytes d)", "a(string s, (bytes, int8)[2][] p)", "a(bytes4[3] b, bool)", "a((uint256[],string)[1] x)", "a((((uint8))))"} {
+		"fill((address token, uint8[2] legs)[] o, bytes d)", "a(string s, (bytes, int8)[2][] p)",
+		"a(bytes4[3] b, bool)", "a((uint256[],string)[1] x)", "a((((uint8))))"} {
 		f.Add(text, bytes.Repeat([]byte{0}, 64))
 		f.Add(text, slices.Concat(bytes.Repeat([]byte{0}, 31), []byte{32}, bytes.Repeat([]byte{0}, 32)))
 	}
