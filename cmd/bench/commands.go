@@ -13,8 +13,8 @@ import (
 	"repute/internal/bench"
 )
 
-// indexCommand is bench index. A smaller --events without --curve leaves larger sizes out of the curve: whoever asks
-// for a short run does not wait for three million events.
+// indexCommand is bench index. A smaller --events without --curve leaves larger sizes out of the curve: a short run
+// does not wait for three million events.
 func (b *benches) indexCommand() *cobra.Command {
 	o := bench.IndexOptions{Progress: b.stderr}
 	var curve string

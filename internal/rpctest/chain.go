@@ -101,8 +101,7 @@ func (c *Chain) URL() string { return c.srv.URL }
 
 // Mine adds one block holding the given transactions, each a list of logs of
 // which address, topics and data count. The logs of the returned block have
-// their places. A lagging node does not know the block, and announces it all
-// the same.
+// their places. A lagging node does not know the block, and still announces it.
 func (c *Chain) Mine(txs ...[]types.Log) *Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()

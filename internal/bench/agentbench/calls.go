@@ -173,7 +173,7 @@ func (x *run) atOnce(ctx context.Context) error {
 
 // paidCrowd makes paid requests, whose payments are signed before they are measured.
 func (x *run) paidCrowd(ctx context.Context) ([]answer, error) {
-	// One for each request: with fewer requests than clients, each client sends one all the same.
+	// One for each request: with fewer requests than clients, each client still sends one.
 	payments := make(chan string, x.Requests+x.AtOnce)
 	for range cap(payments) {
 		text, err := pay(ctx)

@@ -74,7 +74,7 @@ func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 		try(praise...)
 		b.drops(a, out, swayDown, a.BoughtSlander(s, class, 0))
 	}
-	// Credentials beside what an attacker has already: roots or raters of full weight.
+	// Credentials in addition to what an attacker has already: roots or raters of full weight.
 	try(a.BoughtWithRoots(s, 1), a.BoughtWithRoots(s, 2))
 	try(a.BoughtWithRaters(s, 1), a.BoughtWithRaters(s, 2))
 	x.Drops = append(x.Drops, a.BoughtSlander(s, "", 1)) // measured, not judged
