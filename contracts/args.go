@@ -21,6 +21,7 @@ var (
 	walletKeyHash = crypto.Keccak256Hash([]byte(walletKey))
 )
 
+// walletKey is the metadata key of an agent's wallet, which the identity registry sets and clears itself.
 const walletKey = "agentWallet"
 
 // args reads a log's arguments in the order of the event's declaration,
@@ -35,7 +36,7 @@ type args struct {
 	topics []common.Hash // not yet read
 	head   []byte        // static part, not yet read
 	data   []byte
-	static int // size of the whole head: tails begin there at the earliest
+	static int // size of the whole head in bytes: tails begin there at the earliest
 	err    error
 }
 
@@ -80,6 +81,7 @@ func (a *args) address(w common.Hash) common.Address {
 	return common.Address(w[12:])
 }
 
+// token takes any word: ids have 256 bits.
 func (a *args) token(w common.Hash) (id repute.TokenID) {
 	id.SetBytes32(w[:])
 	return id
@@ -148,6 +150,7 @@ func (a *args) below(w common.Hash, limit int) (int, bool) {
 	return int(n), true
 }
 
+// string copies, as bytes does. The bytes need not be UTF-8: who shows them decides what to do about that.
 func (a *args) string() string { return string(a.tail()) }
 
 // bytes copies, because the log's buffer belongs to the caller. It never
@@ -162,6 +165,7 @@ func (a *args) hashed(topic common.Hash, s string) {
 	}
 }
 
+// hashOf is the hash by which a topic stands for an indexed string.
 func hashOf(s string) common.Hash {
 	switch s {
 	case "":
@@ -172,6 +176,7 @@ func hashOf(s string) common.Hash {
 	return crypto.Keccak256Hash([]byte(s))
 }
 
+// zero reports whether all bytes are 0.
 func zero(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
@@ -181,6 +186,7 @@ func zero(b []byte) bool {
 	return true
 }
 
+// malformed wraps ErrMalformed. The text says what the registries cannot have written.
 func malformed(format string, v ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, v...))
 }

@@ -63,6 +63,7 @@ func (f *Function) Decode(data []byte) (*Arguments, error) {
 // callReader reads calldata at places that it has reached.
 type callReader struct{ data []byte }
 
+// word is the word that begins at a place in bytes.
 func (d *callReader) word(at int) (common.Hash, error) {
 	if at+wordSize > len(d.data) {
 		return common.Hash{}, fmt.Errorf("%w: it is cut off", ErrEncoding)
@@ -70,7 +71,8 @@ func (d *callReader) word(at int) (common.Hash, error) {
 	return common.Hash(d.data[at : at+wordSize]), nil
 }
 
-// fields reads values whose heads begin at a place; end is behind the last tail.
+// fields reads values whose heads begin at a place; end is behind the last tail. An encoder writes tails in the order
+// of their heads, each directly behind the one before: end is where the next one MUST begin.
 func (d *callReader) fields(types []field, from int) (out []value, end int, err error) {
 	end = from
 	for i := range types {
@@ -139,7 +141,8 @@ func (d *callReader) value(v *value, at int) (end int, err error) {
 	return end, err
 }
 
-// length reads how many elements of a size follow.
+// length reads how many elements of a size follow. It is bounded by the bytes that are left, so that a claimed length
+// allocates no more than the calldata itself. size is never 0: listOf refuses elements without content.
 func (d *callReader) length(at, size int) (int, error) {
 	w, err := d.word(at)
 	if err != nil {
@@ -171,7 +174,8 @@ func (d *callReader) bytes(v *value, at int) (end int, err error) {
 	return end, err
 }
 
-// wordText is the text of a value of one word.
+// wordText is the text of a value of one word. Values wider than their type are refused, which a contract might cut
+// off: a person would then confirm another value.
 func wordText(t *abiType, w common.Hash) (string, error) {
 	wide := fmt.Errorf("%w: %s is wider than %s", ErrEncoding, w, t.name)
 	switch {
@@ -222,7 +226,8 @@ func Range(typeName string) (lowest, highest *big.Int) {
 	return new(big.Int).Neg(half), new(big.Int).Sub(half, one)
 }
 
-// List returns the arguments one after the other, those inside of tuples and lists too.
+// List returns the arguments one after the other, those inside of tuples and lists too. Tuples and arrays of a fixed
+// length have no item of their own, since they have no value.
 func (a *Arguments) List() []Argument {
 	return listed(nil, a.values, "", "")
 }
@@ -265,6 +270,7 @@ func mapped(values []value) map[string]any {
 	return out
 }
 
+// native is a value as Values has it.
 func (v *value) native() any {
 	switch v.kind {
 	case kindTuple:

@@ -122,6 +122,7 @@ func textOf(m *abi.Method) string {
 	return m.RawName + "(" + strings.Join(inputs, ", ") + ")"
 }
 
+// typeText is a type as ParseFunction reads it, with the names of the members of tuples.
 func typeText(t *abi.Type) string {
 	switch t.T {
 	case abi.SliceTy:
@@ -174,7 +175,7 @@ func (d *CallDecoder) Known(data []byte) *Function {
 	return d.known[[4]byte(data)]
 }
 
-// maxInnerCalls bounds how many calls inside of a call are shown.
+// maxInnerCalls bounds how many calls inside of a call are shown, with the outer one. The rest is still in its bytes.
 const maxInnerCalls = 32
 
 // Decode takes a call apart, and those that it carries as bytes. given is the function of the

@@ -105,7 +105,9 @@ func unknown(l *types.Log) error {
 }
 
 // The decoders read arguments in two runs, topics and data, each in the order of
-// the event's declaration.
+// the event's declaration. Go evaluates the calls in a composite literal from the
+// left, so that the order of its members is the order of reading: a decoder MUST NOT
+// reorder them. What is read after a failure is worthless, and Decode drops the event.
 
 func transfer(a *args) repute.Event {
 	return repute.Transfer{

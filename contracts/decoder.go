@@ -58,7 +58,8 @@ func FollowedTopics(c repute.Chain) []common.Hash {
 	return topics
 }
 
-// add adds a contract with the first topics of its events. The zero address is no contract.
+// add adds a contract with the first topics of its events. The zero address is no contract. A contract that is listed
+// as two kinds emits the events of both.
 func (d *Decoder) add(a common.Address, topics []common.Hash) {
 	if a == (common.Address{}) {
 		return

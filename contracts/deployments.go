@@ -49,7 +49,8 @@ func (d Deployment) Chain() repute.Chain {
 }
 
 // Deployments lists the known networks, mainnets first, each group by chain id.
-// The caller may change the slice.
+// The caller may change the slice. It is parsed at each call: keep it where it is
+// asked for often.
 func Deployments() []Deployment {
 	var list []Deployment
 	// The file is part of the program and read by its tests: it parses.

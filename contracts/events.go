@@ -13,7 +13,8 @@ import (
 )
 
 // DecodeEvent decodes a log into the name of its event and its arguments, as go-ethereum
-// represents them.
+// represents them. Of indexed strings and bytes there is only the hash. It is more lenient
+// than DecodeCall: bytes after the arguments are ignored.
 func DecodeEvent(of abi.ABI, l *types.Log) (name string, fields map[string]any, err error) {
 	if len(l.Topics) == 0 {
 		return "", nil, errors.New("log without topics")
@@ -41,7 +42,8 @@ func DecodeEvent(of abi.ABI, l *types.Log) (name string, fields map[string]any, 
 }
 
 // Plain is the JSON form of a decoded value: numbers are decimal text, bytes hex after 0x,
-// addresses checksummed, tuples objects.
+// addresses checksummed, tuples objects. The members of tuples have the names of the json tags
+// that go-ethereum gives to the structs that it makes of them.
 func Plain(v any) any {
 	switch v := v.(type) {
 	case *big.Int:

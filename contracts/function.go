@@ -47,7 +47,7 @@ type abiType struct {
 	elem    *abiType
 	members []field // of tuples
 	words   int     // in the head; 1 for dynamic types, of which the head has the place
-	dynamic bool
+	dynamic bool    // the size follows from the value: the head has the offset of the tail
 }
 
 // Bounds of function texts. They keep what a text describes as small as the text.
@@ -83,6 +83,7 @@ func ParseFunction(text string) (*Function, error) {
 // Calls reports whether calldata names the function.
 func (f *Function) Calls(data []byte) bool { return bytes.HasPrefix(data, f.Selector[:]) }
 
+// typesOf is the list of types in parentheses, as it is hashed into a selector.
 func typesOf(fields []field) string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -91,6 +92,7 @@ func typesOf(fields []field) string {
 	return "(" + strings.Join(names, ",") + ")"
 }
 
+// described lists types with the names that they have.
 func described(fields []field) []string {
 	out := make([]string, len(fields))
 	for i, f := range fields {
@@ -189,6 +191,8 @@ func (p *functionParser) oneType(depth int) (t abiType, err error) {
 	return t, nil
 }
 
+// tupleOf is the type of a tuple. Its words stop counting one above maxHeadWords, so that nested arrays cannot overflow
+// the number.
 func tupleOf(members []field) abiType {
 	t := abiType{kind: kindTuple, name: typesOf(members), members: members}
 	for _, m := range members {

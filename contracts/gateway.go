@@ -23,7 +23,7 @@ const ticketWords = 5
 // ticketTopics are the first topics of ticketSignatures, computed once and never changed.
 var ticketTopics = []common.Hash{topicOf(ticketSignatures[0]), topicOf(ticketSignatures[1])}
 
-// GatewayTopics lists the first topics of what a feedback gateway emits.
+// GatewayTopics lists the first topics of what a feedback gateway emits. The caller may change the slice.
 func GatewayTopics() []common.Hash { return slices.Clone(ticketTopics) }
 
 // isTicket reports whether a log has a topic of TicketConsumed.

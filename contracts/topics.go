@@ -16,7 +16,8 @@ type shape struct {
 	decode    func(*args) repute.Event
 }
 
-// shapes lists every event that Decode knows.
+// shapes lists every event that Decode knows, in the order of their kinds. The counts of topics and words are what the
+// declarations in the ABI say: newArgs trusts them.
 var shapes = []shape{
 	{repute.KindTransfer, "Transfer(address,address,uint256)", 4, 0, transfer},
 	{repute.KindRegistered, "Registered(uint256,string,address)", 3, 1, registered},
@@ -62,6 +63,7 @@ var (
 	legacyOf = indexLegacy()
 )
 
+// indexShapes and indexLegacy find what a first topic stands for. Two events never share one.
 func indexShapes() map[common.Hash]*shape {
 	byTopic := make(map[common.Hash]*shape, len(shapes))
 	for i := range shapes {
@@ -78,6 +80,7 @@ func indexLegacy() map[common.Hash]string {
 	return byTopic
 }
 
+// topicOf is the first topic of the events of a signature.
 func topicOf(signature string) common.Hash {
 	return crypto.Keccak256Hash([]byte(signature))
 }

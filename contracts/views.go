@@ -22,7 +22,8 @@ func NewViews() *Views {
 	return &Views{bindings.NewIdentityRegistry(), bindings.NewReputationRegistry(), bindings.NewValidationRegistry()}
 }
 
-// Question is one call: what to send and how to read what comes back.
+// Question is one call: what to send and how to read what comes back. Read fails on an empty answer, which is what
+// nodes give for an address without a contract.
 type Question[T any] struct {
 	Data []byte
 	Read func([]byte) (T, error)

@@ -29,6 +29,7 @@ const (
 	reservedAccounts
 )
 
+// initialEther is what each account has in the first block, in whole coins: more than any test spends.
 const initialEther = 1_000_000
 
 // Faucet is the account shown to people. Nothing in this package spends from it.
@@ -54,6 +55,7 @@ func deriveAccounts(seed string, n int) ([]Account, error) {
 	return keys, nil
 }
 
+// binaryUint is a number in 32 bytes, so that what is hashed has one length for every number.
 func binaryUint(n uint64) []byte { return common.BigToHash(new(big.Int).SetUint64(n)).Bytes() }
 
 // allocation funds the accounts in the genesis block.

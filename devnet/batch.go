@@ -46,6 +46,7 @@ func (b *Batch) Send(from Account, to *common.Address, data []byte) {
 	b.add(from, to, func(uint64) ([]byte, error) { return data, nil })
 }
 
+// add adds a call without a payment.
 func (b *Batch) add(from Account, to *common.Address, data func(at uint64) ([]byte, error)) {
 	b.calls = append(b.calls, call{from, to, new(big.Int), data})
 }
@@ -73,6 +74,8 @@ func (b *Batch) MineAt(ctx context.Context, t time.Time) (Mined, error) {
 	return b.mine(ctx, func() uint64 { return uint64(t.Unix()) })
 }
 
+// mine makes the block. The time and the nonces are asked for under the lock, so that no other block comes between. The
+// batch is emptied once all transactions are signed.
 func (b *Batch) mine(ctx context.Context, at func() uint64) (Mined, error) {
 	d := b.dn
 	d.mu.Lock()
@@ -126,6 +129,7 @@ func gasFor(data []byte) uint64 {
 	return min(500_000+800*uint64(len(data)), params.MaxTxGas)
 }
 
+// firstRevert names the first transaction that reverted; nil where none did.
 func (m Mined) firstRevert() error {
 	for i, r := range m.Receipts {
 		if r.Status != types.ReceiptStatusSuccessful {

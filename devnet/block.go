@@ -32,14 +32,15 @@ func (d *Devnet) MineAt(ctx context.Context, t time.Time) (repute.Block, error) 
 	return d.seal(ctx, uint64(t.Unix()), nil)
 }
 
-// AdjustTime makes a block that is by later than its parent.
+// AdjustTime makes a block that is by later than its parent, in whole seconds, at least one.
 func (d *Devnet) AdjustTime(ctx context.Context, by time.Duration) (repute.Block, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.seal(ctx, d.tip.Time+uint64(by/time.Second), nil)
 }
 
-// SetPeriod makes a block automatically every p at wall-clock time; 0 stops it.
+// SetPeriod makes a block automatically every p at wall-clock time; 0 stops it. A block's time has whole seconds and is
+// after its parent's, so that with a shorter period blocks run ahead of the clock. It has no effect after Close.
 func (d *Devnet) SetPeriod(p time.Duration) {
 	d.mu.Lock()
 	d.automatic = p > 0
@@ -50,7 +51,8 @@ func (d *Devnet) SetPeriod(p time.Duration) {
 	}
 }
 
-// loop makes the automatic blocks until Close.
+// loop makes the automatic blocks until Close. The ticker is stopped until the first period comes; a period that
+// replaces another begins anew.
 func (d *Devnet) loop() {
 	defer close(d.done)
 	ticker := time.NewTicker(time.Hour)
@@ -127,6 +129,8 @@ func (d *Devnet) seal(ctx context.Context, at uint64, txs types.Transactions) (r
 	return d.insert(ctx, block)
 }
 
+// insert stores a block behind the tip and, on the published chain, makes it the head. The tip moves last: after a
+// failure the next block has the same parent.
 func (d *Devnet) insert(ctx context.Context, block *types.Block) (repute.Block, error) {
 	if _, err := d.eth.BlockChain().InsertBlockWithoutSetHead(ctx, block, false); err != nil {
 		return repute.Block{}, fmt.Errorf("insert block %d: %w", block.NumberU64(), err)
@@ -150,7 +154,7 @@ func (d *Devnet) publish(block *types.Block) error {
 	return nil
 }
 
-// finalize moves the safe and the finalized block along with the head.
+// finalize moves the safe and the finalized block along with the head. At the beginning both are block 0.
 func (d *Devnet) finalize() {
 	chain := d.eth.BlockChain()
 	head := chain.CurrentBlock().Number.Uint64()
@@ -180,6 +184,7 @@ func (d *Devnet) Fork(ctx context.Context, depth int) error {
 	return d.fork(ctx, depth)
 }
 
+// fork is Fork. d.mu is held.
 func (d *Devnet) fork(ctx context.Context, depth int) error {
 	chain := d.eth.BlockChain()
 	head := chain.CurrentBlock().Number.Uint64()
@@ -209,6 +214,7 @@ func (d *Devnet) Publish(ctx context.Context) error {
 	return d.publishBranch(ctx)
 }
 
+// publishBranch is Publish. d.mu is held.
 func (d *Devnet) publishBranch(ctx context.Context) error {
 	chain := d.eth.BlockChain()
 	switch {

@@ -51,6 +51,7 @@ type deployment struct {
 	created []common.Address // by nonce, zero for calls
 }
 
+// create adds the creation of a contract and returns the address that it will have.
 func (dep *deployment) create(meta *bind.MetaData, constructor []byte) common.Address {
 	at := crypto.CreateAddress(dep.from.Address, uint64(len(dep.created)))
 	dep.batch.Send(dep.from, nil, append(common.FromHex(meta.Bin), constructor...))
@@ -58,12 +59,15 @@ func (dep *deployment) create(meta *bind.MetaData, constructor []byte) common.Ad
 	return at
 }
 
+// upgrade adds the creation of an implementation, and the call by which a proxy changes to it.
 func (dep *deployment) upgrade(proxy common.Address, meta *bind.MetaData, initialize []byte) {
 	implementation := dep.create(meta, nil)
 	dep.batch.Send(dep.from, &proxy, bindings.NewMinimalUUPS().PackUpgradeToAndCall(implementation, initialize))
 	dep.created = append(dep.created, common.Address{})
 }
 
+// check compares the addresses that the node says with those that were counted: the index is configured with the
+// latter.
 func (dep *deployment) check(m Mined) error {
 	for i, r := range m.Receipts {
 		if r.ContractAddress != dep.created[i] {

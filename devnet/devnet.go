@@ -46,6 +46,7 @@ type Options struct {
 // BlockTime separates blocks that are made on demand.
 const BlockTime = 2 * time.Second
 
+// withDefaults replaces zero values.
 func (o Options) withDefaults() Options {
 	o.ChainID, o.Accounts = cmp.Or(o.ChainID, 31337), cmp.Or(o.Accounts, 256)
 	o.SafeDepth, o.FinalizedDepth = cmp.Or(o.SafeDepth, 4), cmp.Or(o.FinalizedDepth, 16)
@@ -139,6 +140,7 @@ func (d *Devnet) Client() *ethclient.Client { return d.client }
 // Head is the newest block of the published chain.
 func (d *Devnet) Head() repute.Block { return blockOf(d.eth.BlockChain().CurrentBlock()) }
 
+// blockOf is a header as the product's packages take it.
 func blockOf(h *types.Header) repute.Block {
 	return repute.Block{
 		Number: h.Number.Uint64(),

@@ -48,6 +48,7 @@ type Documents struct {
 	tampered map[string]bool // by CID: the gateway lies about these
 }
 
+// page is what a path of the server answers.
 type page struct {
 	contentType string
 	body        []byte
@@ -162,6 +163,7 @@ func (d *Documents) Serve(path, contentType string, body []byte) string {
 	return d.url + path
 }
 
+// routes serves pages and, below /ipfs/, the gateway.
 func (d *Documents) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", d.servePage)
@@ -169,6 +171,7 @@ func (d *Documents) routes() http.Handler {
 	return mux
 }
 
+// servePage answers with a page, whatever the method is.
 func (d *Documents) servePage(w http.ResponseWriter, r *http.Request) {
 	d.mu.RLock()
 	p, ok := d.pages[r.URL.Path]

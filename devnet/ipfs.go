@@ -48,6 +48,8 @@ func (d *Documents) Pin(body []byte, o PinOptions) (string, error) {
 	return id, nil
 }
 
+// importFile stores a file in chunks, as the usual programs do, and returns its root. The CID follows from the bytes,
+// the chunk size and the version.
 func importFile(dag format.DAGService, body []byte, o PinOptions) (format.Node, error) {
 	params := helpers.DagBuilderParams{
 		Maxlinks:   helpers.DefaultLinksPerBlock,

@@ -54,11 +54,14 @@ func (d *Devnet) startNode() (err error) {
 	return nil
 }
 
+// stopNode ends the node with all its services. Its database is gone with it.
 func (d *Devnet) stopNode() error {
 	d.client.Close()
 	return d.node.Close()
 }
 
+// nodeConfig is a node without peers, in memory, that serves HTTP and WebSocket at one port of this machine. Port 0
+// takes a free one.
 func (d *Devnet) nodeConfig() *node.Config {
 	conf := node.DefaultConfig
 	conf.DataDir = "" // everything in memory
@@ -70,6 +73,7 @@ func (d *Devnet) nodeConfig() *node.Config {
 	return &conf
 }
 
+// ethConfig keeps the state and the transactions of every block, because readers ask for the past.
 func (d *Devnet) ethConfig() *ethconfig.Config {
 	conf := ethconfig.Defaults
 	conf.Genesis = d.genesis()

@@ -16,7 +16,7 @@ import (
 // else sent the transaction, is found on the chain.
 type Confirmed struct {
 	Facilitator
-	Verifier *Verifier
+	Verifier *Verifier     // its Accounts are those of the facilitator, where payments of upto are accepted
 	History  History       // nil: no settlement is believed
 	Wait     time.Duration // for a node that lags behind that of the facilitator; 15 s when 0
 }
@@ -25,7 +25,8 @@ type Confirmed struct {
 const pollConfirmed = 250 * time.Millisecond
 
 // Verify implements Facilitator. A payment whose authorization is used is not valid: the chain would
-// seem to show its settlement.
+// seem to show its settlement. The error is ErrUnavailable also where the facilitator calls a payment valid
+// that Verifier.Plan refuses, which is then wrapped too.
 func (c *Confirmed) Verify(ctx context.Context, p Payment, r Requirements) (Verification, error) {
 	v, err := c.Facilitator.Verify(ctx, p, r)
 	if err != nil || !v.IsValid {

@@ -49,7 +49,8 @@ const (
 // selector is the beginning of calldata for a function.
 func selector(of string) []byte { return crypto.Keccak256([]byte(of))[:4] }
 
-// word is a value in 32 bytes.
+// word is a value in 32 bytes: an address, a hash, an Amount, or a number that is not negative. Others give zeros,
+// which is a mistake of this package.
 func word(v any) []byte {
 	switch v := v.(type) {
 	case common.Address:

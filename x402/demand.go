@@ -15,7 +15,7 @@ type PaymentRequired struct {
 	Extensions  Extensions     `json:"extensions,omitempty"`
 }
 
-// maxAccepts bounds how many ways to pay a demand may name.
+// maxAccepts bounds how many ways to pay a demand of another server may name. Own demands are not bounded by it.
 const maxAccepts = 64
 
 // check refuses a demand that is none of version 2.
@@ -173,7 +173,9 @@ func WriteSettlement(h http.Header, version int, s Settlement) error {
 }
 
 // DemandOf reads the demand of a 402 answer: the header of version 2, else the body of version 1.
-// The result's requirements are in the form of version 2. The error is a *Refusal.
+// The result's requirements are in the form of version 2. Those of version 1 on networks that this package does
+// not know are left out, so that Accepts may be empty. A header that cannot be read is an error, also where the
+// body could be. The error is a *Refusal.
 func DemandOf(h http.Header, body []byte) (d PaymentRequired, version int, err error) {
 	if text := h.Get(HeaderRequired); text != "" {
 		d, err = DecodeRequired(text)

@@ -16,7 +16,7 @@ const (
 // schemaDraft is the JSON Schema draft of extensions' schemas.
 const schemaDraft = "https://json-schema.org/draft/2020-12/schema"
 
-// extension is one item of Extensions.
+// extension is one item of Extensions. The schema is for clients and catalogs; this package does not validate by it.
 type extension struct {
 	Info   any `json:"info"`
 	Schema any `json:"schema"`
@@ -135,7 +135,8 @@ type Discovery struct {
 	Description   string // of the tool
 }
 
-// AddDiscovery describes the resource to catalogs.
+// AddDiscovery describes the resource to catalogs. Methods without a body take query parameters; every other one, ""
+// too, takes a body of JSON.
 func (e *Extensions) AddDiscovery(d Discovery) error {
 	input, required := object{"type": "http", "method": d.Method}, []string{"type"}
 	described := object{"type": object{"type": "string", "const": "http"}, "method": object{"type": "string"}}

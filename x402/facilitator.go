@@ -42,12 +42,12 @@ type Settler interface {
 
 // Local is a facilitator of this process.
 type Local struct {
-	Verifier *Verifier
+	Verifier *Verifier // its Accounts are those that Settler sends from
 	Settler  Settler
 	// History finds payments that somebody else settled: the transaction of an authorization can be sent by
 	// anybody who sees it. Nil: they are refused.
 	History History
-	Chains  []uint64
+	Chains  []uint64 // that are served, by id; payments on others are refused
 	// Tokens reports whether a token is accepted; nil for all. Payments in others are refused
 	// before the chain is asked.
 	Tokens func(chainID uint64, token common.Address) bool

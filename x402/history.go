@@ -177,7 +177,7 @@ func (t *Transfer) permittedBy(target common.Address, data []byte) bool {
 		common.BytesToAddress(at(owner)) == t.From
 }
 
-// signed checks that the payer signed a payment, whatever became of it.
+// signed checks that the payer signed a payment, whatever became of it. The error is a *Refusal or ErrUnavailable.
 func (v *Verifier) signed(ctx context.Context, p *Payment, r *Requirements, t *Transfer) error {
 	terms, err := r.Terms()
 	if err != nil {

@@ -33,8 +33,8 @@ func Slug(chainID uint64) string {
 	return ""
 }
 
-// ChainOf reads the name of a network, by CAIP-2 or as in version 1. The error is a *Refusal with
-// ReasonInvalidNetwork.
+// ChainOf reads the name of a network, by CAIP-2 or as in version 1, in either version of the protocol. The error is a
+// *Refusal with ReasonInvalidNetwork.
 func ChainOf(network string) (uint64, error) {
 	if digits, ok := strings.CutPrefix(network, "eip155:"); ok {
 		id, err := strconv.ParseUint(digits, 10, 63)

@@ -25,6 +25,7 @@ func (t *Transfer) window() Window {
 
 // Blocks reads a chain for PastLogs.
 type Blocks interface {
+	// Newest is the newest block that Time and Between know.
 	Newest(ctx context.Context) (number uint64, err error)
 	// Time is that of a block, in seconds since 1970.
 	Time(ctx context.Context, number uint64) (uint64, error)
@@ -33,7 +34,7 @@ type Blocks interface {
 }
 
 const (
-	// logBlocks bounds one question for logs, in blocks.
+	// logBlocks bounds one question for logs, in blocks, because nodes refuse ranges that are larger than they like.
 	logBlocks = 1000
 	// maxPast bounds how many blocks of a window are looked at: payers choose when it begins.
 	maxPast = 20 * logBlocks

@@ -20,7 +20,8 @@ type Signer interface {
 // ErrCannotPay is returned where none of the demanded ways to pay is supported.
 var ErrCannotPay = errors.New("none of the demanded ways to pay is supported")
 
-// skew is by how much the clocks of payer and chain may differ.
+// skew is by how much the clocks of payer and chain may differ: an authorization holds from so long before it was
+// signed.
 const skew = 10 * time.Minute
 
 // Pay signs a payment for one of a demand's requirements, which are echoed as they were given. It

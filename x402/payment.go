@@ -22,7 +22,7 @@ type Extensions map[string]json.RawMessage
 
 // Payment is what a client sends to pay (section 5.2), of either version.
 type Payment struct {
-	Version  int
+	Version  int       // V1 or V2; it decides in which form the payment is written
 	Resource *Resource // nil where the client names none; version 1 has none
 	// Accepted are the requirements that the client says it accepts: foreign text, only to be
 	// compared. Version 1 gives scheme and network alone.
@@ -49,7 +49,8 @@ type Authorization struct {
 	Nonce       common.Hash    `json:"nonce"`
 }
 
-// Permit is a transfer by Permit2 with a witness.
+// Permit is a transfer by Permit2 with a witness. The nonce is a bit of the payer's bitmap: its last byte is the place
+// in a word, the bytes before it name the word.
 type Permit struct {
 	From      common.Address `json:"from"`
 	Permitted Permitted      `json:"permitted"`
@@ -183,7 +184,8 @@ func (p *Payment) UnmarshalJSON(raw []byte) error {
 	return p.Payload.check()
 }
 
-// Settlement is what a facilitator says of a settlement (section 5.3), of either version.
+// Settlement is what a facilitator says of a settlement (section 5.3), of either version. Success and ErrorReason
+// exclude each other. Network is the name of CAIP-2, except in what version 1 sends.
 type Settlement struct {
 	Success     bool       `json:"success"`
 	ErrorReason Reason     `json:"errorReason,omitempty"`
@@ -203,7 +205,7 @@ type Verification struct {
 	IsValid       bool   `json:"isValid"`
 	InvalidReason Reason `json:"invalidReason,omitempty"`
 	InvalidText   string `json:"invalidMessage,omitempty"`
-	Payer         string `json:"payer,omitempty"`
+	Payer         string `json:"payer,omitempty"` // address; "" where it is not known
 }
 
 // Kind is a way to pay that a facilitator supports.
@@ -219,5 +221,5 @@ type Kind struct {
 type Supported struct {
 	Kinds      []Kind              `json:"kinds"`
 	Extensions []string            `json:"extensions"`
-	Signers    map[string][]string `json:"signers"`
+	Signers    map[string][]string `json:"signers"` // eip155:* stands for all EVM chains
 }

@@ -30,11 +30,11 @@ const (
 type Requirements struct {
 	Scheme            string          `json:"scheme"`
 	Network           string          `json:"network"`
-	Amount            Amount          `json:"amount"`
-	Asset             common.Address  `json:"asset"`
+	Amount            Amount          `json:"amount"` // smallest units; of upto the most, then the charge
+	Asset             common.Address  `json:"asset"`  // the token's contract
 	PayTo             common.Address  `json:"payTo"`
-	MaxTimeoutSeconds int64           `json:"maxTimeoutSeconds"`
-	Extra             json.RawMessage `json:"extra,omitempty"`
+	MaxTimeoutSeconds int64           `json:"maxTimeoutSeconds"` // how long a payment may be settled after it is signed
+	Extra             json.RawMessage `json:"extra,omitempty"`   // see Extra; kept as it came
 }
 
 // Extra is what the EVM schemes define of Requirements.Extra.

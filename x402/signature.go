@@ -14,7 +14,7 @@ type signature struct {
 	// factory deploys the payer's wallet when it is called with deployment (ERC-6492); zero where
 	// the signature is not wrapped.
 	factory    common.Address
-	deployment []byte
+	deployment []byte // calldata, which the payer chose: see Multicall3
 }
 
 // parseSignature unwraps a signature by ERC-6492, which is the ABI encoding of factory, calldata
@@ -39,7 +39,8 @@ func parseSignature(raw []byte) (s signature, err error) {
 	return s, nil
 }
 
-// bytesAt reads the byte string that an offset points to.
+// bytesAt reads the byte string that an offset points to, and reports false where it is not inside of data. The result
+// is a part of data. Padding is not looked at.
 func bytesAt(data, offset []byte) ([]byte, bool) {
 	at := readAmount(offset)
 	if at.Cmp(NewAmount(uint64(len(data)))) > 0 || uint64(len(data))-at.Uint64() < 32 {

@@ -22,7 +22,7 @@ type Transfer struct {
 	// Since and Until are when the authorization begins and ends, in seconds since 1970.
 	Since, Until Amount
 	// Target and Data are the transaction that settles the payment.
-	Target common.Address
+	Target common.Address // zero before the payment is verified
 	Data   []byte
 }
 
@@ -103,7 +103,7 @@ func settlesBy(target common.Address, data []byte) (contract common.Address, cal
 	return target, data, known
 }
 
-// Charge is what a settling transaction moves.
+// Charge is what a settling transaction moves if it succeeds. Values of it can be compared.
 type Charge struct {
 	Token, To common.Address
 	Amount    Amount

@@ -71,11 +71,12 @@ func (p *Payload) data(chainID uint64, token common.Address, terms *Extra) apity
 	return AuthorizationData(*p.Authorization, chainID, token, terms.Name, terms.Version)
 }
 
+// chainNumber is a chain's id as go-ethereum's typed data takes it.
 func chainNumber(id uint64) *math.HexOrDecimal256 {
 	return (*math.HexOrDecimal256)(NewAmount(id).Big())
 }
 
-// digest is the hash that is signed.
+// digest is the hash that is signed, by EIP-712. The error is go-ethereum's, for data that does not fit its types.
 func digest(data apitypes.TypedData) (common.Hash, error) {
 	sum, _, err := apitypes.TypedDataAndHash(data)
 	if err != nil {

@@ -28,6 +28,7 @@ type Verifier struct {
 // margin is how long an authorization MUST hold at least: transactions take a while to be mined.
 const margin = 6 * time.Second
 
+// now is the verifier's time in seconds since 1970.
 func (v *Verifier) now() uint64 {
 	now := time.Now
 	if v.Now != nil {
@@ -233,7 +234,7 @@ func (v *Verifier) unused(ctx context.Context, t *Transfer) error {
 	return nil
 }
 
-// balance checks that the payer has the amount.
+// balance checks that the payer has the amount. An answer of another form than a number's says that there is no token.
 func (v *Verifier) balance(ctx context.Context, t *Transfer) error {
 	balance, err := v.call(ctx, t.ChainID, t.Token, pack(sigBalance, nil, t.From))
 	switch {

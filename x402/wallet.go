@@ -11,7 +11,7 @@ import (
 
 // ValidSignature reports whether a signature of a digest is one of a contract wallet: by ERC-1271 of
 // a deployed one, by ERC-6492 of one that is not deployed, which is deployed in the question only. The
-// error is ErrUnavailable where the chain cannot be asked.
+// error is ErrUnavailable where the chain cannot be asked. A wallet that reverts has not signed.
 func (v *Verifier) ValidSignature(ctx context.Context, chainID uint64, wallet common.Address, digest common.Hash,
 	raw []byte) (bool, error) {
 	s, err := parseSignature(raw)

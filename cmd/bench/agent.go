@@ -8,6 +8,7 @@ import (
 	"repute/internal/bench/agentbench"
 )
 
+// agentCommand is bench agent. It measures this program, which is also the agent: the product's binary is not needed.
 func (b *benches) agentCommand() *cobra.Command {
 	o := agentbench.Options{Progress: b.stderr}
 	cmd := &cobra.Command{
@@ -32,7 +33,8 @@ func (b *benches) agentCommand() *cobra.Command {
 	return cmd
 }
 
-// agentWorkerCommand is the agent of bench agent.
+// agentWorkerCommand is the agent of bench agent, a process of its own, because it is killed. The benchmark gives all
+// of its flags.
 func (b *benches) agentWorkerCommand() *cobra.Command {
 	var o agentbench.WorkerOptions
 	cmd := &cobra.Command{

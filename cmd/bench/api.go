@@ -10,6 +10,7 @@ import (
 	"repute/internal/bench/apibench"
 )
 
+// apiCommand is bench api. The ratings of the heavy agent are a part of all, so that it is refused to ask for more.
 func (b *benches) apiCommand() *cobra.Command {
 	o := apibench.Options{Progress: b.stderr}
 	cmd := &cobra.Command{
@@ -45,7 +46,8 @@ func (b *benches) apiCommand() *cobra.Command {
 	return cmd
 }
 
-// apiBareCommand is the other side of bench api.
+// apiBareCommand is the other side of bench api: a handler that answers a constant body, by which the product's answers
+// are divided.
 func (b *benches) apiBareCommand() *cobra.Command {
 	bytes := 0
 	cmd := &cobra.Command{

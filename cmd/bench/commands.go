@@ -13,6 +13,8 @@ import (
 	"repute/internal/bench"
 )
 
+// indexCommand is bench index. A smaller --events without --curve leaves larger sizes out of the curve: a short run
+// does not wait for three million events.
 func (b *benches) indexCommand() *cobra.Command {
 	o := bench.IndexOptions{Progress: b.stderr}
 	var curve string
@@ -50,6 +52,7 @@ func (b *benches) indexCommand() *cobra.Command {
 	return cmd
 }
 
+// followCommand is bench follow. It has two runs of --blocks seconds, over WebSocket and over HTTP.
 func (b *benches) followCommand() *cobra.Command {
 	o := bench.FollowOptions{Progress: b.stderr}
 	cmd := &cobra.Command{
@@ -71,6 +74,7 @@ func (b *benches) followCommand() *cobra.Command {
 	return cmd
 }
 
+// documentsCommand is bench documents. bench.Documents refuses numbers by which a host would have no document.
 func (b *benches) documentsCommand() *cobra.Command {
 	o := bench.DocumentsOptions{Progress: b.stderr}
 	cmd := &cobra.Command{
@@ -92,7 +96,7 @@ func (b *benches) documentsCommand() *cobra.Command {
 	return cmd
 }
 
-// positive refuses what there is nothing to measure of.
+// positive refuses what there is nothing to measure of. The error is repute.ErrInvalid and names the flag.
 func positive(flag string, n int) error {
 	if n > 0 {
 		return nil
@@ -100,13 +104,14 @@ func positive(flag string, n int) error {
 	return repute.Invalid(flag, fmt.Sprintf("%d leaves nothing to measure", n), "1 or more")
 }
 
-// upTo leaves out sizes above the most that is to be generated, and ends with that one.
+// upTo leaves out sizes above the most that is to be generated, and ends with that one. It changes its argument.
 func upTo(sizes []int, most int) []int {
 	sizes = slices.DeleteFunc(sizes, func(n int) bool { return n >= most })
 	return append(sizes, most)
 }
 
-// parseSizes reads numbers of events, apart by commas. repute.ErrInvalid for anything else.
+// parseSizes reads numbers of events, apart by commas. repute.ErrInvalid for anything else;
+// an empty list is none.
 func parseSizes(list string) (sizes []int, err error) {
 	for _, s := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
 		n, err := strconv.Atoi(s)
@@ -118,7 +123,8 @@ func parseSizes(list string) (sizes []int, err error) {
 	return sizes, nil
 }
 
-// nodeCommand is the other side of bench index.
+// nodeCommand is the other side of bench index: the node that serves a history, in a process of its own. It prints its
+// URL as the first line and ends with a signal.
 func (b *benches) nodeCommand() *cobra.Command {
 	var o bench.NodeOptions
 	cmd := &cobra.Command{

@@ -6,6 +6,7 @@ import (
 	"repute/internal/bench/exportbench"
 )
 
+// exportCommand is bench export, which measures the packages of the product in this process: it needs no binary.
 func (b *benches) exportCommand() *cobra.Command {
 	o := exportbench.Options{Progress: b.stderr}
 	cmd := &cobra.Command{

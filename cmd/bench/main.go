@@ -23,6 +23,8 @@ import (
 	"repute/internal/bench/harness"
 )
 
+// main ends the benchmark at the first signal: processes and databases are removed. A second signal kills this program
+// at once, because the first one restores what signals do by default.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -31,7 +33,7 @@ func main() {
 	os.Exit(code)
 }
 
-// errMissed: the report is printed, and says which target it was.
+// errMissed is returned where a target was missed. The report is printed before, and says which one it was.
 var errMissed = errors.New("a target was missed")
 
 // run is the whole program: it returns the exit code, 2 for wrong usage, 1 for a missed
@@ -45,6 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintf(stderr, "bench: %v\n", err)
+	// Wrong usage first: it is wrong also where a signal came meanwhile.
 	switch {
 	case errors.Is(err, repute.ErrInvalid):
 		return 2
@@ -57,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // benches is what the subcommands share.
 type benches struct {
 	stdout, stderr io.Writer
-	program        string // path of the product's binary
+	program        string // path of the product's binary, as --program has it; relative to the working directory
 }
 
 // root has one subcommand for each benchmark, and hidden ones for the processes that benchmarks start.
@@ -118,7 +121,8 @@ func (b *benches) product() (harness.Program, error) {
 	return harness.Program{Path: path}, nil
 }
 
-// self is this program, to be run again as a worker or as the node that serves a history.
+// self is this program, to be run again as a worker or as the node that serves a history. In tests it is their own
+// binary, whose TestMain runs main.
 func self() (harness.Program, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -127,7 +131,8 @@ func self() (harness.Program, error) {
 	return harness.Program{Path: path}, nil
 }
 
-// report prints what a benchmark found.
+// report prints what a benchmark found. Nothing is printed on standard output where it failed, so that whatever is
+// there is one whole report. The error is errMissed where a target was missed.
 func (b *benches) report(r harness.Report, err error) error {
 	if err != nil {
 		return err

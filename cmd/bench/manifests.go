@@ -9,6 +9,8 @@ import (
 	"repute/internal/bench/manifestbench"
 )
 
+// manifestsCommand is bench manifests. Without hosts it needs no database, and the target of the crawl is not in the
+// report.
 func (b *benches) manifestsCommand() *cobra.Command {
 	o := manifestbench.Options{Progress: b.stderr}
 	cmd := &cobra.Command{

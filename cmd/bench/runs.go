@@ -8,6 +8,7 @@ import (
 	"repute/internal/bench"
 )
 
+// runsCommand is bench runs. It measures workers of this program, whose agent does nothing.
 func (b *benches) runsCommand() *cobra.Command {
 	o := bench.RunsOptions{Progress: b.stderr}
 	cmd := &cobra.Command{
@@ -32,7 +33,7 @@ func (b *benches) runsCommand() *cobra.Command {
 	return cmd
 }
 
-// runsWorkerCommand is a worker of bench runs.
+// runsWorkerCommand is a worker of bench runs, a process of its own, because it is killed.
 func (b *benches) runsWorkerCommand() *cobra.Command {
 	var url string
 	cmd := &cobra.Command{

@@ -12,7 +12,8 @@ import (
 	"repute/internal/bench/trustbench"
 )
 
-// writePlots writes the charts of a report of trust, to no directory: none.
+// writePlots writes the charts of a report of trust, to no directory: none. The directory is made where it is missing,
+// and files of the same names are replaced.
 func writePlots(dir string, r harness.Report) error {
 	m, ok := r.Measurements.(trustbench.TrustMeasurements)
 	if dir == "" || !ok {
@@ -29,9 +30,11 @@ func writePlots(dir string, r harness.Report) error {
 	return nil
 }
 
-// leastEpoch is the smallest chain whose epochs say anything.
+// leastEpoch is the smallest chain whose epochs say anything: its later epochs have ten new ratings each.
 const leastEpoch = 10_000
 
+// trustCommand is bench trust. The charts are written before the report, so that a missed target does not keep them
+// back.
 func (b *benches) trustCommand() *cobra.Command {
 	o := trustbench.TrustOptions{Progress: b.stderr}
 	var curve, plots string

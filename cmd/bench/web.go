@@ -9,6 +9,7 @@ import (
 	"repute/internal/bench/apibench"
 )
 
+// webCommand is bench web. Pages for operators need a token, which apibench gives the product that it starts.
 func (b *benches) webCommand() *cobra.Command {
 	o := apibench.PagesOptions{Progress: b.stderr}
 	cmd := &cobra.Command{

@@ -27,7 +27,7 @@ type Outcome struct {
 	Baselines map[string]float64 `json:"baselines,omitempty"` // 0 to 100
 }
 
-// Bench runs attacks on a world.
+// Bench runs attacks on a world. Attacks do not change it, and none sees another one.
 type Bench struct {
 	World  *World
 	Params *rating.Params
@@ -40,7 +40,8 @@ func NewBench(w *World, p *rating.Params, seed uint64) *Bench { return &Bench{w,
 // rng begins the same series at each call, so that an attack does not depend on those before it.
 func (b *Bench) rng() *rand.Rand { return rand.New(rand.NewPCG(b.seed, 1)) }
 
-// sybils are n new identities that praise target, and each other in a ring.
+// sybils are n new identities that praise target, and each other in a ring. Their numbers follow that of target, which
+// MUST be the last known one.
 func (b *Bench) sybils(n, target int) (out []Rating) {
 	first := target + 1
 	for i := range n {
@@ -52,7 +53,7 @@ func (b *Bench) sybils(n, target int) (out []Rating) {
 	return out
 }
 
-// outcome attacks and asks about a party.
+// outcome attacks and asks about a party. The engine is built anew, because the attack's praise may move trust.
 func (b *Bench) outcome(attack string, size, target int, more ...Rating) Outcome {
 	w := b.World.With(more...)
 	r := NewEngine(w, b.Params).Score(target)
@@ -88,7 +89,8 @@ func (b *Bench) Camouflage(n int) Outcome {
 	return b.outcome("T2 the same with camouflage", n, target, more...)
 }
 
-// CompromisedRoots is T3: some roots praise the agent and a hundred sybils, who praise it too.
+// CompromisedRoots is T3: some roots, of which the world MUST have as many, praise the agent and a hundred sybils, who
+// praise it too.
 func (b *Bench) CompromisedRoots(n int) Outcome {
 	return b.compromised("T3 compromised roots and 100 sybils", b.World.Roots[:n])
 }
@@ -221,7 +223,8 @@ func (b *Bench) rated(from, to int) bool {
 	return slices.ContainsFunc(b.World.Ratings, func(r Rating) bool { return r.From == from && r.To == to })
 }
 
-// slander tries each victim by itself. Slander makes no edges: the weights stay.
+// slander tries each victim by itself. Slander makes no edges: the weights stay. Without victims every figure is 0,
+// which callers can tell by Victims.
 func (b *Bench) slander(attack string, n int, engine *Engine, victims []int, slander func(int) []Rating) Drop {
 	d := Drop{Attack: attack, Size: n, World: b.World.Name, Victims: len(victims), Baselines: map[string]float64{}}
 	for _, v := range victims {
@@ -251,7 +254,8 @@ func (b *Bench) slander(attack string, n int, engine *Engine, victims []int, sla
 	return d
 }
 
-// victims are twenty good parties that fit, chosen by the seed.
+// victims are up to twenty good parties that fit and have something to lose, chosen by the seed. Roots are no victims:
+// their weight does not follow from what others say.
 func (b *Bench) victims(e *Engine, fits func(trust.Result) bool) []int {
 	good := slices.Sorted(maps.Keys(b.World.Good))
 	b.rng().Shuffle(len(good), func(i, j int) { good[i], good[j] = good[j], good[i] })
@@ -288,7 +292,7 @@ func (b *Bench) fullRaters(n int) []int {
 	return out[:min(n, len(out))]
 }
 
-// popular are the n parties praised most often.
+// popular are the n parties praised most often; of equals the lower number comes first.
 func (b *Bench) popular(n int) []int {
 	praised := map[int]int{}
 	for _, r := range b.World.Ratings {

@@ -23,6 +23,7 @@ func baselines() []baseline {
 	}
 }
 
+// sum adds values up in their order, so that equal worlds give equal figures.
 func sum(v []float64) (s float64) {
 	for _, x := range v {
 		s += x
@@ -30,6 +31,7 @@ func sum(v []float64) (s float64) {
 	return s
 }
 
+// mean is 0 of none.
 func mean(v []float64) float64 {
 	if len(v) == 0 {
 		return 0
@@ -37,6 +39,7 @@ func mean(v []float64) float64 {
 	return sum(v) / float64(len(v))
 }
 
+// plainMean is the mean of opinions as points, -100 to 100.
 func plainMean(v []float64) float64 { return 100 * mean(v) }
 
 // bayesianMean is the mean with three opinions of 0 more.
@@ -87,7 +90,8 @@ func (w *World) opinions(party int) (out []float64) {
 	return out
 }
 
-// eigenTrust is the seeded walk by itself: the percentile of a party among all.
+// eigenTrust is the seeded walk by itself: the percentile of a party among all. The roots are its seeds. A party that
+// nobody praises stays at 0, unless it is a root, and what a party without praise for others has returns to the roots.
 func (w *World) eigenTrust(party int) float64 {
 	const restart, rounds = 0.15, 60
 	n := w.Next()
@@ -115,7 +119,7 @@ func (w *World) eigenTrust(party int) float64 {
 	return 100 * rank(t, party)
 }
 
-// rank is the share of parties below one.
+// rank is the share of parties below one, 0 to 1. Those with the same value are not below.
 func rank(t []float64, party int) float64 {
 	sorted := slices.Clone(t)
 	slices.Sort(sorted)

@@ -115,6 +115,7 @@ func Detect(w *World, p, shipped *rating.Params, leave int) Detection {
 	return d
 }
 
+// meanOf is the mean of a result, which is known also where an agent is unrated.
 func meanOf(r *trust.Result) trust.Points { return r.Mean }
 
 // shippedAUC is the AUC of means and of scores, of each known party as of its last rating.
@@ -142,12 +143,13 @@ func (w *World) tested(e *Engine) []int {
 	})
 }
 
-// sample are n ratings, drawn once and for all.
+// sample are n ratings, drawn once and for all: figures of different versions of the engine are of the same ratings.
 func (w *World) sample(n int) []int {
 	return rand.New(rand.NewPCG(3, 1500)).Perm(len(w.Ratings))[:min(n, len(w.Ratings))]
 }
 
-// engineWithout predicts a rating by the engine's mean of the same party in a world without it.
+// engineWithout predicts a rating by the engine's mean of the same party in a world without it. Trust is walked anew
+// for each prediction, because the rating may be an edge. The roots are those of the whole world.
 func (w *World) engineWithout(p *rating.Params) func(int) float64 {
 	roots := EarlyRoots(w.Ratings, 20)
 	return func(i int) float64 {
@@ -170,7 +172,7 @@ func (w *World) scores(p *rating.Params, of func(*trust.Result) trust.Points) (e
 	return engine, plain, bad
 }
 
-// auc is the chance that a bad one has the lower score, ties count half.
+// auc is the chance that a bad one has the lower score, ties count half. It is NaN where all are good or all are bad.
 func auc(scores []float64, bad []bool) float64 {
 	var wins, pairs float64
 	for i, b := range bad {
@@ -193,7 +195,8 @@ func auc(scores []float64, bad []bool) float64 {
 	return wins / pairs
 }
 
-// interval resamples parties and returns the middle 95 % of the difference of both AUCs.
+// interval resamples parties and returns the middle 95 % of the difference of both AUCs. The draws are seeded: equal
+// scores give an equal interval.
 func interval(a, b []float64, bad []bool) (low, high float64) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var diffs []float64
@@ -210,7 +213,8 @@ func interval(a, b []float64, bad []bool) (low, high float64) {
 	return diffs[25], diffs[974]
 }
 
-// meanWithout predicts a rating by the others of the same party, shrunk to the global mean.
+// meanWithout predicts a rating by the others of the same party, shrunk to the global mean, which counts as three
+// ratings. The global mean has the predicted rating too, which is one of many thousands.
 func (w *World) meanWithout() func(int) float64 {
 	const k = 3
 	global := 0.0

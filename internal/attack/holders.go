@@ -56,7 +56,8 @@ func (s *Sources) of(class string) (ids []string) {
 	return ids
 }
 
-// weight is what one credential of a source gives.
+// weight is what one credential of a source gives. A source that the policy does not have is boughtStake, which has the
+// weight of its class.
 func (s *Sources) weight(id string) fixed.Fixed {
 	if of := s.policy.Source(id); of != nil {
 		return of.Weight
@@ -64,7 +65,8 @@ func (s *Sources) weight(id string) fixed.Fixed {
 	return s.policy.Classes[source.ClassB].Weight
 }
 
-// credits are those of some holders.
+// credits are those of some holders. Credentials of one person have one subject, whatever address holds them: the
+// engine counts the subject once.
 func (s *Sources) credits(held []holding) *graph.Credits {
 	out := &graph.Credits{Rules: s.rules, Agents: s.policy.Budget.Agents, Days: s.policy.Budget.Days}
 	for _, h := range held {
@@ -89,7 +91,8 @@ func hold(first, each int, sources ...string) (held []holding) {
 	return held
 }
 
-// credited returns the engine with what sources give holders, each of whom rated so many agents lately.
+// credited returns the engine with what sources give holders, each of whom rated so many agents lately, by which the
+// policy's budget divides. The engine itself does not change.
 func (e *Engine) credited(s *Sources, held []holding, agents int) *Engine {
 	reader := graph.NewReader(blockAt(e.w.Now), nil, nil, e.p)
 	for n := range agents {

@@ -18,7 +18,8 @@ type Price struct {
 	Low50 int `json:"raters_to_full_service"`
 }
 
-// Price measures T11.
+// Price measures T11. The ratings are added to the evidence alone: what they would do to the weights of raters is not a
+// part of the price.
 func (b *Bench) Price() (p Price) {
 	engine, target := NewEngine(b.World, b.Params), b.World.Next()
 	raters := b.fullRaters(64)

@@ -49,7 +49,8 @@ func (b *Bench) wallets(of, first int) (out []Rating) {
 	return out
 }
 
-// dust are up to n parties with some weight, but next to none.
+// dust are up to n parties with some weight, but next to none, in the order of their numbers. There are fewer where the
+// world has fewer.
 func (b *Bench) dust(n int) (out []int) {
 	e := NewEngine(b.World, b.Params)
 	for q := range b.World.Next() {

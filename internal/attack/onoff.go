@@ -26,10 +26,10 @@ type OnOffStep struct {
 }
 
 const (
-	onOffGood   = 60 // ratings of the good year
-	onOffBad    = 15 // bad days before recovery
-	onOffMost   = 200
-	onOffRaters = onOffGood + 2*onOffMost
+	onOffGood   = 60                      // ratings of the good year
+	onOffBad    = 15                      // bad days before recovery
+	onOffMost   = 200                     // days until a measurement gives up
+	onOffRaters = onOffGood + 2*onOffMost // one for each rating, so that none replaces another
 	onOffNow    = 1_800_000_000
 	secondsDay  = 24 * 60 * 60
 )
@@ -66,6 +66,8 @@ func firstDay(is func(int) bool) int {
 	return onOffMost
 }
 
+// onOff is an agent whose raters are all roots. Weights are walked once: ratings of the agent make no difference to
+// them.
 type onOff struct {
 	weights *flow.Weights
 	scorer  *trust.Scorer

@@ -17,7 +17,7 @@ import (
 )
 
 // Marginals are what is published about the raters of a chain, as far as it is. What is not is assumed, which
-// docs/explanation/trust.md.
+// docs/explanation/trust.md lists.
 type Marginals struct {
 	Chain  uint64 `json:"chain"`
 	Name   string `json:"name"`
@@ -118,7 +118,7 @@ func (c *Chain) rate(rng *rand.Rand, agent int) {
 	}
 }
 
-// count draws how many raters an agent has.
+// count draws how many raters an agent has: one, two, or from three on by a power law with the exponent Tail.
 func (c *Chain) count(rng *rand.Rand) int {
 	switch x := rng.Float64(); {
 	case x >= c.Two:
@@ -130,7 +130,7 @@ func (c *Chain) count(rng *rand.Rand) int {
 	}
 }
 
-// owner is the party of an agent.
+// owner is the party of an agent. No rater has a number as great, so that nobody rates an agent of its own.
 func (c *Chain) owner(agent int) int { return 1<<24 + agent }
 
 // weigh passes everything to an engine's reader and returns it with the weights by some roots.
@@ -202,7 +202,7 @@ func (c *Chain) Cover(p *rating.Params, policy *source.Policy, share float64, wr
 	return out
 }
 
-// add adds a part of a coverage.
+// add adds a part of a coverage. The numbers of agents are the same in every draw.
 func (c *Coverage) add(x Coverage, part float64) {
 	for _, f := range [][2]*float64{{&c.Raters, &x.Raters}, {&c.Records, &x.Records}, {&c.Rated, &x.Rated},
 		{&c.Thin, &x.Thin}, {&c.PersonsRated, &x.PersonsRated}, {&c.PersonsThin, &x.PersonsThin}, {&c.Heard, &x.Heard},

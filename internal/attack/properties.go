@@ -27,7 +27,8 @@ type Bounds struct {
 	Unrestored int     `json:"revoke_unrestored"` // times that taking the row away did not restore the result exactly
 }
 
-// Bounds tries both rules on random agents of the world.
+// Bounds tries both rules on random agents of the world. The same seed tries the same agents. What it finds is compared
+// with limits by the caller.
 func (b *Bench) Bounds(trials int) (out Bounds) {
 	t := &trial{b: b, rng: b.rng(), engine: NewEngine(b.World, b.Params), next: b.World.Next()}
 	for p := range t.engine.about {
@@ -44,7 +45,8 @@ func (b *Bench) Bounds(trials int) (out Bounds) {
 	return out
 }
 
-// trial draws random agents, ratings and raters of a world.
+// trial draws random agents, ratings and raters of a world. The parties are sorted, since maps have no order that a
+// seed could repeat.
 type trial struct {
 	b       *Bench
 	rng     *rand.Rand

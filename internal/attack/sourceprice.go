@@ -23,7 +23,8 @@ type SourcePrice struct {
 	Opens bool    `json:"opens"`
 }
 
-// SourcePrice buys credentials of the sources of a chain, those first that cost least for what they give.
+// SourcePrice buys credentials of the sources of a chain, those first that cost least for what they give, each source
+// until one more credential of it lifts the mean no further. Sources without a price are not bought, and count in Best.
 func (b *Bench) SourcePrice(s *Sources, chain uint64) (out SourcePrice) {
 	out.Chain = chain
 	on := s.policy.On(chain)
@@ -56,7 +57,7 @@ func (b *Bench) SourcePrice(s *Sources, chain uint64) (out SourcePrice) {
 	return out
 }
 
-// dollars are what credentials cost.
+// dollars are what credentials cost. Every source of them MUST have a price.
 func dollars(p *source.Policy, held []holding) (sum float64) {
 	for _, h := range held {
 		sum += unitsOf(p.Source(h.source).Price.USD)

@@ -138,13 +138,13 @@ func (t *trial) takeAway(s *Sources, e *Engine, held []holding, blamers int, ev 
 	}
 }
 
-// ask scores evidence by the engine's weights.
+// ask scores evidence by the engine's weights, whatever weights the evidence came with.
 func (e *Engine) ask(ev trust.Evidence) trust.Result {
 	ev.Weights = e.weights
 	return e.scorer.Score(ev)
 }
 
-// partyOf is the party of a row's rater.
+// partyOf is the party of a row's rater: the inverse of Address.
 func partyOf(r *rating.Row) int { return int(r.Rater.Big().Int64()) - 1 }
 
 // Lag is how many epochs after a revocation on chain the rater still has weight, and the change of the score that it
@@ -156,7 +156,8 @@ type Lag struct {
 	Never  float64 `json:"never"` // without the credentials from the start
 }
 
-// Lag revokes the credentials of six holders after they praised a new agent.
+// Lag revokes the credentials of six holders after they praised a new agent. An epoch is an hour here, and the
+// revocation comes in the middle of the first one. It gives up after ten epochs, which no target allows.
 func (b *Bench) Lag(s *Sources, id string) (out Lag) {
 	const holders, hour = 6, 60 * 60
 	target := b.World.Next()
@@ -204,5 +205,5 @@ func (b *Bench) SourcedDigest(ctx context.Context, s *Sources, seed uint64) (str
 	return hex.EncodeToString(h.Sum(nil)), ctx.Err()
 }
 
-// unitsOf turns dollars or units into a float.
+// unitsOf turns dollars or units into a float, for reports only: what decides is computed in Fixed.
 func unitsOf(f fixed.Fixed) float64 { return float64(f) / float64(fixed.One) }

@@ -44,12 +44,14 @@ type SharedPenalty struct {
 	Score float64 `json:"score"`
 }
 
-// Worst is the best that a new agent of the bad one's identity got.
+// Worst is the best that a new agent of the bad one's identity got, which is the worst for everybody else.
 func (w Whitewash) Worst() float64 {
 	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameIdentity, w.GivenAway, w.Dropped, w.Split, w.Unjudged)
 }
 
-// washing is a bad agent with all who may be behind new ones.
+// washing is a bad agent with all who may be behind new ones. The numbers are of parties that no rating but the bad
+// agent's names: old is the bad agent and its owner, fresh the agent that is asked about, alias the party that is
+// linked to old, other a stranger, and next the one that gets the bad agent.
 type washing struct {
 	*Bench
 	engine                         *Engine
@@ -99,7 +101,7 @@ func (b *Bench) Whitewash() (w Whitewash) {
 }
 
 // washing makes the bad agent: twenty raters of full weight rate it as badly as can be. Three others, who praise the
-// agents that are asked about, are none of them.
+// agents that are asked about, are none of them. The world MUST have 23 raters of full weight.
 func (b *Bench) washing() *washing {
 	n := b.World.Next()
 	s := &washing{Bench: b, old: n, fresh: n + 1, alias: n + 2, other: n + 3, next: n + 4,
@@ -147,7 +149,8 @@ func (s *washing) givenTo(handovers ...handover) trust.Penalties {
 	return out
 }
 
-// ask scores an agent with the owner and wallet of e, where each identity has so many known agents.
+// ask scores an agent with the owner and wallet of e, where each identity has so many known agents. What else e says is
+// kept. Without praise the agent has no ratings at all.
 func (s *washing) ask(penalties trust.Penalties, praised bool, known int, e trust.Evidence) trust.Result {
 	base := s.engine.Evidence(s.fresh)
 	e.Agent, e.Block, e.Weights = repute.AgentID{ChainID: 1}, base.Block, base.Weights

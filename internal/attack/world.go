@@ -59,10 +59,10 @@ type World struct {
 	Roots   []int
 	// Good and Bad are the parties whose nature is known.
 	Good, Bad map[int]bool
-	Now       int64
+	Now       int64 // as of when parties are scored, in Unix seconds
 }
 
-// Next is a number that no party has yet.
+// Next is a number that no party has yet, and no party with a greater one: attackers count on from it.
 func (w *World) Next() int {
 	most := 0
 	for _, r := range w.Ratings {
@@ -71,7 +71,8 @@ func (w *World) Next() int {
 	return most + 1
 }
 
-// With is the world with more ratings; w does not change.
+// With is the world with more ratings; w does not change. Its roots are the same, also where the ratings would make
+// others early.
 func (w *World) With(more ...Rating) *World {
 	out := *w
 	out.Ratings = append(slices.Clip(slices.Clone(w.Ratings)), more...)
@@ -79,7 +80,9 @@ func (w *World) With(more ...Rating) *World {
 }
 
 // Load reads a file of source,target,rating -10 to 10,time, with or without a header,
-// and one of node,label with 1 for good and -1 for bad.
+// and one of node,label with 1 for good and -1 for bad. Lines with another number of fields are left out.
+// The error wraps fs.ErrNotExist where a file is missing, and names the line that cannot be read. Now is
+// the time of the newest rating. The first file MUST have a rating.
 func Load(ratings, labels string) (*World, error) {
 	w := &World{Name: "alpha", Good: map[int]bool{}, Bad: map[int]bool{}}
 	err := eachLine(ratings, 4, func(f []string) error {
@@ -128,7 +131,8 @@ func eachLine(path string, fields int, use func([]string) error) error {
 }
 
 // EarlyRoots are the n parties that most others had praised when the first tenth of the
-// ratings was given: a choice that knows nothing of who is good.
+// ratings was given: a choice that knows nothing of who is good. There are fewer where fewer
+// were praised. Of equals the lower number comes first.
 func EarlyRoots(ratings []Rating, n int) []int {
 	early := slices.Clone(ratings)
 	slices.SortStableFunc(early, func(a, b Rating) int { return cmp.Compare(a.Time, b.Time) })
@@ -201,7 +205,7 @@ func (w *World) Bend(power float64) *World {
 	return &out
 }
 
-// Engine asks the trust engine about a world.
+// Engine asks the trust engine about a world. It is made for one set of ratings: a world with more needs another one.
 type Engine struct {
 	w       *World
 	p       *rating.Params
@@ -233,6 +237,7 @@ func NewEngine(w *World, p *rating.Params, links ...[2]int) *Engine {
 	return e
 }
 
+// roots are those of the world, each of full weight.
 func (e *Engine) roots() (roots []flow.Root) {
 	for _, r := range e.w.Roots {
 		roots = append(roots, flow.Root{Address: Address(r), Weight: fixed.One})
@@ -240,7 +245,7 @@ func (e *Engine) roots() (roots []flow.Root) {
 	return roots
 }
 
-// Address is a party's.
+// Address is a party's. That of party 0 is not the zero address, which is nobody's.
 func Address(party int) (a common.Address) {
 	binary.BigEndian.PutUint64(a[12:], uint64(party)+1)
 	return a

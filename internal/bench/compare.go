@@ -32,14 +32,16 @@ func compareDump(ctx context.Context, d *harness.Database, h *synth.History) (st
 	return firstDifference(got, want)
 }
 
-// stream returns a reader of what write writes. Closing it ends the writing.
+// stream returns a reader of what write writes. Closing it ends the writing, whose next Write then fails. An error of
+// write is that of the last Read.
 func stream(write func(io.Writer) error) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(write(w)) }()
 	return r
 }
 
-// firstDifference compares line by line and keeps neither side, because dumps of large histories do not fit memory.
+// firstDifference compares line by line and keeps neither side, because dumps of large histories do not fit memory. A
+// line that is longer than the buffer, such as a large document, is compared in pieces and counts as several.
 func firstDifference(got, want io.Reader) (string, error) {
 	a, b := bufio.NewReaderSize(got, 1<<20), bufio.NewReaderSize(want, 1<<20)
 	for line := 1; ; line++ {

@@ -22,17 +22,22 @@ type DocumentsOptions struct {
 
 // What the documents loop must reach.
 const (
-	dataPerSecond  = 1000
-	shareOfBound   = 0.90
-	delayByDead    = 1.05
-	memoryGrowth   = 1.25
-	delayByCrowd   = 1.5 // half of them hold a place until they time out
-	crowd          = documents.DefaultHosts
-	deadOneIn      = 20
-	documentsLimit = 8 * time.Minute // of one run
+	dataPerSecond = 1000 // documents of data: URIs, with the product on one processor
+	// shareOfBound is the ideal time by the time taken: the loop may leave a tenth of what its own limits allow.
+	shareOfBound = 0.90
+	delayByDead  = 1.05 // times of runs with dead hosts by those without
+	// memoryGrowth is of the resident memory from a fifth of the documents to all. It leaves room for the garbage
+	// collector, whose heap differs between two looks.
+	memoryGrowth = 1.25
+	delayByCrowd = 1.5 // half of them hold a place until they time out
+	crowd        = documents.DefaultHosts
+	deadOneIn    = 20
+	// documentsLimit ends one run that hangs.
+	documentsLimit = 8 * time.Minute
 )
 
-// DocumentsMeasurements is what Documents found.
+// DocumentsMeasurements is what Documents found. Data reads DocumentsOptions.Documents. The runs over http read those
+// of the hosts that answer, which are nineteen in twenty, so that their times compare with each other alone.
 type DocumentsMeasurements struct {
 	Data DocumentsRun `json:"data"`      // documents written in their URIs, the product on one processor
 	Live DocumentsRun `json:"http_live"` // from the hosts that answer alone
@@ -56,11 +61,12 @@ type DocumentsRun struct {
 	AtOnce int     `json:"requests_at_once,omitempty"` // at most, as the hosts saw it
 	CPUs   int     `json:"gomaxprocs"`                 // of the product; 0: all of the machine
 	harness.Usage
+	// EarlyMB and EndMB are the resident memory; 0 where the system does not tell it.
 	EarlyMB float64 `json:"rss_mb_at_20_percent"`
 	EndMB   float64 `json:"rss_mb_at_100_percent"`
 }
 
-// growth is how much more memory was held at the end than early.
+// growth is how much more memory was held at the end than early, as a factor; 0 where the system does not tell.
 func (r DocumentsRun) growth() float64 { return r.EndMB / max(r.EarlyMB, 1) }
 
 // Documents measures how fast documents are read and stored: those written in their
@@ -93,6 +99,7 @@ func (o DocumentsOptions) check() error {
 	return nil
 }
 
+// documentsBench is one call of Documents.
 type documentsBench struct {
 	harness.Progress
 	o      DocumentsOptions
@@ -127,7 +134,8 @@ func (b *documentsBench) data(ctx context.Context) (DocumentsRun, error) {
 	return b.run(ctx, "data: URIs", x)
 }
 
-// web reads documents of hosts that answer, while those of dead ones are due.
+// web reads documents of hosts that answer, while those of dead ones are due. Every call opens hosts of its own: the
+// product MUST know none of them from the run before.
 func (b *documentsBench) web(ctx context.Context, name string, dead int) (r DocumentsRun, err error) {
 	f, err := startFarm(ctx, b.o.Hosts-b.o.Hosts/deadOneIn, dead, b.o.Documents/b.o.Hosts)
 	if err != nil {
@@ -139,6 +147,7 @@ func (b *documentsBench) web(ctx context.Context, name string, dead int) (r Docu
 	return b.run(ctx, name, x)
 }
 
+// run makes one run and tells its figures.
 func (b *documentsBench) run(ctx context.Context, name string, x *reading) (DocumentsRun, error) {
 	r, err := x.run(ctx)
 	if err != nil {

@@ -55,16 +55,19 @@ func dataURI(n int) string {
 	return "data:application/json;base64," + base64.StdEncoding.EncodeToString(registration(n))
 }
 
+// benchChain is the chain whose agents have the documents. Nothing follows it: the product has the role documents
+// alone.
 func benchChain() repute.Chain {
 	return repute.Chain{ID: 31337, Name: "bench", Identity: common.HexToAddress("0x8004"),
 		Reputation: common.HexToAddress("0x8005"), StartBlock: 1}
 }
 
-// perBlock is how many agents register in one block.
+// perBlock is how many agents register in one block: enough that storing them takes a small part of a run.
 const perBlock = 500
 
 // makeDue stores the registration of one agent per URI, as indexing would, which
-// makes the documents due.
+// makes the documents due. It MUST end before the product starts, which would else be
+// measured while it waits for work.
 func makeDue(ctx context.Context, url string, uris []string) error {
 	db, err := store.Open(ctx, url, store.Options{Classify: documents.Classify, MaxConns: 2})
 	if err != nil {

@@ -25,14 +25,15 @@ const farmAddress = "127.0.0.1"
 // known in advance. Of the dead hosts every other one accepts connections and never
 // answers; the rest refuse them.
 type farm struct {
+	// Set by startFarm and not changed afterwards.
 	live, each int // hosts that answer, and documents of each host
 	delays     [][]time.Duration
 	hosts      []string // host:port, dead ones at the end
 	servers    []*http.Server
 	held       []net.Listener // of hosts that accept and never answer
 	serving    sync.WaitGroup
-	begun      atomic.Int64 // when the first request came, in ns
-	now, most  atomic.Int64 // requests that are being answered
+	begun      atomic.Int64 // when the first request came, in ns since 1970; 0 before
+	now, most  atomic.Int64 // requests that are being answered: now, and the most there were
 }
 
 // Latencies of hosts: the time from request to answer.
@@ -44,7 +45,8 @@ type Latencies struct {
 	Slow   float64 `json:"slowest_host_mean_ms"`
 }
 
-// startFarm opens all hosts. Requests are counted from then on.
+// startFarm opens all hosts. Requests are counted from then on. A port that refuses connections is one that was opened
+// and closed again.
 func startFarm(ctx context.Context, live, dead, each int) (*farm, error) {
 	f := &farm{live: live, each: each, delays: delays(live, each)}
 	for i := range live + dead {
@@ -101,6 +103,7 @@ func (f *farm) answer(w http.ResponseWriter, r *http.Request, host int) {
 	f.begun.CompareAndSwap(0, time.Now().UnixNano())
 	now := f.now.Add(1)
 	defer f.now.Add(-1)
+	// Another request may raise the number meanwhile: then it is compared again.
 	for most := f.most.Load(); now > most && !f.most.CompareAndSwap(most, now); {
 		most = f.most.Load()
 	}
@@ -164,6 +167,7 @@ func ideal(delays [][]time.Duration, atOnce, perHost int) time.Duration {
 	return max(all/time.Duration(min(atOnce, len(delays))*perHost), slowest/time.Duration(perHost))
 }
 
+// sum is the time that one host takes for all of its documents, one after the other.
 func sum(list []time.Duration) (total time.Duration) {
 	for _, d := range list {
 		total += d

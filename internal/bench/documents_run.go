@@ -19,7 +19,8 @@ type reading struct {
 	cpus int   // of the product; 0: all
 }
 
-// run reads the documents into a fresh database in which they are due.
+// run reads the documents into a fresh database in which they are due. The tables are analyzed before the product
+// starts: a database in use has statistics, and autovacuum would make them at any time of the run.
 func (x *reading) run(ctx context.Context) (r DocumentsRun, err error) {
 	ctx, cancel := context.WithTimeout(ctx, documentsLimit)
 	defer cancel()
@@ -71,7 +72,8 @@ func (x *reading) read(ctx context.Context, d *harness.Database, r *DocumentsRun
 	return p.End(&r.Usage)
 }
 
-// stored reports whether all documents are stored, and records the resident memory at a fifth and at the end.
+// stored reports whether all documents are stored, and records the resident memory at a fifth and at the end. It is
+// asked every 50 ms, so that both figures are of a moment shortly after.
 func (x *reading) stored(d *harness.Database, p *harness.Process, r *DocumentsRun) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		n, err := harness.Value[int](ctx, d, "select count(*) from fetches where sha256 is not null")
@@ -88,7 +90,8 @@ func (x *reading) stored(d *harness.Database, p *harness.Process, r *DocumentsRu
 	}
 }
 
-// start is when the first document was asked for.
+// start is when the first document was asked for. It is not when the product started, which loads for a part of a
+// second. For data: URIs it is when the first one was stored, since no host sees them.
 func (x *reading) start(ctx context.Context, d *harness.Database) (time.Time, error) {
 	if x.farm != nil {
 		return x.farm.first()

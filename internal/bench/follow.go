@@ -28,14 +28,14 @@ type FollowOptions struct {
 // REST answer that shows what is in it, and to the first with a score that counts it.
 const (
 	medianMillis = 300
-	p99Millis    = 1000
+	p99Millis    = 1000 // blocks come once a second: a later answer would be one block behind
 	scoredMillis = 1000
 )
 
 // What polling over HTTP must reach, where the node announces nothing.
 const (
 	pollingMillis = 250
-	pollsPerBlock = 2
+	pollsPerBlock = 2 // questions for the newest block; providers bill each
 )
 
 // FollowMeasurements is what Follow found.
@@ -58,7 +58,7 @@ type Polling struct {
 	PerBlock float64 `json:"head_polls_per_block"`
 }
 
-// Delays are milliseconds, one for each block.
+// Delays are milliseconds, one for each block whose announcement was heard. All are 0 where there is none.
 type Delays struct {
 	Median  float64   `json:"median_ms"`
 	P90     float64   `json:"p90_ms"`
@@ -117,14 +117,17 @@ func (f *follow) polling(ctx context.Context) (p Polling, err error) {
 	return p, nil
 }
 
+// follow is one call of Follow. Its runs share the devnet and its ratings: the second indexes what the first one saw,
+// on a database of its own.
 type follow struct {
 	o      FollowOptions
 	server *harness.Server
 	chain  *devnet.Devnet
-	rated  int // ratings of the watched agent so far
+	rated  int // ratings of the watched agent so far, of all runs
 }
 
-// run measures over one endpoint, and calls begun when the first watched block comes next.
+// run measures over one endpoint, and calls begun when the first watched block comes next. Roots are added before the
+// product starts, and blocks are watched only once a score exists: what a new index does first is not measured.
 func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m FollowMeasurements, err error) {
 	d, err := f.server.Fresh(ctx)
 	if err != nil {
@@ -154,7 +157,7 @@ func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m Foll
 	if err := f.warm(ctx, p, w); err != nil {
 		return m, err
 	}
-	begun()
+	begun() // what was counted while the product started is forgotten
 	if m, err = f.measure(ctx, w); err != nil {
 		return m, err
 	}
@@ -176,7 +179,8 @@ func (f *follow) prepare(ctx context.Context) error {
 	return err
 }
 
-// addRoots makes some of the clients roots, so that scores are more than zero.
+// addRoots makes some of the clients roots, so that scores are more than zero. It uses the command as an operator
+// would, one process for each.
 func (f *follow) addRoots(ctx context.Context, config string) error {
 	const roots = 20
 	for i := range roots {
@@ -226,7 +230,8 @@ func (f *follow) warm(ctx context.Context, p *harness.Process, w *watch) error {
 	})
 }
 
-// measure makes the blocks and waits until each is visible.
+// measure makes the blocks and waits until each is visible. The blocks come at their pace whether or not earlier ones
+// are visible. On a failure the watch is stopped as well, and its error is a part of the result.
 func (f *follow) measure(ctx context.Context, w *watch) (m FollowMeasurements, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(f.o.Blocks)*time.Second+time.Minute)
 	defer cancel()

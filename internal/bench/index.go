@@ -17,21 +17,24 @@ import (
 
 // IndexOptions say what Index measures.
 type IndexOptions struct {
-	Program  harness.Program
-	Node     harness.Program // serves a history when started as node
-	Dir      string          // of the generated histories
-	Events   int             // of the history of every mode
-	Modes    []string        // how the node behaves, of ModeNames
-	Runs     int             // of the first mode and of the yardsticks; other modes run once
-	Curve    []int           // further sizes of history, with an honest node
-	Busy     int             // feedback of the busy history, 0 for none of that
-	Progress io.Writer       // lines for a person; nil: none
+	Program harness.Program
+	Node    harness.Program // serves a history when started as node
+	Dir     string          // of the generated histories
+	Events  int             // of the history of every mode
+	// Modes are measured in their order. The first one alone has several runs and the yardsticks, and the shares of
+	// COPY in the targets are of it.
+	Modes    []string  // how the node behaves, of ModeNames
+	Runs     int       // of the first mode and of the yardsticks; other modes run once
+	Curve    []int     // further sizes of history, with an honest node
+	Busy     int       // feedback of the busy history, 0 for none of that
+	Progress io.Writer // lines for a person; nil: none
 }
 
-// clean is the mode of an honest node.
+// clean is the mode of an honest node. Its runs are also the point of the curve whose size is IndexOptions.Events.
 const clean = "clean"
 
-// modes are how a node may behave: its flag for it.
+// modes are how a node may behave: its flag for it. The name of a mode is in reports and in docs/bench, so that a
+// changed flag needs a new name.
 var modes = map[string]string{
 	clean:        clean,
 	"range":      "range=10000",
@@ -71,12 +74,17 @@ func (o IndexOptions) check() error {
 
 // What an index must reach.
 const (
+	// The yardsticks' time by that of indexing: with 0.60 an index takes 1.7 times as long as COPY of the rows that it
+	// ends with. Raw events are the rows of one table, with its primary key as the only index.
 	shareOfFinalRows = 0.60
 	shareOfRawEvents = 0.15
-	callsPer2000     = 1
-	peakMB           = 400
-	busySeconds      = 1.5
-	busyPeakMB       = 150
+	// callsPer2000 leaves out headers: one eth_getLogs for so many events, however few a block has.
+	callsPer2000 = 1
+	// Memory must not grow with the history: the limit is for the largest of the curve, and includes Go's own.
+	peakMB = 400
+	// Busy blocks are those of IndexOptions.Busy. Their time counts from the start of the process.
+	busySeconds = 1.5
+	busyPeakMB  = 150
 	// curveSpread is how much more an event may cost at one size of history than
 	// at another.
 	curveSpread = 1.5
@@ -86,8 +94,9 @@ const (
 type IndexMeasurements struct {
 	Modes      map[string]Measured `json:"modes"`
 	Yardsticks Yardsticks          `json:"yardsticks"`
-	Curve      []CurvePoint        `json:"curve"`
-	Busy       *Measured           `json:"busy,omitempty"`
+	// Curve is in the order of IndexOptions.Curve; empty where no sizes were asked for.
+	Curve []CurvePoint `json:"curve"`
+	Busy  *Measured    `json:"busy,omitempty"`
 }
 
 // Measured are the runs of one configuration.
@@ -96,13 +105,16 @@ type Measured struct {
 	Events  int     `json:"events"`
 	Seconds float64 `json:"median_seconds"`
 	PeakMB  float64 `json:"highest_rss_mb"`
-	Runs    []Run   `json:"runs"`
+	// Runs are in their order. Only the first is compared with the history, so that Exact of the others is false.
+	Runs []Run `json:"runs"`
 }
 
 // Yardsticks are what Postgres takes without an indexer: the same rows, through
 // one connection, in the same number of transactions, on the same server between
 // the runs.
 type Yardsticks struct {
+	// Transactions is how many the first run of the index took, at least 1. The rows are stored in as many, because
+	// each commit waits for the disk.
 	Transactions int       `json:"transactions"`
 	FinalRows    int       `json:"final_rows"`
 	FinalSeconds []float64 `json:"final_rows_seconds"`
@@ -123,6 +135,8 @@ type CurvePoint struct {
 
 // Index measures how fast histories are indexed: by the product, in a process of
 // its own, from a node in another one, into an empty, running, migrated Postgres.
+// The error is repute.ErrInvalid for modes that do not exist. An index that differs from
+// its history is no error: a target says so.
 func Index(ctx context.Context, o IndexOptions) (r harness.Report, err error) {
 	if err := o.check(); err != nil {
 		return r, err
@@ -139,6 +153,8 @@ func Index(ctx context.Context, o IndexOptions) (r harness.Report, err error) {
 	})
 }
 
+// indexBench is one call of Index. Histories are opened and databases made one after the other: two at once would
+// share the processors that are measured.
 type indexBench struct {
 	harness.Progress
 	o      IndexOptions
@@ -146,7 +162,8 @@ type indexBench struct {
 	m      IndexMeasurements
 }
 
-// measure runs the modes first, so that the curve can use the run of an honest node.
+// measure runs the modes first, so that the curve can use the run of an honest node. The first failure ends it: a
+// report of some modes would look like a whole one.
 func (b *indexBench) measure(ctx context.Context) error {
 	for i, name := range b.o.Modes {
 		if err := b.mode(ctx, name, i == 0); err != nil {
@@ -171,7 +188,8 @@ func (b *indexBench) history(ctx context.Context, shape synth.Shape, events int)
 	return h, err
 }
 
-// indexing is a run that is compared with the history. Its time limit grows with the history.
+// indexing is a run that is compared with the history. Its time limit is a minute and a millisecond for each event,
+// many times of what indexing takes: it ends a run that hangs, and is no target.
 func (b *indexBench) indexing(h *synth.History, mode string) *indexing {
 	return &indexing{indexBench: b, history: h, mode: modes[mode], compare: true,
 		timeout: time.Minute + time.Duration(h.Events())*time.Millisecond}
@@ -201,7 +219,8 @@ func (b *indexBench) mode(ctx context.Context, name string, first bool) error {
 	return err
 }
 
-// runs indexes n times. Where the rows of the first run are kept, the yardsticks follow each run.
+// runs indexes n times. Where the rows of the first run are kept, the yardsticks follow each run, so that a machine
+// that slows down slows both sides of the share.
 func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int) (m Measured, err error) {
 	m = Measured{Node: x.mode, Events: x.history.Events()}
 	var kept *rows
@@ -234,6 +253,7 @@ func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int) 
 	return m, nil
 }
 
+// verdict is the end of a run's line of progress: what the comparison of the dumps found, "" where there was none.
 func verdict(compared bool, r Run) string {
 	switch {
 	case !compared:
@@ -254,7 +274,8 @@ func (m *Measured) summarize() {
 	m.Seconds = harness.Median(seconds)
 }
 
-// yardsticks stores the rows without an indexer.
+// yardsticks stores the rows without an indexer, each time into a database of its own. Every call adds one time to each
+// list, of which the medians count.
 func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int) error {
 	y := &b.m.Yardsticks
 	y.Transactions, y.FinalRows = max(1, transactions), all.count()
@@ -294,7 +315,8 @@ func (b *indexBench) timed(ctx context.Context, fn func(*harness.Database) (time
 	return took.Seconds(), used.Seconds(), err
 }
 
-// busy measures full blocks of feedback.
+// busy measures full blocks of feedback, the case in which a block costs most. The yardsticks are not measured again:
+// the targets are absolute.
 func (b *indexBench) busy(ctx context.Context) error {
 	h, err := b.history(ctx, synth.Busy, b.o.Busy)
 	if err != nil {
@@ -323,6 +345,7 @@ func (b *indexBench) curve(ctx context.Context) error {
 	return nil
 }
 
+// size measures one history of the curve, by one run that is compared with it.
 func (b *indexBench) size(ctx context.Context, events int) (Measured, error) {
 	h, err := b.history(ctx, synth.Base, events)
 	if err != nil {
@@ -332,7 +355,7 @@ func (b *indexBench) size(ctx context.Context, events int) (Measured, error) {
 	return b.runs(ctx, "curve", b.indexing(h, clean), 1)
 }
 
-// targets judges what was measured.
+// targets judges what was measured. Their number and names depend on the options, which the report's Config has.
 func (b *indexBench) targets() (list []harness.Target) {
 	first := b.m.Modes[b.o.Modes[0]]
 	list = append(list,
@@ -352,6 +375,7 @@ func (b *indexBench) targets() (list []harness.Target) {
 	for _, p := range b.m.Curve {
 		highest = max(highest, p.PeakMB)
 	}
+	// The busy history has a limit of its own below.
 	list = append(list, harness.AtMost("highest RSS", highest, peakMB, "MB"))
 	if b.m.Busy != nil {
 		list = append(list, harness.AtMost("busy blocks: start to last row", b.m.Busy.Seconds, busySeconds, "s"),

@@ -25,14 +25,16 @@ func HistoryDir() string {
 	return filepath.Join(dir, "repute", "bench")
 }
 
+// specOf is the history of a shape and size. The seed is that of all benchmarks, so that a history is made once.
 func specOf(shape synth.Shape, events int) synth.Spec {
 	return synth.Spec{Shape: shape, Seed: harness.Seed, Events: events}
 }
 
-// NodeOptions say which history a node serves and how it misbehaves.
+// NodeOptions say which history a node serves and how it misbehaves. Several faults may be set; the zero value of each
+// is none.
 type NodeOptions struct {
-	Dir     string
-	Shape   string
+	Dir     string // of the generated histories; the node makes the history where it is missing
+	Shape   string // base or busy
 	Events  int
 	Range   uint64        // most blocks of an answer with logs, 0 for any
 	Rate    int           // HTTP requests per second, 0 for any
@@ -63,7 +65,8 @@ func ServeHistory(ctx context.Context, out io.Writer, o NodeOptions) error {
 	return harness.Announce(ctx, out, mux)
 }
 
-// misbehave injects the faults of a mode into a server of the history.
+// misbehave injects the faults of a mode into a server of the history. The code and text of the limited range are those
+// of public nodes, because the product reads from them how large a range may be.
 func (o NodeOptions) misbehave(s *chainserver.Server, h *synth.History) error {
 	if o.Range > 0 {
 		s.Inject(chainserver.LimitRange(o.Range, chainserver.Error{Code: -32614,
@@ -81,7 +84,8 @@ func (o NodeOptions) misbehave(s *chainserver.Server, h *synth.History) error {
 	return nil
 }
 
-// node is a process that serves a history.
+// node is a process that serves a history at url. Its processor time is not that of the benchmark's process, and not
+// that of the product.
 type node struct {
 	*harness.Process
 	url string
@@ -98,7 +102,7 @@ func startNode(p harness.Program, dir string, h *synth.History, mode string) (*n
 	return &node{r, url}, err
 }
 
-// stats asks what the node has answered so far.
+// stats asks what the node has answered so far. The question itself is not counted.
 func (n *node) stats(ctx context.Context) (s chainserver.Stats, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

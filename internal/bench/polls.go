@@ -13,7 +13,8 @@ import (
 )
 
 // countPolls serves a node's HTTP endpoint until stop is called, and counts the requests that ask for
-// its newest block.
+// its newest block. A request counts once however many questions its batch has: a provider's limits and
+// the pace of polling are of requests.
 func countPolls(node string, polls *atomic.Int64) (address string, stop func() error, err error) {
 	target, err := url.Parse(node)
 	if err != nil {

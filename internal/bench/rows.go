@@ -32,10 +32,11 @@ type rows struct {
 // was written.
 type tableRows struct {
 	name    string
-	columns string
+	columns string  // quoted and separated by commas, without generated ones, which COPY cannot write
 	at      []int64 // where every row begins in the file, and the end of the last
 }
 
+// count is how many rows the table has. It needs places: at has one more entry than there are rows.
 func (t *tableRows) count() int { return len(t.at) - 1 }
 
 // capture writes all of a database's rows to files under a new temporary
@@ -62,8 +63,10 @@ func capture(ctx context.Context, d *harness.Database) (r *rows, err error) {
 	return r, nil
 }
 
+// file is the path of a table's rows.
 func (r *rows) file(t *tableRows) string { return filepath.Join(r.dir, t.name) }
 
+// remove deletes the files. The rows are of no use afterwards.
 func (r *rows) remove() error { return os.RemoveAll(r.dir) }
 
 // count is how many rows there are in all tables.
@@ -94,7 +97,8 @@ func listTables(ctx context.Context, d *harness.Database) ([]tableRows, error) {
 }
 
 // Binary COPY: a header, rows, and a trailer where a row's number of fields would
-// be.
+// be. The header is the signature of 11 bytes, flags and the length of an extension,
+// both 0; other flags or an extension would move the rows, and Postgres writes neither.
 var (
 	copyHeader  = []byte("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 	copyTrailer = []byte{0xff, 0xff}
@@ -121,7 +125,8 @@ func (t *tableRows) capture(ctx context.Context, d *harness.Database, path strin
 	return err
 }
 
-// places finds where the rows of a binary COPY are.
+// places finds where the rows of a binary COPY are. The error is io.ErrUnexpectedEOF or io.EOF where the trailer is
+// missing.
 func places(r *bufio.Reader) ([]int64, error) {
 	at := int64(len(copyHeader))
 	if _, err := r.Discard(len(copyHeader)); err != nil {
@@ -163,6 +168,8 @@ func readRow(r *bufio.Reader) (length int64, err error) {
 
 // storeAll stores the rows through one connection in the given number of
 // transactions, each with its share of every table, and returns how long it took.
+// Triggers and indexes are those of the product, so that the totals that triggers write
+// are made again.
 func (r *rows) storeAll(ctx context.Context, d *harness.Database, transactions int) (time.Duration, error) {
 	for i := range r.tables { // the few rows that the migrations leave
 		if _, err := d.Exec(ctx, "delete from "+r.tables[i].name); err != nil {
@@ -173,7 +180,8 @@ func (r *rows) storeAll(ctx context.Context, d *harness.Database, transactions i
 }
 
 // storeRaw stores the events alone into a table of the same columns with the
-// primary key as its only index.
+// primary key as its only index. The rows MUST have been captured from an index, which
+// always has the table events.
 func (r *rows) storeRaw(ctx context.Context, d *harness.Database, transactions int) (time.Duration, error) {
 	const raw = "raw_events"
 	_, err := d.Exec(ctx,
@@ -185,8 +193,8 @@ func (r *rows) storeRaw(ctx context.Context, d *harness.Database, transactions i
 	return r.store(ctx, d, transactions, r.tables[i:i+1], func(*tableRows) string { return raw })
 }
 
-// store copies the rows into tables of these names. The time is from the first transaction to the last commit, without
-// opening files.
+// store copies the rows into tables of these names, the n-th part of each table in the n-th transaction. The time is
+// from the first transaction to the last commit, without opening files.
 func (r *rows) store(ctx context.Context, d *harness.Database, transactions int, tables []tableRows,
 	name func(*tableRows) string) (time.Duration, error) {
 	files := make([]*os.File, len(tables))
@@ -203,6 +211,7 @@ func (r *rows) store(ctx context.Context, d *harness.Database, transactions int,
 		err := pgx.BeginFunc(ctx, d, func(tx pgx.Tx) error {
 			for i := range tables {
 				t := &tables[i]
+				// The parts together have every row once, also where there are fewer rows than transactions.
 				from, to := t.at[t.count()*n/transactions], t.at[t.count()*(n+1)/transactions]
 				if err := storeRun(ctx, tx, files[i], from, to, name(t), t.columns); err != nil {
 					return err

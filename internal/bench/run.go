@@ -15,39 +15,42 @@ import (
 // Run is one indexing of one history, from the start of the process to the moment
 // when the last event is visible in the database.
 type Run struct {
-	Seconds        float64          `json:"seconds"`
-	EventsPerS     float64          `json:"events_per_second"`
-	MicrosPerEvent float64          `json:"microseconds_per_event"`
-	Transactions   int              `json:"transactions"`
-	Requests       int64            `json:"requests"` // over HTTP
-	Limited        int64            `json:"requests_refused"`
-	Calls          map[string]int64 `json:"calls"` // by method, each one of a batch
+	Seconds        float64 `json:"seconds"`
+	EventsPerS     float64 `json:"events_per_second"`
+	MicrosPerEvent float64 `json:"microseconds_per_event"`
+	// Transactions are those that stored blocks of the past, counted by the feed's changes of kind backfilled.
+	Transactions int              `json:"transactions"`
+	Requests     int64            `json:"requests"` // over HTTP
+	Limited      int64            `json:"requests_refused"`
+	Calls        map[string]int64 `json:"calls"` // by method, each one of a batch
 	// CallsPer2000 leaves out the headers of blocks with logs, which HeadersPer2000 counts:
 	// they prove the logs and their times, one a block, fifty in a request.
 	CallsPer2000   float64 `json:"calls_per_2000_events"`
 	HeadersPer2000 float64 `json:"headers_per_2000_events"`
-	AnswersMB      float64 `json:"answers_mb"`
+	AnswersMB      float64 `json:"answers_mb"` // bodies of the node's answers, in 10^6 bytes
 	harness.Usage
-	SettleSeconds float64 `json:"settle_seconds"` // from then on until nothing was missing or waiting
+	SettleSeconds float64 `json:"settle_seconds"` // from then on until nothing was missing or waiting; 0: not waited
 	Exact         bool    `json:"dump_equal"`
 	Difference    string  `json:"difference,omitempty"`
 }
 
-// indexing is what one run needs.
+// indexing is what one run needs. The same value makes several runs; keepRows and compare are switched off after the
+// first.
 type indexing struct {
 	*indexBench
 	// verifyRate is how many calls a second the index may make to compare itself
 	// with the chain, 0 for the product's own limit.
 	verifyRate int
 	history    *synth.History
-	mode       string // of the node
+	mode       string // of the node: its flag, or clean
 	timeout    time.Duration
 	settle     time.Duration // how long holes may take to be repaired; 0: there are none
 	keepRows   bool          // capture the rows that result
 	compare    bool          // with the history's own dump
 }
 
-// run indexes the history into a fresh database.
+// run indexes the history into a fresh database. captured is nil unless keepRows is set; its caller removes it. The
+// dump is compared after the product has ended, so that comparing takes nothing from it.
 func (x *indexing) run(ctx context.Context) (r Run, captured *rows, err error) {
 	d, err := x.server.Fresh(ctx)
 	if err != nil {
@@ -73,7 +76,9 @@ func (x *indexing) run(ctx context.Context) (r Run, captured *rows, err error) {
 	return r, captured, err
 }
 
-// index runs the product until everything is stored and nothing is missing.
+// index runs the product until everything is stored and nothing is missing. The clock stops when the newest event is
+// visible; what the node and Postgres did is read right after that, before the waiting for repairs adds to it. The
+// processor time and memory of the product are those of its whole life, since the system tells them at its end.
 func (x *indexing) index(ctx context.Context, d *harness.Database, n *node, r *Run) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
@@ -133,7 +138,8 @@ func (x *indexing) stored(d *harness.Database) func(context.Context) (bool, erro
 }
 
 // settled waits until all events are there and none waits for another one; how
-// long it took, or the whole time it was given.
+// long it took, or the whole time it was given. That the time was not enough is no
+// error: the comparison of the dumps says what is missing.
 func (x *indexing) settled(ctx context.Context, d *harness.Database, p *harness.Process) (float64, error) {
 	if x.settle == 0 {
 		return 0, nil

@@ -24,12 +24,13 @@ type RunsOptions struct {
 	Worker   harness.Program // does runs when started as runs-worker
 	Runs     int             // at full load, and again with kills
 	Single   int             // one after the other
-	Kills    int
-	Workers  int // processes while some are killed
-	Progress io.Writer
+	Kills    int             // of worker processes, 0 for none
+	Workers  int             // processes while some are killed
+	Progress io.Writer       // lines for a person; nil: none
 }
 
-// RunsMeasurements is what Runs found. Times are in seconds.
+// RunsMeasurements is what Runs found. Times are in seconds. Load counts the runs that ended after the clock began,
+// which may be fewer than RunsOptions.Runs.
 type RunsMeasurements struct {
 	Single struct {
 		Runs   int     `json:"runs"`
@@ -42,7 +43,7 @@ type RunsMeasurements struct {
 		PerSecond  float64 `json:"per_second"`
 		Statements float64 `json:"statements_per_run"` // 0: the server does not count them
 		Commits    float64 `json:"commits_per_run"`
-		ServerCPU  float64 `json:"server_cpu"`
+		ServerCPU  float64 `json:"server_cpu"` // of the sessions that were open at the end
 	} `json:"load"`
 	Kills struct {
 		Runs      int     `json:"runs"`
@@ -84,7 +85,8 @@ func Runs(ctx context.Context, o RunsOptions) (r harness.Report, err error) {
 	})
 }
 
-// running is one call of Runs.
+// running is one call of Runs. The first database has the runs of Single and Load, a second one those of Kills: judge
+// counts every run of its database.
 type running struct {
 	o      RunsOptions
 	server *harness.Server
@@ -92,10 +94,11 @@ type running struct {
 	m RunsMeasurements
 }
 
-// noopAgent is the slug of the agent that does nothing.
+// noopAgent is the slug of the agent that does nothing. The tasks name it as their coordinator, so that no matching of
+// goals is measured.
 const noopAgent = "noop"
 
-// submit asks for n tasks of the agent that does nothing.
+// submit asks for n tasks of the agent that does nothing, and returns when all are stored.
 func submit(ctx context.Context, db *store.DB, n int) error {
 	client, err := tasks.NewClient(db)
 	if err != nil {
@@ -138,7 +141,8 @@ func (x *running) unloaded(ctx context.Context) (err error) {
 	return x.load(ctx, d, db, w)
 }
 
-// single reads the times of runs from their records, from taking a run to its end.
+// single reads the times of runs from their records, from taking a run to its end. The wait for a worker to notice the
+// run is not a part of it.
 func (x *running) single(ctx context.Context, d *harness.Database) error {
 	took, err := harness.Value[[]float64](ctx, d,
 		`select array_agg(t order by t) from (select extract(epoch from ended_at - started_at)::float8 as t from runs) as took`)
@@ -202,7 +206,8 @@ func (x *running) work(ctx context.Context, d *harness.Database) (w serverWork, 
 	return w, err
 }
 
-// killed has several workers do the runs, and kills one after the other at random.
+// killed has several workers do the runs, and kills one after the other at random, each time replacing the killed one.
+// A run of a killed worker goes on when its claim of three seconds has ended: see WorkRuns.
 func (x *running) killed(ctx context.Context) error {
 	d, db, err := x.database(ctx)
 	if err != nil {
@@ -227,6 +232,7 @@ func (x *running) killed(ctx context.Context) error {
 	}
 	started := time.Now()
 	for range x.o.Kills {
+		// No seed: a kill at another moment each time finds more than the same ones again and again.
 		time.Sleep(time.Duration(100+rand.IntN(900)) * time.Millisecond)
 		i := rand.IntN(len(workers))
 		workers[i].Kill()
@@ -242,7 +248,8 @@ func (x *running) killed(ctx context.Context) error {
 	return x.judge(ctx, d)
 }
 
-// judge looks for what was lost or done twice.
+// judge looks for what was lost or done twice. A run is doubled where it has other than nine phases, one step and one
+// attempt, or where the feed has another number of events of its end: a subscriber would see the work twice.
 func (x *running) judge(ctx context.Context, d *harness.Database) (err error) {
 	k := &x.m.Kills
 	k.Runs = x.o.Runs
@@ -266,18 +273,20 @@ func (x *running) judge(ctx context.Context, d *harness.Database) (err error) {
 	return nil
 }
 
+// database makes a database. Its caller closes the store; the connection of the Database ends with the server.
 func (x *running) database(ctx context.Context) (*harness.Database, *store.DB, error) {
 	d, err := x.server.Fresh(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	// Without the library it is not there, and nothing is counted.
+	// Without the library it is not there, and nothing is counted: work then reads 0 statements.
 	_, _ = d.Exec(ctx, "create extension if not exists pg_stat_statements")
 	db, err := store.Open(ctx, d.URL, store.Options{})
 	return d, db, err
 }
 
-// worker starts a process and waits until its agent is known.
+// worker starts a process and waits until its agent is known. It looks at the table of agents, where that of an earlier
+// worker stays: only of the first worker it proves that it is ready.
 func (x *running) worker(ctx context.Context, d *harness.Database) (*harness.Process, error) {
 	w, err := x.o.Worker.Start("runs-worker", "--database-url", d.URL)
 	if err != nil {
@@ -288,7 +297,7 @@ func (x *running) worker(ctx context.Context, d *harness.Database) (*harness.Pro
 	})
 }
 
-// await waits until so many runs have ended.
+// await waits until so many runs have ended, in whatever way. It fails when the worker ends first.
 func (x *running) await(ctx context.Context, d *harness.Database, w *harness.Process, n int) error {
 	return w.Await(ctx, 2*time.Millisecond, func(ctx context.Context) (bool, error) {
 		return harness.Value[bool](ctx, d, fmt.Sprintf(`select count(*) >= %d from runs where ended_at is not null`, n))
@@ -296,7 +305,8 @@ func (x *running) await(ctx context.Context, d *harness.Database, w *harness.Pro
 }
 
 // WorkRuns is a worker of Runs: an engine with the agent that does nothing, until ctx
-// ends.
+// ends. Its claims last three seconds instead of the product's own time, so that the
+// runs of killed workers are taken up within the benchmark.
 func WorkRuns(ctx context.Context, url string) error {
 	db, err := store.Open(ctx, url, store.Options{})
 	if err != nil {

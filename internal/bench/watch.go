@@ -23,13 +23,14 @@ type watch struct {
 	chain *devnet.Devnet
 	url   string // of the watched agent's reputation
 
+	// mu protects the following fields: listen, poll and the maker of blocks use them at the same time.
 	mu      sync.Mutex
-	blocks  []*watched
+	blocks  []*watched           // expected, in ascending order
 	visible seen                 // blocks that an answer showed
 	scored  seen                 // blocks that a score was of
 	heard   map[uint64]time.Time // announcements
-	polls   int
-	polled  time.Duration
+	polls   int                  // answers read
+	polled  time.Duration        // spent on them, pauses included
 }
 
 // seen is how far answers came.
@@ -38,14 +39,14 @@ type seen struct {
 	newest view // answer
 }
 
-// watched is one block that is expected.
+// watched is one block that is expected. The times are zero until an answer shows the block.
 type watched struct {
 	number          uint64
 	rated           int // ratings of the agent up to it
 	visible, scored time.Time
 }
 
-// view is what an answer says.
+// view is what an answer says, and when it was read to its end.
 type view struct {
 	block  uint64
 	rated  int
@@ -53,6 +54,7 @@ type view struct {
 	at     time.Time
 }
 
+// newWatch watches the agent with token 0, which prepare registers first, in the API at a base URL.
 func newWatch(base string, dn *devnet.Devnet) *watch {
 	return &watch{chain: dn, heard: map[uint64]time.Time{}, url: fmt.Sprintf("%s/chains/%d/agents/0/reputation", base,
 		dn.Chain().ID)}
@@ -95,7 +97,8 @@ func (w *watch) start(ctx context.Context) (stop func() error, err error) {
 	}, nil
 }
 
-// listen notes when the node announced each block.
+// listen notes when the node announced each block, until ctx ends. It listens to the node itself, over a connection of
+// its own, also where the product is given another endpoint.
 func (w *watch) listen(ctx context.Context, heads <-chan *types.Header) {
 	for {
 		select {
@@ -174,7 +177,8 @@ func (w *watch) expect(number uint64, rated int) {
 }
 
 // see takes an answer in. A block may be visible before it is known to be
-// expected: the answer is kept until then.
+// expected: the answer is kept until then. Only the first answer that shows more is
+// kept, since its time is the one that counts.
 func (w *watch) see(v view) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +199,8 @@ func (w *watch) settle() {
 		func(b *watched) *time.Time { return &b.scored })
 }
 
-// settle marks the blocks that the newest answer shows.
+// settle marks the blocks that the newest answer shows, from the first one that none has shown. Blocks are visible in
+// their order, so that it ends at the first that the answer does not show.
 func (s *seen) settle(blocks []*watched, shows func(*watched, view) bool, at func(*watched) *time.Time) {
 	for ; s.next < len(blocks) && shows(blocks[s.next], s.newest); s.next++ {
 		*at(blocks[s.next]) = s.newest.at
@@ -222,7 +227,8 @@ func (w *watch) await(ctx context.Context, last uint64) error {
 }
 
 // measurements returns the times from announcement to visibility, and to a score. A block
-// that the API showed before its announcement counts as 0.
+// that the API showed before its announcement counts as 0. A block whose announcement was
+// not heard is left out: its time is not known.
 func (w *watch) measurements() (m FollowMeasurements) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -239,4 +245,5 @@ func (w *watch) measurements() (m FollowMeasurements) {
 	return m
 }
 
+// millis is the time between two moments in milliseconds, 0 where the second was earlier.
 func millis(from, to time.Time) float64 { return max(0, harness.Millis(to.Sub(from))) }

@@ -20,7 +20,8 @@ type Chain interface {
 	Other(c *Call) (any, *Error)
 }
 
-// Block is a block of a Chain.
+// Block is a block of a Chain. Transactions and receipts are functions, because making them may be expensive and most
+// questions are about headers.
 type Block struct {
 	Header       *types.Header
 	Transactions func() ([]common.Hash, error)
@@ -29,7 +30,7 @@ type Block struct {
 
 // Options of a chain's server.
 type Options struct {
-	NoBlockTime bool // logs come without blockTimestamp, as old nodes answer
+	NoBlockTime bool // logs come without blockTimestamp, as old nodes answer; not of a Stream
 }
 
 // Serve returns a server of a chain.
@@ -117,6 +118,7 @@ func (s *chainSource) logs(c *Call) (any, *Error) {
 	if fail := c.Param(0, &q); fail != nil {
 		return nil, fail
 	}
+	// A range of one block is a question about one block, as is one by a hash.
 	maps := s.logMapsOf(q.BlockHash == nil && q.FromBlock.String() != q.ToBlock.String())
 	found, fail := s.chain.Logs(&q, len(maps) > 0)
 	list, ok := found.([]types.Log)
@@ -177,7 +179,8 @@ func (t Tags) Number(tag *rpc.BlockNumber) (n uint64, ok bool) {
 	return n, n >= t.First && n <= t.Head
 }
 
-// Query is the filter object of eth_getLogs.
+// Query is the filter object of eth_getLogs. With BlockHash the range is not looked at. Addresses and each place of
+// topics match any value where they are empty.
 type Query struct {
 	BlockHash *common.Hash
 	FromBlock Ref
@@ -201,6 +204,7 @@ func (a *anyOf[T]) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]T)(a))
 }
 
+// matches reports whether x is wanted; an empty list wants any.
 func (a anyOf[T]) matches(x T) bool { return len(a) == 0 || slices.Contains(a, x) }
 
 // Matches reports whether a log has an address and the topics that are asked for.

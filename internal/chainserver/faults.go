@@ -33,7 +33,8 @@ type Rule func(Call) *Answer
 // requestRule decides about an HTTP request with one call or more, as Rule does about a call.
 type requestRule func([]Call) *Answer
 
-// LogMap changes the logs that eth_getLogs returns. It gets its own copy.
+// LogMap changes the logs that eth_getLogs returns. It gets its own copy. Several are applied in the order in which
+// they were added.
 type LogMap func([]types.Log) []types.Log
 
 // Stats count what a server answered.
@@ -44,7 +45,8 @@ type Stats struct {
 	Calls    map[string]int64 `json:"calls"`    // by method, each call of a batch
 }
 
-// faults are what a server has injected and counted.
+// faults are what a server has injected and counted. mu protects all of it; rules run without it, so that a rule may
+// inject others or look at counts.
 type faults struct {
 	mu       sync.Mutex
 	dark     bool
@@ -54,6 +56,7 @@ type faults struct {
 	stats    Stats
 }
 
+// logMap is a change of logs that was injected. Its address tells it from others when it is removed.
 type logMap struct {
 	change LogMap
 	ranges bool // of more than one block only
@@ -132,13 +135,15 @@ func (f *faults) Calls(method string) int {
 	return int(f.stats.Calls[method])
 }
 
+// count changes the counts under the lock.
 func (f *faults) count(fn func(*Stats)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fn(&f.stats)
 }
 
-// decide counts a call and asks the rules about it.
+// decide counts a call and asks the rules about it. The call learns how often its method was called before, so that a
+// rule can fail the third one alone.
 func (f *faults) decide(c *Call) *Answer {
 	f.mu.Lock()
 	c.N = int(f.stats.Calls[c.Method])
@@ -177,7 +182,7 @@ func LimitRange(max uint64, refusal Error) Rule {
 	}
 }
 
-// Range returns the block range of an eth_getLogs call.
+// Range returns the block range of an eth_getLogs call; ok is false for tags and for a question by a block's hash.
 func Range(c Call) (from, to uint64, ok bool) {
 	var q struct{ FromBlock, ToBlock string }
 	if len(c.Params) == 0 || json.Unmarshal(c.Params[0], &q) != nil {
@@ -198,7 +203,8 @@ func (f *faults) LimitBatch(max int, refusal Answer) {
 	})
 }
 
-// RateLimit answers so many HTTP requests per second, and the others with status 429 and Retry-After.
+// RateLimit answers so many HTTP requests per second, and the others with status 429 and Retry-After. As many may come
+// at once. Batches count once, however large they are.
 func (f *faults) RateLimit(perSecond int) {
 	limiter := rate.NewLimiter(rate.Limit(perSecond), perSecond)
 	f.injectRequest(func([]Call) *Answer {

@@ -8,6 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
+// aggregate3 is the ABI of Multicall3's function, which is at one address on most chains.
 const aggregate3 = `[{"type":"function","name":"aggregate3",
 	"inputs":[{"name":"calls","type":"tuple[]","components":[{"name":"target","type":"address"},
 		{"name":"allowFailure","type":"bool"},{"name":"callData","type":"bytes"}]}],

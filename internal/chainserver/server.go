@@ -73,13 +73,15 @@ type Source interface {
 	Answer(c *Call) (any, *Error)
 }
 
-// Stream is a result that is written as it is, without marshaling.
+// Stream is a result that is written as it is, without marshaling. Write MUST write Size bytes or fail: the length of
+// the answer is sent before.
 type Stream struct {
 	Size  int64 // bytes that Write writes
 	Write func(w io.Writer) (int64, error)
 }
 
-// Server serves a source over HTTP. Its methods are safe for concurrent use.
+// Server serves a source over HTTP. Its methods are safe for concurrent use. Calls of a batch are answered one after
+// the other, in their order, so that rules that count see them so.
 type Server struct {
 	source Source
 	faults
@@ -90,7 +92,7 @@ func New(s Source) *Server {
 	return &Server{source: s, faults: faults{stats: Stats{Calls: map[string]int64{}}}}
 }
 
-// maxRequest bounds a request's body, in bytes.
+// maxRequest bounds a request's body, in bytes: more than any batch that the product sends.
 const maxRequest = 16 << 20
 
 // ServeHTTP answers a call or a batch.
@@ -111,6 +113,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.send(w, out)
 		return
 	}
+	// Rules of whole requests come first. What they say without Raw and Status is the answer to every call of the request;
+	// the delay was for all of them together.
 	whole := s.decideRequest(calls)
 	if whole != nil {
 		if !wait(r.Context(), whole) || s.replace(w, whole) {
@@ -134,7 +138,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.send(w, out)
 }
 
-// parse reads a call or a batch.
+// parse reads a call or a batch. A batch of nothing is refused, as by go-ethereum. Members that are missing are empty:
+// the source decides about a call without a method.
 func parse(raw []byte) (calls []Call, batch bool, fail *Error) {
 	raw = bytes.TrimSpace(raw)
 	if batch = bytes.HasPrefix(raw, []byte("[")); !batch {
@@ -237,7 +242,7 @@ func (s *Server) send(w http.ResponseWriter, b *body) {
 	}
 }
 
-// hangUp closes the connection without an answer.
+// hangUp closes the connection without an answer. After a part of an answer was written it cuts that off.
 func hangUp(w http.ResponseWriter) {
 	if h, ok := w.(http.Hijacker); ok {
 		if conn, _, err := h.Hijack(); err == nil {
@@ -255,6 +260,7 @@ type part struct {
 	stream *Stream // instead of raw
 }
 
+// text and bytes append to the last part, or begin one behind a stream.
 func (b *body) text(s string) { b.bytes([]byte(s)) }
 
 func (b *body) bytes(raw []byte) {
@@ -273,6 +279,7 @@ func (b *body) head(id json.RawMessage, member string) {
 	b.text(`{"jsonrpc":"2.0","id":` + string(id) + `,"` + member + `":`)
 }
 
+// fail is the answer to a call that failed.
 func (b *body) fail(id json.RawMessage, fail *Error) {
 	raw, err := json.Marshal(fail)
 	if err != nil {

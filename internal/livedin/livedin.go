@@ -12,8 +12,9 @@ import (
 	"repute/devnet"
 )
 
-// New starts a chain on which every event the registries emit happens at least three times, in blocks with other
-// events and alone. It ends with the test.
+// New starts a chain on which every event the registries emit happens at least three times, in blocks with other events
+// and alone. It ends with the test. Six empty blocks follow, more than FinalizedDepth, so that every event is final.
+// The chain takes seconds to make: tests of a package should share one.
 func New(t *testing.T) *devnet.Devnet {
 	t.Helper()
 	dn, err := devnet.Start(t.Context(), devnet.Options{SafeDepth: 2, FinalizedDepth: 4})

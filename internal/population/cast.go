@@ -13,7 +13,7 @@ type cast struct {
 	operators  []devnet.Account
 }
 
-// Sizes of the cast.
+// Sizes of the cast. castAccounts is how many accounts the devnet must have, whose numbers the parts divide among them.
 const (
 	watchtowers  = 8  // clients that measure instead of judging
 	soloClients  = 24 // clients that are nobody's wallet

@@ -49,7 +49,7 @@ func (f Form) Broken() bool {
 	return slices.Contains([]Form{FormEmpty, FormHTML, FormMissing, FormMalformed, FormJunk, FormTampered, FormLost}, f)
 }
 
-// firstForms are the forms of the first agents.
+// firstForms are the forms of the first agents, each form at least once. The order is that of their ids.
 func firstForms() (forms []Form) {
 	for _, n := range []struct {
 		form  Form
@@ -72,7 +72,9 @@ func (p *Population) encode(v any) []byte {
 	return body
 }
 
-// publish puts a document where its form wants it and returns the URI. The slug names it in paths.
+// publish puts a document where its form wants it and returns the URI. The slug names it in paths. A failure is kept in
+// failed, and the URI is then of no use. Every document has a number of its own, so that none replaces another, except
+// that all clones share one path and home pages one for each slug.
 func (p *Population) publish(form Form, slug string, body []byte) string {
 	p.pages++
 	path := fmt.Sprintf("/%s/%d.json", slug, p.pages)
@@ -164,7 +166,7 @@ func tradeOf(n uint64) trade {
 	return trades[n%uint64(len(trades))]
 }
 
-// publishAgent publishes the agent's registration file and sets its URI.
+// publishAgent publishes the agent's registration file and sets its URI, without telling the chain.
 func (p *Population) publishAgent(a *Agent) {
 	a.URI = p.publish(a.Form, fmt.Sprintf("agent-%d", a.ID), p.encode(p.registration(a)))
 }

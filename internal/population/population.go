@@ -91,7 +91,8 @@ type payment struct {
 	tx     common.Hash // zero until mined
 }
 
-// stage fills one block of a population's history.
+// stage fills one block of a population's history. A stage runs when the blocks before it are mined, so that it may use
+// what they changed; a document that cannot be published sets failed, and the block is not made.
 type stage func(b *devnet.Batch)
 
 // Populate writes the history of a population onto the chain: some fifty agents with documents of
@@ -129,7 +130,9 @@ func (p *Population) history(world *attack.World) (stages []stage) {
 	return append(stages, p.transferSome, p.setLateWallet, p.replaceURIs)
 }
 
-// live mines the stages, spread up to until.
+// live mines the stages, spread up to until. The error is repute.ErrInvalid where blocks could not have different
+// seconds. A failure leaves the blocks before it on the chain. The first block with payments has nothing else, so that
+// its receipts are those of the payments.
 func (p *Population) live(ctx context.Context, stages []stage, until time.Time) error {
 	start := p.dn.Head().Time
 	if need := time.Duration(len(stages)) * time.Second; !until.IsZero() && until.Sub(start) < need {

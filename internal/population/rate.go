@@ -63,7 +63,7 @@ func (p *Population) foreign(client devnet.Account, a *Agent) *Agent {
 	return a
 }
 
-// find returns an agent of the population by its id.
+// find returns an agent of the population by its id. The ids are not places of the list: others may register too.
 func (p *Population) find(id uint64) *Agent {
 	for i := range p.Agents {
 		if p.Agents[i].ID == id {
@@ -73,7 +73,8 @@ func (p *Population) find(id uint64) *Agent {
 	return &p.Agents[0] // the id came from the list: not reached
 }
 
-// give sends a rating and remembers it with its index.
+// give sends a rating and remembers it with its index, which the registry counts for each client and agent from 1 on.
+// An index is wrong after a reorganization that undid a rating: what refers to it may then revert, which Tick allows.
 func (p *Population) give(b *devnet.Batch, client devnet.Account, r devnet.Rating) {
 	index := uint64(1)
 	for _, g := range p.ratings {
@@ -200,6 +201,7 @@ func (p *Population) revokeSome(b *devnet.Batch) {
 	}
 }
 
+// revoke revokes a rating as its client.
 func (p *Population) revoke(b *devnet.Batch, r *rating) {
 	b.RevokeFeedback(r.client, r.Agent, r.index)
 	r.revoked = true

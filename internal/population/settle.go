@@ -28,7 +28,8 @@ func (p *Population) settle(first uint64, forms []Form, world *attack.World) {
 	}
 }
 
-// newAgent returns an agent of a random owner.
+// newAgent returns an agent of a random owner. Its wallet is the owner, as the registry sets it, and its URI is not
+// published yet.
 func (p *Population) newAgent(id uint64, form Form) Agent {
 	owner := p.cast.owners[p.rng.IntN(len(p.cast.owners))]
 	return Agent{ID: id, Name: fmt.Sprintf("%s %d", tradeOf(id).name, id), Owner: owner, Wallet: owner.Address,
@@ -48,7 +49,7 @@ func (p *Population) registrations() (stages []stage) {
 	return stages
 }
 
-// register publishes the agent's document and registers it.
+// register publishes the agent's document and registers it, in each of the three ways that the registry has.
 func (p *Population) register(b *devnet.Batch, a *Agent) {
 	p.publishAgent(a)
 	switch {
@@ -122,6 +123,7 @@ func (p *Population) setLateWallet(b *devnet.Batch) {
 	a.Wallet = wallet.Address
 }
 
+// transfer gives an agent away. The registry clears its wallet, and so does what is known of it here.
 func (p *Population) transfer(b *devnet.Batch, a *Agent, to devnet.Account) {
 	b.Transfer(a.Owner, a.ID, to.Address)
 	a.Owner, a.Wallet = to, common.Address{}

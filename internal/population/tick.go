@@ -32,7 +32,8 @@ func (p *Population) Tick(ctx context.Context) error {
 	return nil
 }
 
-// act adds one action, ratings being the most frequent.
+// act adds one action, ratings being the most frequent. An action that is not possible, such as revoking what is
+// revoked, adds nothing: the block may then be empty.
 func (p *Population) act(ctx context.Context, b *devnet.Batch) {
 	r := &p.ratings[p.rng.IntN(len(p.ratings))]
 	switch n := p.rng.IntN(20); {

@@ -71,6 +71,8 @@ func (c *Chain) headNumber() uint64 {
 	return head
 }
 
+// at is the canonical block with a number, nil below the first block and above the head that the node knows. c.mu is
+// held.
 func (c *Chain) at(n uint64) *Block {
 	if n < c.opts.Genesis || n > c.headNumber() {
 		return nil

@@ -44,14 +44,14 @@ type Chain struct {
 	safe      uint64
 	finalized uint64
 
-	of     *Chain // the endpoint this is a second one of
-	frozen bool
-	others int // endpoints made by Second
+	of     *Chain // the endpoint this is a second one of; nil for the first one
+	frozen bool   // set by Freeze
+	others int    // endpoints made by Second
 
-	watchers   []chan *Block // receive mined blocks
+	watchers   []chan *Block // receive mined blocks; those of ended subscriptions stay
 	muted      bool
-	subscribed int
-	sockets    map[*rpc.Server]bool
+	subscribed int                  // subscriptions so far
+	sockets    map[*rpc.Server]bool // of open and closed connections, until HangUp
 }
 
 // Block is a mined block with its receipts.
@@ -100,7 +100,8 @@ func New(t testing.TB, o Options) *Chain {
 func (c *Chain) URL() string { return c.srv.URL }
 
 // Mine adds one block holding the given transactions, each a list of logs of
-// which address, topics and data count.
+// which address, topics and data count. The logs of the returned block have
+// their places. A lagging node does not know the block, and still announces it.
 func (c *Chain) Mine(txs ...[]types.Log) *Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()

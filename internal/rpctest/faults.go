@@ -22,6 +22,7 @@ func (c *Chain) ServeHead(n uint64) { c.lag(&n) }
 // ServeAll ends ServeHead.
 func (c *Chain) ServeAll() { c.lag(nil) }
 
+// lag sets the newest block that the node knows, nil for all.
 func (c *Chain) lag(n *uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +39,8 @@ func On(method string, fn Rule) Rule {
 	}
 }
 
-// Times limits a rule to its first n answers; after them it is not asked again.
+// Times limits a rule to its first n answers; after them it is not asked again. Calls that the rule leaves alone do not
+// count.
 func Times(n int64, fn Rule) Rule {
 	var used atomic.Int64
 	return func(call Call) *Answer {

@@ -19,6 +19,7 @@ func Token(id uint64) repute.TokenID { return eventlog.Token(id) }
 // Account returns the n-th of a fixed series of addresses.
 func Account(n uint64) common.Address { return eventlog.Account(n) }
 
+// must panics: what fails here is a mistake of a test, in a goroutine that must not call t.Fatal.
 func must(err error) {
 	if err != nil {
 		panic("rpctest: " + err.Error())

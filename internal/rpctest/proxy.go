@@ -51,7 +51,7 @@ func NewProxyAt(t *testing.T, host, url string) *Proxy {
 	return d
 }
 
-// relay answers what the honest node does, changed.
+// relay answers what the honest node does, changed. It asks without a limit of time: the test's own ends it.
 type relay struct{ d *Proxy }
 
 // Answer implements chainserver.Source.
@@ -106,7 +106,8 @@ func (d *Proxy) Loses(l types.Log) bool {
 	return d.lose != nil && d.lose(l)
 }
 
-// one changes the answer to one call.
+// one changes the answer to one call. A refused method is lied about too, so that a lie may bring it back; logs are
+// lost last. d.mu is held.
 func (d *Proxy) one(c ProxyCall, a map[string]json.RawMessage) {
 	if c.Method == d.refused {
 		delete(a, "result")
@@ -148,7 +149,8 @@ func oneBlock(c ProxyCall) bool {
 	return q.BlockHash != "" || q.FromBlock == q.ToBlock
 }
 
-// without keeps the text of the logs that stay.
+// without keeps the text of the logs that stay: members that this package does not know are passed on. What is no list
+// is passed on as it is. d.mu is held.
 func (d *Proxy) without(raw json.RawMessage) json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {

@@ -44,14 +44,16 @@ func serveAt(t testing.TB, host string, h http.Handler) *httptest.Server {
 	return srv
 }
 
-// Freeze makes a second endpoint stay on the chain as it is now.
+// Freeze makes a second endpoint stay on the chain as it is now, until it is called with false. It has no effect on the
+// first one, which is mined on.
 func (c *Chain) Freeze(frozen bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.frozen = frozen
 }
 
-// sync takes over what the first endpoint has.
+// sync takes over what the first endpoint has. It runs before each request, so that a second endpoint is never behind,
+// unless it is frozen. The locks are taken one after the other, never both.
 func (c *Chain) sync() {
 	if c.of == nil {
 		return

@@ -19,7 +19,7 @@ func (c *Chain) Mute(muted bool) {
 	c.muted = muted
 }
 
-// HangUp closes all ws connections.
+// HangUp closes all ws connections. Clients may connect again at once.
 func (c *Chain) HangUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,8 @@ func (c *Chain) socket(w http.ResponseWriter, r *http.Request) {
 	server.WebsocketHandler([]string{"*"}).ServeHTTP(w, r)
 }
 
-// socketAPI answers as ServeHTTP does; only the faults of single calls work.
+// socketAPI answers as ServeHTTP does; only the faults of single calls work. Its methods are those that go-ethereum's
+// server finds by their names: eth_chainId calls ChainId.
 type socketAPI struct{ c *Chain }
 
 // ask answers a call as over HTTP: rules and counts apply, faults of whole requests do not.
@@ -109,6 +110,7 @@ func (a *socketAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {
 	return sub, nil
 }
 
+// isMuted is asked for each announcement, so that Mute acts at once.
 func (c *Chain) isMuted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

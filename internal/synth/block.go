@@ -28,6 +28,8 @@ type block struct {
 // blockSize is the size of every block in the index, in bytes: a block is found by multiplying.
 const blockSize = 3*common.HashLength + types.BloomByteLength + 8 + 8 + 4 + 4
 
+// append writes the block in blockSize bytes. Another form needs another layout: files of earlier runs are read as they
+// are.
 func (b *block) append(to []byte) []byte {
 	to = append(to, b.hash[:]...)
 	to = append(to, b.txRoot[:]...)
@@ -51,6 +53,7 @@ func readBlock(raw []byte) (b block) {
 	return b
 }
 
+// txGas is what every transaction uses, whatever it does: nothing is executed.
 const txGas = 21_000
 
 // blockTime is the time of a block in Unix seconds. Blocks come at one pace, so that none is stored.

@@ -20,6 +20,7 @@ type encoder struct {
 	tag    []common.Hash // keccak256 by tag
 }
 
+// newEncoder computes the topics and tags, which takes some milliseconds.
 func newEncoder() *encoder {
 	e := &encoder{tags: newTags(), Registries: eventlog.Registries{Identity: identityAddress,
 		Reputation: reputationAddress, Validation: validationAddress}}
@@ -43,4 +44,5 @@ func (e *encoder) log(event repute.Event) *types.Log {
 	return &l
 }
 
+// token is the id of an agent by its number, which is its place in tables.agents.
 func token(n uint32) repute.TokenID { return eventlog.Token(uint64(n)) }

@@ -91,12 +91,14 @@ func (g *generator) registerCallback() {
 	g.walletLog(id, owner)
 }
 
+// mint adds an agent and the transfer from the zero address. The registry sets neither URI nor wallet by it.
 func (g *generator) mint(owner party) uint32 {
 	id := g.st.mint(owner, g.here())
 	g.transferLog(id, 0, owner)
 	return id
 }
 
+// transferLog leaves the event alone; move changes the state too.
 func (g *generator) transferLog(id uint32, from, to party) {
 	g.about(id, repute.Transfer{From: from.address(), To: to.address(), TokenID: token(id)})
 }
@@ -115,11 +117,13 @@ func (g *generator) registeredLog(id uint32, owner party, uri text) {
 	g.about(id, repute.Registered{TokenID: token(id), Owner: owner.address(), URI: uri.String()})
 }
 
+// uriUpdated sets the URI and leaves the event.
 func (g *generator) uriUpdated(id uint32, by party, uri text) {
 	g.st.change(id).URI = uri
 	g.about(id, repute.URIUpdated{TokenID: token(id), UpdatedBy: by.address(), URI: uri.String()})
 }
 
+// wallet sets the wallet and leaves the event, which is one of metadata.
 func (g *generator) wallet(id uint32, wallet party) {
 	g.st.change(id).Wallet = wallet
 	g.walletLog(id, wallet)
@@ -130,6 +134,7 @@ func (g *generator) walletLog(id uint32, wallet party) {
 	g.about(id, repute.MetadataSet{TokenID: token(id), Key: "agentWallet", Value: wallet.raw()})
 }
 
+// metadata sets a value and leaves the event. The key of the wallet is not among metadataKeys.
 func (g *generator) metadata(id, key, value uint32) {
 	g.st.setMetadata(id, key, value, g.here())
 	g.about(id, repute.MetadataSet{TokenID: token(id), Key: metadataKeys[key], Value: metadataValue(value)})
@@ -143,11 +148,13 @@ func (g *generator) move(id uint32, to party) {
 	g.transferLog(id, from, to)
 }
 
+// transfer moves any agent.
 func (g *generator) transfer() {
 	g.begin(identityAddress)
 	g.move(g.anyAgent(), g.owner()) // sometimes to its owner, which is legal too
 }
 
+// updateURI changes the URI of any agent; one in ten of the empty ones stays empty, which is legal.
 func (g *generator) updateURI() {
 	id := g.anyAgent()
 	uri := g.agentURI()
@@ -159,6 +166,7 @@ func (g *generator) updateURI() {
 	g.uriUpdated(id, g.st.agents[id].Now.Owner, uri)
 }
 
+// setMetadata is also what fills a history up to its size: it leaves exactly one log.
 func (g *generator) setMetadata() {
 	g.begin(identityAddress)
 	g.metadata(g.anyAgent(), uint32(g.rng.IntN(len(metadataKeys))), g.rng.Uint32())

@@ -129,6 +129,7 @@ func (g *generator) tag() uint16 {
 	return tagVouch + 1 + uint16((tagCount-tagVouch-1)*math.Pow(g.rng.Float64(), 4))
 }
 
+// secondTag draws a second tag, which most ratings do not have.
 func (g *generator) secondTag() uint16 {
 	if g.rng.IntN(6) > 0 {
 		return 0
@@ -181,6 +182,7 @@ func (g *generator) respond() {
 		Responder: r.Responder.address(), URI: r.URI.String(), ResponseHash: r.Hash.hash()})
 }
 
+// requestValidation requests a validation of any agent. Its hash follows from its URI, whose number no other one has.
 func (g *generator) requestValidation() {
 	r := request{Token: g.anyAgent(), Validator: validators + party(g.rng.IntN(9)), URI: formRequest | g.number(),
 		At: g.here()}

@@ -18,6 +18,7 @@ func until(block uint32) any {
 	return uint64(block)
 }
 
+// id is a token as the dump has it: a number in quotes, since tokens have 256 bits.
 func id(token uint32) number { return number(strconv.FormatUint(uint64(token), 10)) }
 
 // raw returns an address or a hash as columns hold them: empty for zero.
@@ -82,6 +83,7 @@ func eventRows(h *History, yield yieldRow) error {
 	})
 }
 
+// versionRows, entryRows and spanRows list histories. The end of a row that still holds is null.
 func versionRows(h *History, yield yieldRow) error {
 	for _, v := range h.versions {
 		s := v.State
@@ -127,6 +129,7 @@ func ratingRows(h *History, yield yieldRow) error {
 	return nil
 }
 
+// numeric is a value of a column numeric.
 func numeric(v *big.Int) number { return number(v.String()) }
 
 func responseRows(h *History, yield yieldRow) error {

@@ -137,6 +137,7 @@ func saveRows[T any](w io.Writer, rows []T) error {
 		binary.Write(w, binary.LittleEndian, rows))
 }
 
+// loadRows reads what saveRows wrote. The length is believed: a file is whole where its description is there.
 func loadRows[T any](r io.Reader, rows *[]T) error {
 	var n uint64
 	if err := binary.Read(r, binary.LittleEndian, &n); err != nil {
@@ -157,12 +158,13 @@ type state struct {
 	acting   map[operatorSlot]int // index of the open span
 	approved map[operatorSlot]bool
 
-	newest   []int    // by agent: its open version, -1 before the first
-	touched  []uint32 // agents that changed in this block
-	toggled  []operatorSlot
-	answered map[digest]bool
+	newest   []int           // by agent: its open version, -1 before the first
+	touched  []uint32        // agents that changed in this block
+	toggled  []operatorSlot  // pairs that were approved or refused in this block, some twice
+	answered map[digest]bool // requests with an answer
 }
 
+// newState is the state before the first event.
 func newState() *state {
 	return &state{pairs: map[pair]*opinion{}, slots: map[metadataSlot]int{}, acting: map[operatorSlot]int{},
 		approved: map[operatorSlot]bool{}, answered: map[digest]bool{}}
@@ -250,6 +252,7 @@ func (s *state) revoke(i int, at point) {
 	a.Revoked++
 }
 
+// respond adds a response. Responses are never withdrawn.
 func (s *state) respond(r response) {
 	s.responses = append(s.responses, r)
 	s.agents[r.Token].Responses++
@@ -341,6 +344,7 @@ func compareParties(a, b party) int {
 	return bytes.Compare(x[:], y[:])
 }
 
+// compareDigests and comparePoints order by hash, and by place on the chain.
 func compareDigests(a, b digest) int {
 	if a == b {
 		return 0

@@ -47,6 +47,7 @@ type sumKey struct {
 	decimals   uint8
 }
 
+// sum is exact: values of a key have the same decimals.
 type sum struct {
 	n     uint64
 	total *big.Int
@@ -70,6 +71,7 @@ func sumRows(h *History, yield yieldRow) error {
 	})
 }
 
+// clientSums yields the sums of one client of one agent, in the order of the tags' texts.
 func (h *History) clientSums(live []*rating, rank []int, yield yieldRow) error {
 	sums := map[sumKey]*sum{}
 	for _, r := range live {

@@ -21,6 +21,7 @@ import (
 // registryABIs know the registries' functions.
 type registryABIs map[common.Address]*abi.ABI
 
+// newABIs parses the ABIs, which takes some milliseconds.
 func newABIs() (registryABIs, error) {
 	all := registryABIs{}
 	for address, parse := range map[common.Address]func() (*abi.ABI, error){
@@ -121,6 +122,7 @@ func require(reason string) *chainserver.Error {
 	return reverted(append(crypto.Keccak256([]byte("Error(string)"))[:4], text...), reason)
 }
 
+// nonexistent is the custom error by which the registry refuses an agent that does not exist.
 func nonexistent(token *big.Int) *chainserver.Error {
 	word := common.BigToHash(token)
 	return reverted(append(crypto.Keccak256([]byte("ERC721NonexistentToken(uint256)"))[:4], word[:]...))
@@ -153,6 +155,7 @@ func (h *History) known(token *big.Int) bool {
 	return token.IsUint64() && token.Uint64() < uint64(len(h.agents))
 }
 
+// agentView answers views of an agent. Of an agent that does not exist only the wallet is answered, with zero.
 func (h *History) agentView(name string, token *big.Int) ([]any, *chainserver.Error) {
 	if !h.known(token) {
 		if name == "getAgentWallet" {
@@ -194,6 +197,7 @@ func (h *History) metadataView(token *big.Int, key string) []any {
 	return []any{[]byte{}}
 }
 
+// acts reports whether an operator acts for all agents of an owner. It looks at every span: it is asked rarely.
 func (h *History) acts(owner, operator common.Address) bool {
 	return slices.ContainsFunc(h.spans, func(s span) bool {
 		return s.To == open && s.Owner.address() == owner && s.Operator.address() == operator
@@ -227,6 +231,7 @@ func (h *History) lastIndex(token *big.Int, client common.Address) uint64 {
 	return 0
 }
 
+// feedbackView answers for a rating, a revoked one too. The refusals are the contract's own.
 func (h *History) feedbackView(token *big.Int, client common.Address, index uint64) ([]any, *chainserver.Error) {
 	switch {
 	case index == 0:

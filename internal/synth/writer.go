@@ -46,11 +46,12 @@ type writer struct {
 	meta   meta
 	enc    *encoder
 	counts [repute.KindEIP712DomainChanged + 1]int
-	parent common.Hash
-	offset uint64
-	txs    uint64
+	parent common.Hash // of the next block
+	offset uint64      // of the next line, in bytes
+	txs    uint64      // written so far
 }
 
+// newWriter creates the files in a directory that is there. close MUST be called, also after an error of add.
 func newWriter(dir string, spec Spec, e *encoder) (*writer, error) {
 	w := &writer{dir: dir, meta: meta{Spec: spec, Counts: map[string]int{}, Marks: map[repute.EventKind]Position{}},
 		enc: e}
@@ -66,6 +67,7 @@ func newWriter(dir string, spec Spec, e *encoder) (*writer, error) {
 	return w, nil
 }
 
+// close closes the files without flushing: a history is whole only after finish.
 func (w *writer) close() {
 	for _, f := range []*os.File{w.lines, w.index} {
 		if f != nil {

@@ -22,8 +22,8 @@ type Client struct {
 	http    *http.Client
 	timeout time.Duration
 
-	mu    sync.Mutex
-	known []endpoint
+	mu    sync.Mutex // of the times in known; URLs do not change
+	known []endpoint // in the order in which they are asked
 }
 
 // endpoint is one facilitator.
@@ -78,7 +78,7 @@ func (c *Client) order() (out []int) {
 	return append(out, resting...)
 }
 
-// mark notes whether a facilitator answered.
+// mark notes whether a facilitator answered: one answer ends its rest, one failure begins it anew.
 func (c *Client) mark(i int, healthy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +144,8 @@ func (c *Client) Settle(ctx context.Context, p x402.Payment, r x402.Requirements
 	return x402.Settlement{Network: r.Network}, fmt.Errorf("%w: %w", x402.ErrUnknownEnd, err)
 }
 
-// strange says what of a settlement cannot be; "" where nothing.
+// strange says what of a settlement cannot be; "" where nothing. A refusal may lack its network and payer; a success
+// without a transaction is one of scheme upto that charges nothing.
 func strange(s *x402.Settlement, p *x402.Payment, r *x402.Requirements) string {
 	own, _ := x402.ChainOf(r.Network) // checked by requestBody
 	said, err := x402.ChainOf(s.Network)
@@ -201,7 +202,8 @@ func requestBody(p *x402.Payment, r *x402.Requirements) ([]byte, error) {
 	return json.Marshal(facilitatorRequest{p.Version, payment, requirements})
 }
 
-// ask makes one request. Any status but 200 and 400 with a body of the expected form is a failure.
+// ask makes one request. Any status but 200 and 400 with a body of the expected form is a failure. 400 counts as an
+// answer, because facilitators refuse requests with it. A failure is marked unless the caller itself gave up.
 func (c *Client) ask(ctx context.Context, i int, method, path string, body []byte, into any) (err error) {
 	defer func() {
 		if ctx.Err() == nil {

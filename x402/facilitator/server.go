@@ -74,7 +74,8 @@ func NewHandler(f x402.Facilitator) http.Handler {
 	return mux
 }
 
-// readRequest reads the body of /verify or /settle. The error is a *Refusal.
+// readRequest reads the body of /verify or /settle. The error is a *Refusal. The payment's own version decides in which
+// form the requirements are read; the body's may be missing, and MUST NOT contradict it.
 func readRequest(w http.ResponseWriter, r *http.Request) (p x402.Payment, req x402.Requirements, err error) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return p, req, x402.Refuse(x402.ReasonInvalidPayload, "the content type is not application/json")
@@ -111,6 +112,7 @@ func refusedRequest(w http.ResponseWriter, err error, made func(x402.Reason, str
 // retryAfter is when a caller may ask again, in seconds.
 const retryAfter = "2"
 
+// unavailable answers that the same request may be sent again. The cause is not told: it names nodes of the operator.
 func unavailable(w http.ResponseWriter, v any) {
 	w.Header().Set("Retry-After", retryAfter)
 	answer(w, http.StatusServiceUnavailable, v)

@@ -25,18 +25,19 @@ type Options struct {
 	Requests int             // of each measurement of times
 	AtOnce   int             // clients
 	Paid     int             // calls while processes are killed
-	Kills    int             // kill -9, at random moments
-	Progress io.Writer
+	Kills    int             // kill -9, at random moments; not more than Paid
+	Progress io.Writer       // lines for a person; nil: none
 }
 
-// Times are of requests, in milliseconds.
+// Times are of requests, in milliseconds. All are 0 where no request was answered.
 type Times struct {
 	Count int     `json:"count"`
 	P50   float64 `json:"p50"`
 	P99   float64 `json:"p99"`
 }
 
-// Measurements is what Agent found. Times are in milliseconds.
+// Measurements is what Agent found. Times are in milliseconds. Bare is of a handler in the same process that reads and
+// writes JSON and does nothing else: what the runtime adds is the difference to it.
 type Measurements struct {
 	Serial struct { // one request after the other
 		Bare  Times   `json:"bare"`
@@ -65,14 +66,15 @@ type Measurements struct {
 
 // Targets of Agent, in milliseconds.
 const (
-	maxSchema   = 10
-	maxPayment  = 50
-	maxOverhead = 100
-	maxMedian   = 5
-	maxHealth   = 100
+	maxSchema   = 10  // of 99 in 100, from the begin of a request to its handler, where nothing is paid
+	maxPayment  = 50  // the same with a payment that is verified and settled; the ledger takes next to nothing
+	maxOverhead = 100 // difference of the p99 of a free request and of the bare handler
+	maxMedian   = 5   // of a free request that is alone
+	maxHealth   = 100 // of 99 in 100 questions for health, while all clients are answered
 )
 
-// Agent measures the runtime.
+// Agent measures the runtime. A report is returned with the targets that were judged; a payment that is lost or doubled
+// is a missed target and no error.
 func Agent(ctx context.Context, o Options) (harness.Report, error) {
 	r := harness.Report{Name: "agent",
 		Config: map[string]any{"requests": o.Requests, "at_once": o.AtOnce, "paid": o.Paid, "kills": o.Kills}}
@@ -105,20 +107,21 @@ func (x *run) measure(ctx context.Context, server *harness.Server) (err error) {
 	return nil
 }
 
-// run is one call of Agent.
+// run is one call of Agent. killed replaces agent while calls are made: they use base, which stays.
 type run struct {
 	Options
 	harness.Progress
-	ledger *ledger
-	client *http.Client
-	args   []string // of the agent's process
-	base   string
-	agent  *harness.Process
+	ledger *ledger          // of all measurements: killed counts from its beginning on
+	client *http.Client     // its timeout is a minute, which bounds every request
+	args   []string         // of the agent's process, the same after each kill
+	base   string           // URL of the agent, without a slash at its end
+	agent  *harness.Process // the newest one
 
 	mu sync.Mutex // of what calls count in m.Kills
 	m  Measurements
 }
 
+// targets judges what was measured.
 func (x *run) targets() []harness.Target {
 	a, k := &x.m.AtOnce, &x.m.Kills
 	at := fmt.Sprintf("%d at once, p99", x.AtOnce)
@@ -133,7 +136,8 @@ func (x *run) targets() []harness.Target {
 	}
 }
 
-// begin starts the agent at a free address.
+// begin starts the agent at a free address. The address is free when it is chosen, and is taken again by every process
+// that replaces a killed one.
 func (x *run) begin(ctx context.Context, database, facilitator string) error {
 	listen, err := freeport.Of("127.0.0.1:0")
 	if err != nil {
@@ -179,6 +183,7 @@ func ratio(a, b Times) float64 { return a.P50 / cmp.Or(b.P50, 0.001) }
 func (x *run) killed(ctx context.Context) error {
 	k, began := &x.m.Kills, time.Now()
 	before := x.ledger.moved()
+	// begun has room for all calls: they MUST NOT wait for this loop, which waits for the agent's new process meanwhile.
 	ended, begun := make(chan error, 1), make(chan struct{}, x.Paid)
 	calls, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -186,6 +191,7 @@ func (x *run) killed(ctx context.Context) error {
 		defer close(begun)
 		ended <- x.payCalls(calls, begun)
 	}()
+	// The numbers of the calls during which the agent is killed, each once.
 	at := rand.Perm(x.Paid)[:min(x.Kills, x.Paid)]
 	slices.Sort(at)
 	for n := 0; k.Kills < len(at); n++ {
@@ -209,7 +215,8 @@ func (x *run) killed(ctx context.Context) error {
 	return err
 }
 
-// judge compares what the ledger moved with the calls.
+// judge compares what the ledger moved with the calls, each of which MUST have moved the price once. An interrupted
+// call that was not charged is paid for anew, and counts once.
 func (x *run) judge(before int, began time.Time) {
 	k := &x.m.Kills
 	k.Calls, k.Seconds, k.Settled = x.Paid, time.Since(began).Seconds(), x.ledger.moved()-before

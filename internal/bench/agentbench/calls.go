@@ -19,7 +19,7 @@ import (
 	"repute/x402"
 )
 
-// answer is one that was read.
+// answer is one that was read to its end.
 type answer struct {
 	status int
 	body   []byte
@@ -61,7 +61,7 @@ func (x *run) good(ctx context.Context, method, path, payment string) (answer, e
 	return a, err
 }
 
-// pay signs a payment of a new payer.
+// pay signs a payment of a new payer: every call is one of a stranger, for whom nothing is kept in memory.
 func pay(ctx context.Context) (string, error) {
 	key, err := crypto.GenerateKey()
 	if err != nil {
@@ -101,10 +101,11 @@ func (x *run) serial(ctx context.Context) error {
 	return nil
 }
 
-// warm is how many requests are not counted at the beginning.
+// warm is how many requests are not counted at the beginning: connections are opened and statements prepared in them.
 const warm = 20
 
-// crowd makes the requests of a kind by all clients at once.
+// crowd makes the requests of a kind by all clients at once. Each client makes an equal part of Requests, rounded down
+// and at least one, and sends the next when the one before is answered. The first failure ends all.
 func (x *run) crowd(ctx context.Context, one func(context.Context) (answer, error)) (all []answer, err error) {
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
@@ -126,6 +127,7 @@ func (x *run) crowd(ctx context.Context, one func(context.Context) (answer, erro
 	return all, g.Wait()
 }
 
+// took lists the milliseconds of answers.
 func took(all []answer) (out []float64) {
 	for _, a := range all {
 		out = append(out, a.took)
@@ -133,7 +135,7 @@ func took(all []answer) (out []float64) {
 	return out
 }
 
-// atOnce measures all clients at once: bare, free with health beside it, and paid.
+// atOnce measures all clients at once: bare, free with health beside it, and paid. Health is asked by one client more.
 func (x *run) atOnce(ctx context.Context) error {
 	m := &x.m.AtOnce
 	bare, err := x.crowd(ctx,
@@ -141,6 +143,7 @@ func (x *run) atOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Health is asked during the free requests alone.
 	probes, stop := x.probe(ctx)
 	free, err := x.crowd(ctx, func(ctx context.Context) (answer, error) {
 		return x.good(ctx, http.MethodPost, "/capability/echo", "")
@@ -170,6 +173,7 @@ func (x *run) atOnce(ctx context.Context) error {
 
 // paidCrowd makes paid requests, whose payments are signed before they are measured.
 func (x *run) paidCrowd(ctx context.Context) ([]answer, error) {
+	// One for each request: with fewer requests than clients, each client still sends one.
 	payments := make(chan string, x.Requests+x.AtOnce)
 	for range cap(payments) {
 		text, err := pay(ctx)
@@ -183,7 +187,8 @@ func (x *run) paidCrowd(ctx context.Context) ([]answer, error) {
 	})
 }
 
-// probe asks for health until it is stopped.
+// probe asks for health until it is stopped, and then sends what the answers took, in milliseconds. A request that
+// fails or is refused is left out, as is one that the stop cuts off.
 func (x *run) probe(ctx context.Context) (<-chan []float64, func()) {
 	ctx, stop := context.WithCancel(ctx)
 	out := make(chan []float64, 1)
@@ -200,7 +205,8 @@ func (x *run) probe(ctx context.Context) (<-chan []float64, func()) {
 	return out, stop
 }
 
-// beforeHandler reads how long after their begin requests were handed to the handler.
+// beforeHandler reads how long after their begin requests were handed to the handler. The handler itself says it, by
+// the clock of the agent's process: the way to the agent and back is left out.
 func beforeHandler(all []answer) (Times, error) {
 	var out []float64
 	for _, a := range all {
@@ -230,7 +236,9 @@ func (x *run) payCalls(ctx context.Context, begun chan<- struct{}) error {
 // payers are how many clients pay at once while the agent is killed.
 const payers = 20
 
-// payCall makes one call. An interrupted one, for which nothing is charged, is paid for anew.
+// payCall makes one call. An interrupted one, for which nothing is charged, is paid for anew. Any other refusal counts
+// as lost. With again it sends the payment once more after its answer, and another answer counts as doubled: the agent
+// MUST have kept the first one.
 func (x *run) payCall(ctx context.Context, again bool) error {
 	for {
 		text, err := pay(ctx)
@@ -258,13 +266,15 @@ func (x *run) payCall(ctx context.Context, again bool) error {
 	}
 }
 
+// count adds 1 to a counter of m.Kills, which many calls do at once.
 func (x *run) count(n *int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	*n++
 }
 
-// payUntilAnswered repeats a payment while the status is 503 or no answer comes.
+// payUntilAnswered repeats a payment while the status is 503 or no answer comes, as a client must that does not know
+// whether it has paid. Only ctx ends it.
 func (x *run) payUntilAnswered(ctx context.Context, payment string) (answer, error) {
 	for {
 		a, err := x.ask(ctx, http.MethodPost, "/capability/paid", payment)

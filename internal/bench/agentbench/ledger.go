@@ -11,13 +11,15 @@ import (
 	"repute/x402"
 )
 
-// ledger is a facilitator that keeps the balances itself.
+// ledger is a facilitator that keeps the balances itself. It lives in the benchmark's process, so that it knows what
+// was paid however often the agent is killed.
 type ledger struct {
 	mu      sync.Mutex
 	settled map[common.Hash]common.Hash // transaction by authorization
 }
 
-// check returns the name of the authorization of a payment whose signature is its payer's.
+// check returns the name of the authorization of a payment whose signature is its payer's. The name is what was signed:
+// two payments have one only where every member of them is the same.
 func (l *ledger) check(p *x402.Payment, r *x402.Requirements) (id common.Hash, ok bool) {
 	a := p.Payload.Authorization
 	if a == nil || a.Value.Cmp(r.Amount) != 0 || a.To != r.PayTo {
@@ -39,7 +41,8 @@ func (l *ledger) Verify(_ context.Context, p x402.Payment, r x402.Requirements) 
 	return x402.Verification{IsValid: true, Payer: p.Payload.Payer().Hex()}, nil
 }
 
-// Settle implements x402.Facilitator. An authorization is settled once.
+// Settle implements x402.Facilitator. An authorization is settled once; settled again it has the same transaction, as
+// facilitators must answer.
 func (l *ledger) Settle(_ context.Context, p x402.Payment, r x402.Requirements) (x402.Settlement, error) {
 	id, ok := l.check(&p, &r)
 	if !ok {

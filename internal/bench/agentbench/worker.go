@@ -32,7 +32,8 @@ const (
 	units        = 10 // of a paid call
 )
 
-// Schemas of the capabilities.
+// Schemas of the capabilities, and the input that every request sends. The schema has what validation costs: a bound, a
+// list and no other members.
 const (
 	inputSchema = `{"type":"object","properties":{"text":{"type":"string","maxLength":1000},
 		"tags":{"type":"array","items":{"type":"string"},"maxItems":10}},"required":["text"],"additionalProperties":false}`
@@ -40,7 +41,8 @@ const (
 	input        = `{"text":"hello","tags":["one","two"]}`
 )
 
-// WorkerOptions say how the process of the agent runs.
+// WorkerOptions say how the process of the agent runs: its database, the URL of the facilitator, and the address that
+// it listens at. All are needed.
 type WorkerOptions struct{ DatabaseURL, Facilitator, Listen string }
 
 // echo answers its text, and how many microseconds after the request's begin it was called.
@@ -105,7 +107,8 @@ func Work(ctx context.Context, o WorkerOptions) error {
 	return nil
 }
 
-// newRouter makes the runtime as a program of an agent would, with one capability that is free and one that costs.
+// newRouter makes the runtime as a program of an agent would, with one capability that is free and one that costs. The
+// lease is short, so that the call of a killed process is taken over within the benchmark.
 func newRouter(db *store.DB, url string) (*agent.Router, error) {
 	f, err := facilitator.NewClient(&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}}, 0, url)
 	if err != nil {
@@ -137,7 +140,7 @@ func newRouter(db *store.DB, url string) (*agent.Router, error) {
 			{Capability: paid, Handler: echo{}, Price: price}}})
 }
 
-// bare is the handler without a runtime.
+// bare is the handler without a runtime: what a program would do that takes any input and asks for nothing.
 func bare(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Text string

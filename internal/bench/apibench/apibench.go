@@ -25,7 +25,7 @@ const (
 	mostList       = 100 * time.Millisecond // of 99 in 100 lists with a filter and a total
 	mostBatch      = 100 * time.Millisecond
 	mostGraph      = 80 * time.Millisecond
-	mostStreamsMB  = 100
+	mostStreamsMB  = 100 // of Options.Streams that wait, 50 kB for each of 2,000
 	mostChange     = 200 * time.Millisecond
 	leastWebhooks  = 1000 // messages per second to one receiver
 	mostSlowerPart = 0.1  // of indexing beside requests
@@ -36,26 +36,27 @@ const (
 	batchSize  = 500
 	hotConns   = 32
 	onceHot    = 1100 * time.Millisecond // answers are not older than a second
-	coldAgents = 1_000_003               // a prime: agents in another order
+	coldAgents = 1_000_003               // a prime, so that multiples of it reach every agent before one comes again
 )
 
 // Options of the benchmark.
 type Options struct {
 	Program harness.Program // the product
 	Bare    harness.Program // serves a constant when started as api-bare
-	Agents  int
-	Ratings int
-	Heavy   int           // ratings of one agent
-	Span    time.Duration // of each measurement of rates
-	Rate    int           // requests per second where a rate is given
-	Streams int           // that wait for changes
+	Agents  int             // of the index that is filled
+	Ratings int             // of it
+	Heavy   int             // of these, ratings of one agent, whose token is 0
+	Span    time.Duration   // of each measurement of rates
+	Rate    int             // requests per second where a rate is given
+	Streams int             // that wait for changes
 	// Messages is how many are sent to the receiver of a webhook.
 	Messages int
 	// Progress gets lines for a person; nil for none.
 	Progress io.Writer
 }
 
-// Measurements are what a report has beside its targets. Times are milliseconds.
+// Measurements are what a report has beside its targets. Times are milliseconds. Lists have one figure for each of the
+// three turns in which two sides are compared.
 type Measurements struct {
 	FillSeconds float64   `json:"fill_seconds"`
 	BodyBytes   int64     `json:"body_bytes"` // of the hot reputation, and of the bare handler
@@ -74,7 +75,7 @@ type Measurements struct {
 	Webhooks    float64   `json:"webhooks_per_second"`
 	IndexAlone  []float64 `json:"index_alone_per_second"`
 	IndexBeside []float64 `json:"index_beside_per_second"`
-	Beside      Times     `json:"beside_index"` // of the requests beside indexing
+	Beside      Times     `json:"beside_index"` // of the requests beside indexing, in the last of three turns
 }
 
 // Times summarizes answers, in milliseconds. A request that was refused counts as the longest time that the benchmark
@@ -94,7 +95,7 @@ func timesOf(a answers) Times {
 	return Times{len(a.times), at(0.5), at(0.99), at(1), a.refused, a.refusal}
 }
 
-// bench is a running benchmark.
+// bench is a running benchmark. The product has one role, api: blocks are written by a writer of this process.
 type bench struct {
 	harness.Progress
 	o       Options
@@ -132,6 +133,7 @@ func (b *bench) run(ctx context.Context, server *harness.Server, measure func(co
 	defer b.db.Close()
 	b.Say("%d agents with %d ratings", b.o.Agents, b.o.Ratings)
 	start := time.Now()
+	// The product starts on the full database: what it reads at its start is what it would find after years.
 	if err := fill(ctx, b.d, b.db, size{b.o.Agents, b.o.Ratings, b.o.Heavy}); err != nil {
 		return err
 	}
@@ -143,6 +145,7 @@ func (b *bench) run(ctx context.Context, server *harness.Server, measure func(co
 		return err
 	}
 	defer func() { err = errors.Join(err, b.sink.close()) }()
+	// Callers have no rate limit, may name the address of another one, and may have webhooks on this machine.
 	if b.product, err = b.o.Program.Serve(fmt.Sprintf(
 		"database: %q\nroles: [api]\nlisten: %q\nrate: -1\ntrusted_proxies: [127.0.0.0/8]\nallow_hosts: [%q]\n%s",
 		b.d.URL, b.address, b.sink.address, b.config)); err != nil {
@@ -164,7 +167,8 @@ func (b *bench) run(ctx context.Context, server *harness.Server, measure func(co
 	return measure(ctx)
 }
 
-// measure takes one figure after the other.
+// measure takes one figure after the other. Streams, webhooks and indexing are last, because they write: the others
+// read the index as fill left it.
 func (b *bench) measure(ctx context.Context) error {
 	for _, step := range []struct {
 		name string
@@ -199,6 +203,7 @@ func (b *bench) hot(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.Stop()) }()
+	// The sides are asked in turn, so that both have the same neighbors on the machine.
 	for range 3 {
 		for _, side := range []struct {
 			address string
@@ -217,14 +222,16 @@ func (b *bench) hot(ctx context.Context) (err error) {
 // coldPath returns a path that no earlier request of the same series had.
 func (b *bench) coldPath(n int) string { return reputation(1 + n*coldAgents%max(b.o.Agents-1, 1)) }
 
-// cold measures reputations of different agents.
+// cold measures reputations of different agents. A request is late from when it is due: an API that answers slower than
+// requests come is not measured as if its callers waited.
 func (b *bench) cold(ctx context.Context) error {
 	all, err := paced(ctx, b.address, b.coldPath, b.o.Rate, b.o.Span)
 	b.m.Cold = timesOf(all)
 	return err
 }
 
-// heavy measures the agent with most ratings, now and at blocks of the past.
+// heavy measures the agent with most ratings, now and at blocks of the past. The pause before each question is longer
+// than an answer is kept, so that every answer is computed.
 func (b *bench) heavy(ctx context.Context) error {
 	now, err := each(ctx, b.address, 10, onceHot, func(c *conn, _ int) error {
 		_, err := c.get(reputation(0))
@@ -233,6 +240,7 @@ func (b *bench) heavy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Five blocks that divide the ratings into six parts: the later the block, the more of them count.
 	first, last := b.o.Agents/perBlock+1, (b.o.Agents+b.o.Heavy)/perBlock // blocks of its ratings
 	past, err := each(ctx, b.address, 5, 0, func(c *conn, n int) error {
 		_, err := c.get(reputation(0) + fmt.Sprintf("?at=%d", first+(last-first)*(n+1)/6))
@@ -242,7 +250,8 @@ func (b *bench) heavy(ctx context.Context) error {
 	return err
 }
 
-// lists measures lists with filters, orders and totals.
+// lists measures lists with filters, orders and totals. Five kinds come in turn, each with other values: the total of a
+// filter is what costs most.
 func (b *bench) lists(ctx context.Context) error {
 	all, err := each(ctx, b.address, 200, 0, func(c *conn, n int) error {
 		filter := []string{
@@ -297,7 +306,8 @@ const pageQuery = `{ agents(filter: {minFeedback: %d}, sort: updated, order: %s,
 	reputation { score low high status tier summary { count decimal } }
 	feedback(first: 10) { nodes { client value tag1 } } } } }`
 
-// streams measures what waiting streams hold of memory, and how soon one of them shows a change.
+// streams measures what waiting streams hold of memory, and how soon one of them shows a change. The memory is that of
+// the process less what it held before, after it has rested both times. Of each block the first change counts.
 func (b *bench) streams(ctx context.Context) (err error) {
 	time.Sleep(settle)
 	b.m.IdleMB = b.product.ResidentMB()
@@ -323,14 +333,15 @@ func (b *bench) streams(ctx context.Context) (err error) {
 			return err
 		}
 		all.times = append(all.times, harness.Millis(max(seen.Sub(committed), 0)))
-		time.Sleep(settle / 4) // the other changes of the block
+		time.Sleep(settle / 4) // the other changes of the block come meanwhile
 		s.drop()
 	}
 	b.m.Changes = timesOf(all)
 	return nil
 }
 
-// indexing compares indexing alone with indexing beside requests, in turn.
+// indexing compares indexing alone with indexing beside requests, in turn. Writing goes straight to the database, as
+// the product's indexer does: what is lost is what Postgres and the processors give to the API.
 func (b *bench) indexing(ctx context.Context) error {
 	w, err := newWriter(ctx, b.db, b.o.Agents)
 	if err != nil {
@@ -342,6 +353,7 @@ func (b *bench) indexing(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// The requests have no end of their own: they last as long as the writing.
 		requests, stop := context.WithCancel(ctx)
 		asked := make(chan error, 1)
 		go func() {
@@ -382,7 +394,8 @@ func (b *bench) targets() []harness.Target {
 	}, m.Subgraph.targets()...)
 }
 
-// wordOf returns a word of the name of some agents, as fill makes it.
+// wordOf returns a word of the name of some agents, as fill makes it: substr(md5(n), 1, 9). Numbers below 500 are the
+// words of many agents, those below 5,000 of some, and others of none.
 func wordOf(n int) string {
 	sum := md5.Sum(fmt.Append(nil, n)) //nolint:gosec // no secret
 	return hex.EncodeToString(sum[:])[:9]

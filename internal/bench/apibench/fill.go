@@ -26,13 +26,13 @@ const (
 	genesis   = 1.769e9 // seconds of the first block
 )
 
-// size is how much the index has.
+// size is how much the index has. heavy is at most ratings.
 type size struct {
 	agents, ratings int
 	heavy           int // ratings of agent 0
 }
 
-// blocks is the number of the last block.
+// blocks is the number of the last block: registrations and ratings follow each other, perBlock in each.
 func (s size) blocks() int { return (s.agents+s.ratings)/perBlock + 1 }
 
 // chain returns the chain of the index.
@@ -66,7 +66,7 @@ func fill(ctx context.Context, d *harness.Database, db *store.DB, s size) error 
 	return nil
 }
 
-// fillHours adds up what happened in each hour.
+// fillHours adds up what happened in each hour, with the function by which the store counts them anew.
 func fillHours(ctx context.Context, db *store.DB) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "fill", func(tx pgx.Tx) error {
 		var agents string
@@ -79,8 +79,9 @@ func fillHours(ctx context.Context, db *store.DB) error {
 	})
 }
 
-// fillStatements returns the statements with these arguments: 1 chain, 2 agents, 3 ratings, 4 ratings of agent 0,
-// 5 last block, 6 events of a block, 7 tags, 8 documents, 9 time of the first block.
+// fillStatements returns the statements, in the order that references between tables need, with these arguments: 1
+// chain, 2 agents, 3 ratings, 4 ratings of agent 0, 5 last block, 6 events of a block, 7 tags, 8 documents, 9 time of
+// the first block.
 func fillStatements() []string {
 	return []string{
 		`insert into blocks select %[1]d, n, sha256(n::text::bytea), sha256((n - 1)::text::bytea), to_timestamp(%[9]d + 2 * n)
@@ -163,7 +164,8 @@ func tip(ctx context.Context, db *store.DB) (repute.Block, error) {
 	return chaindb.Cursor(ctx, db, chainID)
 }
 
-// after returns the block after another one.
+// after returns the block after another one. Its hash is made of its number alone: a chain of the benchmark is never
+// reorganized.
 func after(b repute.Block) repute.Block {
 	n := b.Number + 1
 	return repute.Block{Number: n, Parent: b.Hash, Hash: common.BytesToHash(fmt.Appendf(nil, "block %d", n)),

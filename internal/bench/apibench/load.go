@@ -16,7 +16,7 @@ import (
 	"repute/internal/bench/harness"
 )
 
-// patience bounds one request.
+// patience bounds one request. A refused request counts as long as this, so that refusing is never fast.
 const patience = 30 * time.Second
 
 // conn is one connection that sends requests one after the other. It costs the machine less than a client of net/http,
@@ -42,7 +42,8 @@ type answers struct {
 	refusal string
 }
 
-// add adds an answer that took a time, and returns err unless that is a refusal.
+// add adds an answer that took a time, and returns err unless that is a refusal: an answer with another status than 200
+// belongs to what is measured, and a broken connection ends the measurement.
 func (a *answers) add(took time.Duration, err error) error {
 	var no *refusal
 	switch {
@@ -65,7 +66,8 @@ func dial(ctx context.Context, address string) (*conn, error) {
 	return &conn{Conn: c, in: bufio.NewReaderSize(c, 16<<10)}, nil
 }
 
-// get sends a request and reads its answer to the end. An answer with another status than 200 is a *refusal.
+// get sends a request and reads its answer to the end; body is its size in bytes, as sent. An answer with another
+// status than 200 is a *refusal.
 func (c *conn) get(path string) (body int64, err error) { return c.send(http.MethodGet, path, "") }
 
 // send is get with a method and a body of JSON; "" for none.
@@ -73,7 +75,8 @@ func (c *conn) send(method, path, body string) (size int64, err error) {
 	return c.exchange(method, path, body, io.Discard)
 }
 
-// exchange is send; it writes the body of the answer.
+// exchange is send; it writes the body of the answer, compressed where headers asked for that. The whole exchange is
+// bounded by patience. The connection can be used again unless the error is another one than a *refusal.
 func (c *conn) exchange(method, path, body string, answer io.Writer) (size int64, err error) {
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
@@ -103,7 +106,8 @@ func (c *conn) exchange(method, path, body string, answer io.Writer) (size int64
 }
 
 // throughput sends the same request over several connections for a time, each as soon as the one before is answered,
-// and returns the answers per second.
+// and returns the answers per second. The first failure of a connection is the error, a refusal too: a server that
+// refuses under load has no throughput.
 func throughput(ctx context.Context, address, path string, conns int,
 	span time.Duration) (perSecond float64, err error) {
 	var done atomic.Int64
@@ -136,11 +140,12 @@ func throughput(ctx context.Context, address, path string, conns int,
 // how long each took from when it was due. path returns the path of the nth request.
 func paced(ctx context.Context, address string, path func(n int) string, rate int, span time.Duration) (a answers,
 	err error) {
-	const conns = 64
+	const conns = 64 // more than answers that are under way, at rates and times that meet the targets
 	type due struct {
 		n  int
 		at time.Time
 	}
+	// A request that waits longer than patience would be refused by its caller: the queue has no room for it.
 	queue := make(chan due, rate*int(patience.Seconds()))
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -181,7 +186,8 @@ func paced(ctx context.Context, address string, path func(n int) string, rate in
 	return a, err
 }
 
-// each measures n requests one after the other on one connection, with a pause before each.
+// each measures n requests one after the other on one connection, with a pause before each. send makes the n-th
+// request, from 0 on; the pause is not counted.
 func each(ctx context.Context, address string, n int, pause time.Duration,
 	send func(c *conn, n int) error) (a answers, err error) {
 	c, err := dial(ctx, address)

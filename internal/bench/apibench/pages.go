@@ -21,12 +21,13 @@ import (
 const (
 	mostSmall      = 200 * time.Millisecond // of 99 in 100 views of any page of an index like the demo's
 	mostFull       = 500 * time.Millisecond // the same of a full index
-	mostStatements = 12
-	mostPlainKB    = 60.0  // of a page with its scripts and styles, compressed
-	mostGraphKB    = 160.0 // the same of a page with a graph
+	mostStatements = 12                     // of one view: each waits for the database once, however fast that is
+	mostPlainKB    = 60.0                   // of a page with its scripts and styles, compressed
+	mostGraphKB    = 160.0                  // the same of a page with a graph
 )
 
-// pageToken is the token of the benchmark, which pages for operators need.
+// pageToken is the token of the benchmark, which pages for operators need. It is no secret: the product of the
+// benchmark listens on this machine and has nothing but generated rows.
 const pageToken = "bench-token-of-every-role-0123456789"
 
 // PagesOptions of the benchmark of pages.
@@ -38,7 +39,8 @@ type PagesOptions struct {
 	Progress io.Writer
 }
 
-// PagesMeasurements are what the report of the pages has beside its targets.
+// PagesMeasurements are what the report of the pages has beside its targets. Both lists have every page, in the order
+// of views.
 type PagesMeasurements struct {
 	Small []Page `json:"small"` // of an index like the demo's
 	Full  []Page `json:"full"`
@@ -83,7 +85,7 @@ func RunPages(ctx context.Context, o PagesOptions) (harness.Report, error) {
 // smallSize is about that of the demo's index.
 func smallSize() size { return size{agents: 300, ratings: 2000, heavy: 600} }
 
-// view is a page of the dashboard: the path of its nth view.
+// view is a page of the dashboard: its name in the report, which is a pattern, and the path of its nth view.
 type view struct {
 	name string
 	path func(n int) string
@@ -94,7 +96,8 @@ func (b *bench) agentAt(n int) string {
 	return fmt.Sprintf("%d:%d", chainID, 1+n*coldAgents%max(b.o.Agents-1, 1))
 }
 
-// clientAt returns the nth reviewer that is looked at.
+// clientAt returns the nth reviewer that is looked at: one that gave a single rating, with the address that fill makes
+// of its number.
 func (b *bench) clientAt(n int) string {
 	sum := sha256.Sum256([]byte(strconv.Itoa(b.o.Heavy + n*coldAgents%max(b.o.Ratings-b.o.Heavy, 1))))
 	return "0x" + hex.EncodeToString(sum[:20])
@@ -139,7 +142,8 @@ func exploreQuery(n int) string {
 		"status=ok&active=true", fmt.Sprintf("q=%s&minPrice=0.%02d", wordOf(n), n%90)}[n%9]
 }
 
-// pages looks at every page.
+// pages looks at every page. The statements are counted by a server of this process on the same database, since the
+// product does not count them.
 func (b *bench) pages(ctx context.Context, views int) (out []Page, err error) {
 	counted, err := countingServer(ctx, b.d.URL)
 	if err != nil {
@@ -173,6 +177,7 @@ func (b *bench) page(ctx context.Context, v view, views int, counted *counter) (
 		return p, err
 	}
 	p.Times = timesOf(all)
+	// The largest view decides, and the files are those that it refers to.
 	files, err := b.filesOf(ctx, v.path(at))
 	p.KB = float64(largest+files) / 1000
 	for n := range min(views, countedViews) {
@@ -188,7 +193,8 @@ func (b *bench) page(ctx context.Context, v view, views int, counted *counter) (
 // countedViews is how many views of a page have their statements counted: they do not depend on the machine.
 const countedViews = 12
 
-// filesOf returns the size of the scripts and styles that a page refers to, as sent.
+// filesOf returns the size of the scripts and styles that a page refers to, as sent. The page itself is read without
+// compression, because its references are looked for in it; a file that it names twice counts once.
 func (b *bench) filesOf(ctx context.Context, path string) (size int64, err error) {
 	c, err := dial(ctx, b.address)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"repute/store"
 )
 
-// statements counts what a database is sent: statements, and batches as one each, without those that begin and end
-// transactions. It implements pgx.QueryTracer and pgx.BatchTracer.
+// statements counts what a database is sent, by all connections of a pool: statements, and batches as one each, without
+// those that begin and end transactions. It implements pgx.QueryTracer and pgx.BatchTracer.
 type statements struct{ n atomic.Int64 }
 
 // TraceQueryStart implements pgx.QueryTracer.
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
 	word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(d.SQL)), " ")
-	switch word {
+	switch word { // what is left out does not wait for rows, and ";" and "--" ping the connection
 	case "begin", "commit", "rollback", "set", ";", "--", "":
 	default:
 		s.n.Add(1)
@@ -56,7 +56,7 @@ type counter struct {
 	stop func() error // nil before it serves
 }
 
-// countingServer serves a database.
+// countingServer serves a database until close. Its limits are off: a page is asked for more often than a caller may.
 func countingServer(ctx context.Context, dbURL string) (c *counter, err error) {
 	c = &counter{}
 	if c.db, err = store.Open(ctx, dbURL, store.Options{Tracer: &c.seen}); err != nil {
@@ -81,7 +81,7 @@ func countingServer(ctx context.Context, dbURL string) (c *counter, err error) {
 	return c, nil
 }
 
-// close ends the server.
+// close ends the server and the connections to the database. It may be called before the server serves.
 func (c *counter) close() (err error) {
 	if c.stop != nil {
 		err = c.stop()
@@ -91,6 +91,7 @@ func (c *counter) close() (err error) {
 }
 
 // view returns how many statements a page has. It is asked for twice: connections and types are known the second time.
+// The page is asked for alone, so that no other request is counted. A page with another status than 200 is an error.
 func (c *counter) view(ctx context.Context, path string) (n int, err error) {
 	for range 2 {
 		c.seen.n.Store(0)

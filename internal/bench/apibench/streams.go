@@ -11,16 +11,20 @@ import (
 	"time"
 )
 
-// settle is how long the process rests before its memory is read.
+// settle is how long the process rests before its memory is read, in which buffers of requests are freed.
 const settle = 2 * time.Second
 
 // streams are readers of the change feed that wait for a change.
 type streams struct {
-	all    []net.Conn
-	events chan time.Time // when the first stream had an event
+	all []net.Conn
+	// events are the times at which the first stream had an event. The others are read by nobody: what the server sends
+	// them fits the buffers of their connections.
+	events chan time.Time
 }
 
 // openStreams opens streams of the change feed, each as a caller of its own, because one caller has few.
+// The callers are told apart by X-Forwarded-For, which the product believes from this machine. All requests are sent
+// before the first answer is read.
 func openStreams(ctx context.Context, address string, n int) (s *streams, err error) {
 	s = &streams{}
 	for i := range n {
@@ -53,7 +57,7 @@ func openStreams(ctx context.Context, address string, n int) (s *streams, err er
 	return s, nil
 }
 
-// note notes when a stream has an event, until it ends.
+// note notes when a stream has an event, until it ends, and then closes events.
 func note(lines *bufio.Scanner, events chan<- time.Time) {
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "data:") {
@@ -78,7 +82,7 @@ func (s *streams) await(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// drop forgets the events that came until now.
+// drop forgets the events that came until now: the other changes of a block whose first one was measured.
 func (s *streams) drop() {
 	for len(s.events) > 0 {
 		<-s.events

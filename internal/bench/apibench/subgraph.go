@@ -10,7 +10,8 @@ import (
 	"repute/internal/bench/harness"
 )
 
-// What the subgraph must reach for the SDK of agent0, which reads pages of a thousand agents with their files.
+// What the subgraph must reach for the SDK of agent0, which reads pages of a thousand agents with their files. The
+// limits of walks are for Options.Agents as they are by default, 400,000.
 const (
 	subgraphPage = 1000
 	mostPage     = 100 * time.Millisecond // each of the first ten pages
@@ -67,7 +68,7 @@ const ratingsQuery = `query Feedbacks($where: Feedback_filter, $first: Int!, $sk
 // withFile is the condition that the SDK sends where its caller gives none.
 func withFile() map[string]any { return map[string]any{"registrationFile_not": nil} }
 
-// listing is a list that is read page by page.
+// listing is a list that is read page by page: its query, the condition on its rows, nil for none, and its order.
 type listing struct {
 	query     string
 	where     map[string]any
@@ -107,6 +108,7 @@ func (c *conn) page(l listing, skip int) (n int, last string, err error) {
 // subgraph measures pages, walks and the series of the whole chain.
 func (b *bench) subgraph(ctx context.Context) (err error) {
 	s := &b.m.Subgraph
+	// first are the pages that users look at, deep those that a program reads that reads all.
 	first, deep := func(n int) int { return n * subgraphPage }, func(n int) int { return b.o.Agents * (n + 1) / 11 }
 	newest := func(by string) listing { return listing{agentsQuery, withFile(), by, "desc"} }
 	for _, p := range []struct {
@@ -142,7 +144,7 @@ func (b *bench) subgraph(ctx context.Context) (err error) {
 	return err
 }
 
-// series measures the series of the whole chain.
+// series measures the series of the whole chain: ratings and registrations in turn, by hour and by day.
 func (b *bench) series(ctx context.Context) error {
 	all, err := each(ctx, b.address, 8, 0, func(c *conn, n int) error {
 		list := []string{"protocolFeedbackStats_collection", "protocolAgentStats_collection"}[n%2]
@@ -156,7 +158,9 @@ func (b *bench) series(ctx context.Context) error {
 	return err
 }
 
-// walk reads all pages, each with the number of agents before it and the id of the last one, and returns the seconds.
+// walk reads all pages, each with the number of agents before it and the id of the last one, and returns the seconds. A
+// page that is not full is the last one. It is an error if the pages together have another number of agents: a walk
+// that leaves some out would be fast.
 func (b *bench) walk(ctx context.Context, next func(c *conn, read int,
 	last string) (int, string, error)) (float64, error) {
 	c, err := dial(ctx, b.address)

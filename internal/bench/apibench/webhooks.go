@@ -19,8 +19,9 @@ type sink struct {
 	address string
 	close   func() error
 
+	// mu protects the following fields: messages come over several connections.
 	mu          sync.Mutex
-	got, want   int
+	got, want   int // messages; want is set before the first one comes
 	first, last time.Time
 	done        chan struct{} // closed when got reaches want
 }
@@ -47,7 +48,8 @@ func (s *sink) take(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// perSecond waits until the sink has the wanted messages, and returns the rate from the first one to the last.
+// perSecond waits until the sink has the wanted messages, and returns the rate from the first one to the last. It fails
+// after patience, with the number that came.
 func (s *sink) perSecond(ctx context.Context) (float64, error) {
 	select {
 	case <-s.done:
@@ -63,7 +65,9 @@ func (s *sink) perSecond(ctx context.Context) (float64, error) {
 	}
 }
 
-// webhooks measures how many messages a second one receiver gets while the feed has more of them.
+// webhooks measures how many messages a second one receiver gets while the feed has more of them. All changes are
+// written before the webhook is added, which begins behind the newest change of before: writing and sending do not
+// share the time.
 func (b *bench) webhooks(ctx context.Context) error {
 	newest, err := b.db.NewestChange(ctx)
 	if err != nil {
@@ -74,6 +78,7 @@ func (b *bench) webhooks(ctx context.Context) error {
 		return err
 	}
 	w.index = 1 << 19 // clients that gave no rating before
+	// Whole batches, at least as many messages as were asked for: each rating is one.
 	batches := b.o.Messages/(batchBlocks*perBlock) + 1
 	b.sink.want = batches * batchBlocks * perBlock
 	for range batches {

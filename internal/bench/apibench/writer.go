@@ -14,10 +14,11 @@ import (
 	"repute/store/eventdb"
 )
 
-// writer adds blocks to the index, as the product's indexer does once it has their logs.
+// writer adds blocks to the index, as the product's indexer does once it has their logs. There is one at a time: each
+// continues at the newest block that it found.
 type writer struct {
 	db     *store.DB
-	tip    repute.Block
+	tip    repute.Block // newest block that is committed
 	agents int
 	index  uint64 // of the newest rating by the writer's client
 }
@@ -66,7 +67,8 @@ func (w *writer) client() common.Address {
 	return common.BigToAddress(new(big.Int).SetUint64(1<<40 + w.index))
 }
 
-// pace writes for a time, and returns the events per second.
+// pace writes for a time, and returns the events per second. A batch that was begun is finished: the time is the one
+// that it took, not span.
 func (w *writer) pace(ctx context.Context, span time.Duration) (perSecond float64, err error) {
 	start, events := time.Now(), 0
 	for time.Since(start) < span {

@@ -23,15 +23,17 @@ type Server struct {
 	server *pg.Server
 	admin  *pgx.Conn
 	url    *url.URL
-	count  int
+	count  int       // of databases that Fresh made, for their names
 	last   *Database // that Fresh made last, nil for none
 }
 
-// template is the migrated database that others are copies of.
+// template is the migrated database that others are copies of. Nothing stays connected to it: Postgres copies no
+// database that has sessions.
 const template = "bench_template"
 
 // OnServer runs a benchmark on a private server, which counts statements where that is asked for and the
-// server has the library for it, and completes its report.
+// server has the library for it, and completes its report. The machine is described before the run, so that the load
+// average is of what else it does. The targets are told to say and judged by the caller: a missed one is no error.
 func OnServer(ctx context.Context, say Progress, r Report, counting bool,
 	run func(*Server) (measurements any, targets []Target, err error)) (_ Report, err error) {
 	o := pg.Options{Log: slog.New(slog.DiscardHandler)}
@@ -39,6 +41,7 @@ func OnServer(ctx context.Context, say Progress, r Report, counting bool,
 		o.Settings = map[string]string{"shared_preload_libraries": "pg_stat_statements"}
 	}
 	server, err := StartServer(ctx, o)
+	// A server without the library does not start with it; a second one starts without, and counts nothing.
 	if err != nil && counting && ctx.Err() == nil {
 		o.Settings = nil
 		server, err = StartServer(ctx, o)
@@ -72,7 +75,8 @@ func StartServer(ctx context.Context, o pg.Options) (*Server, error) {
 	return p, nil
 }
 
-// prepare makes the template once: a database that is copied from it is migrated without migrating.
+// prepare makes the template once: a database that is copied from it is migrated without migrating. The connection of
+// admin is to the server's own database, so that any other can be dropped.
 func (p *Server) prepare(ctx context.Context) (err error) {
 	if p.url, err = url.Parse(p.server.URL()); err != nil {
 		return fmt.Errorf("server's url: %w", err)
@@ -86,13 +90,15 @@ func (p *Server) prepare(ctx context.Context) (err error) {
 	return store.Migrate(ctx, p.urlOf(template))
 }
 
+// urlOf is the URL of a database of the server.
 func (p *Server) urlOf(name string) string {
 	u := *p.url
 	u.Path = "/" + name
 	return u.String()
 }
 
-// Stop ends the server and removes its files.
+// Stop ends the server and removes its files, within half a minute and whether or not the context of the benchmark has
+// ended.
 func (p *Server) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -111,11 +117,11 @@ type Database struct {
 	*pgx.Conn
 	server *Server
 	name   string
-	URL    string
+	URL    string // for the product's configuration
 }
 
-// Fresh makes a database and drops the one that it made before. It writes everything dirty out, so that no measurement
-// pays for the one before.
+// Fresh makes a database and drops the one that it made before, which MUST have no user any more: its sessions are
+// ended. It writes everything dirty out, so that no measurement pays for the one before.
 func (p *Server) Fresh(ctx context.Context) (*Database, error) {
 	var statements []string
 	if p.last != nil {
@@ -159,7 +165,8 @@ func (d *Database) CPU(ctx context.Context) (total time.Duration, err error) {
 	return total, err
 }
 
-// processorTime is what a running process has used.
+// processorTime is what a running process has used, 0 for one that has ended or on another system. The kernel counts
+// in ticks of 10 ms, USER_HZ, which is 100 on every architecture that Go runs on.
 func processorTime(pid int) (total time.Duration) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -177,7 +184,7 @@ func processorTime(pid int) (total time.Duration) {
 	return total
 }
 
-// Value reads one value.
+// Value reads one value. The error has the beginning of the statement; pgx.ErrNoRows is wrapped where there is no row.
 func Value[T any](ctx context.Context, d *Database, sql string, args ...any) (v T, err error) {
 	if err := d.QueryRow(ctx, sql, args...).Scan(&v); err != nil {
 		return v, fmt.Errorf("%.40s: %w", sql, err)

@@ -15,16 +15,18 @@ import (
 	"time"
 )
 
-// Program is the product's binary.
+// Program is a binary to be measured: the product's, or that of the benchmark itself, which is also its own node and
+// its own worker.
 type Program struct {
 	Path string
 	Env  []string // in addition to this process's
 }
 
-// Process is a running program.
+// Process is a running program. Stop or Kill MUST be called, also after a failure. Nobody reads its standard output but
+// StartServing, which reads one line: a program that prints more than a pipe holds would wait for ever.
 type Process struct {
 	Started time.Time
-	PeakMB  float64 // most memory that it held; set by Stop
+	PeakMB  float64 // most memory that it held; set by Stop, 0 before and on systems without /proc
 
 	cmd    *exec.Cmd
 	stderr *bytes.Buffer // to be read once done is closed
@@ -33,7 +35,8 @@ type Process struct {
 	err    error // how it ended; valid once done is closed
 }
 
-// Start runs the program with its output kept for errors.
+// Start runs the program with its output kept for errors. The program logs warnings and errors alone, unless Env says
+// otherwise: lines of a log would take time of the processors.
 func (p Program) Start(args ...string) (*Process, error) { return p.start("", args...) }
 
 // Serve starts the product with a configuration, whose file is removed when the product has ended.
@@ -65,6 +68,7 @@ func (p Program) start(dir string, args ...string) (*Process, error) {
 	if err := r.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", args[0], err)
 	}
+	// One goroutine waits for the end, however many ask for it: err is written before done is closed, and read after.
 	go func() {
 		r.err = r.cmd.Wait()
 		_ = os.RemoveAll(dir) // under the temporary directory
@@ -73,10 +77,13 @@ func (p Program) start(dir string, args ...string) (*Process, error) {
 	return r, nil
 }
 
-// stopWait is how long a program may take to end after SIGTERM.
+// stopWait is how long a program may take to end after SIGTERM. A program that takes longer is killed, and Stop returns
+// an error.
 const stopWait = 20 * time.Second
 
-// Stop ends the program and returns what it used. It may be called twice.
+// Stop ends the program by SIGTERM and waits for its end. The error is how it failed, or that it had to be killed. It
+// may be called twice, and after the program has ended. PeakMB is read before the signal, since the figure is gone with
+// the process.
 func (r *Process) Stop() error {
 	r.PeakMB = max(r.PeakMB, r.memory("VmHWM"))
 	_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
@@ -96,7 +103,8 @@ func (r *Process) Stop() error {
 // Done returns a channel that is closed when the program has ended.
 func (r *Process) Done() <-chan struct{} { return r.done }
 
-// Failure is how the program ended, with the end of its standard error, nil when well.
+// Failure is how the program ended, with the end of its standard error, nil when well. It MUST be called after the end
+// only: see Done.
 func (r *Process) Failure() error {
 	if r.err == nil {
 		return nil
@@ -116,13 +124,14 @@ func (r *Process) memory(name string) float64 {
 	return kb / 1024
 }
 
-// CPU is the processor time of a program that ended.
+// CPU is the processor time of a program that ended, of user and system. It panics before the end.
 func (r *Process) CPU() time.Duration {
 	return r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
 }
 
 // Await polls until ready says so. It fails when the program ends first, and with
-// ctx.
+// ctx. What ready sees after the end counts: a program may have done its work and ended
+// between two looks.
 func (r *Process) Await(ctx context.Context, every time.Duration, ready func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -169,7 +178,8 @@ func (d *Database) Serve(ctx context.Context, p Program, config string) (s *Sess
 	return s, err
 }
 
-// Count adds what the server did so far.
+// Count adds what the server did so far. It MUST be called before the product ends, with whose sessions their
+// processor time is gone. The log's bytes are those of the whole server, which runs nothing else.
 func (s *Session) Count(ctx context.Context, u *Usage) error {
 	now, err := s.d.server.wal(ctx)
 	if err != nil {
@@ -180,7 +190,7 @@ func (s *Session) Count(ctx context.Context, u *Usage) error {
 	return err
 }
 
-// End stops the product and adds what it took.
+// End stops the product and adds what it took. Nothing is added where it failed.
 func (s *Session) End(u *Usage) error {
 	if err := s.Stop(); err != nil {
 		return err

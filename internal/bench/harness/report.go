@@ -18,16 +18,17 @@ import (
 // Seed of everything that is generated: figures of different days speak of the same histories.
 const Seed = 8004
 
-// Report is the outcome of one benchmark, as JSON.
+// Report is the outcome of one benchmark, as JSON. Reports of docs/bench have this form, and the API serves that of
+// trust: a member that is renamed changes both.
 type Report struct {
 	Name         string   `json:"name"`
 	Machine      Machine  `json:"machine"`
-	Config       any      `json:"config"`
-	Measurements any      `json:"measurements"`
-	Targets      []Target `json:"targets"`
+	Config       any      `json:"config"`       // what was asked for, with the seed where there is one
+	Measurements any      `json:"measurements"` // of the benchmark's own type
+	Targets      []Target `json:"targets"`      // in the order in which they are told
 }
 
-// OK reports whether every target was met.
+// OK reports whether every target was met. A report without targets is met.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Targets, func(t Target) bool { return !t.OK })
 }
@@ -38,16 +39,17 @@ type Target struct {
 	Value float64 `json:"value"`
 	Limit float64 `json:"limit"`
 	Bound string  `json:"bound"` // what the limit is of the value: min or max
-	Unit  string  `json:"unit"`
+	Unit  string  `json:"unit"`  // "" for shares and counts
 	OK    bool    `json:"ok"`
 }
 
-// AtLeast is a target that value must reach.
+// AtLeast is a target that value must reach. NaN, which a division of nothing by nothing gives, misses it.
 func AtLeast(name string, value, limit float64, unit string) Target {
 	return Target{Name: name, Value: value, Limit: limit, Bound: "min", Unit: unit, OK: value >= limit}
 }
 
-// AtMost is a target that value must not exceed.
+// AtMost is a target that value must not exceed. NaN misses it. A value of 0 meets every limit: the caller MUST see to
+// it that something was measured.
 func AtMost(name string, value, limit float64, unit string) Target {
 	return Target{Name: name, Value: value, Limit: limit, Bound: "max", Unit: unit, OK: value <= limit}
 }
@@ -70,7 +72,7 @@ func (t Target) String() string {
 	return fmt.Sprintf("%-6s %s: %.4g %s (%s %.4g)", verdict, t.Name, t.Value, t.Unit, t.Bound, t.Limit)
 }
 
-// Progress writes lines for a person while a benchmark runs.
+// Progress writes lines for a person while a benchmark runs. The report is apart from it, on standard output.
 type Progress struct{ To io.Writer }
 
 // Say writes a line with the time of day; nothing is written to no writer.
@@ -93,7 +95,7 @@ type Machine struct {
 	Settings map[string]string `json:"settings,omitempty"` // of Postgres, those that decide its speed
 }
 
-// Host describes this machine.
+// Host describes this machine. What the system does not tell is empty or 0.
 func Host() Machine {
 	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version(),
 		CPU: field("/proc/cpuinfo", "model name"), Settings: map[string]string{}}
@@ -105,7 +107,8 @@ func Host() Machine {
 	return m
 }
 
-// machine looks at this one and at the server behind conn.
+// machine looks at this one and at the server behind conn. The settings are those that change how fast it writes:
+// reports of servers with other ones cannot be compared.
 func machine(ctx context.Context, conn *pgx.Conn) (Machine, error) {
 	m := Host()
 	rows, err := conn.Query(ctx,
@@ -152,7 +155,8 @@ func Median(values []float64) float64 {
 	return (sorted[at-1] + sorted[at]) / 2
 }
 
-// Quantile is the least of some values that at least a share of them do not exceed, 0 of none.
+// Quantile is the least of some values that at least a share of them do not exceed, 0 of none. The share is 0 to 1; 1
+// is the largest value. Nothing is interpolated, so that a p99 of few values is their largest.
 func Quantile(values []float64, share float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -164,7 +168,7 @@ func Quantile(values []float64, share float64) float64 {
 // Millis is a duration in milliseconds.
 func Millis(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// WriteConfig writes a configuration into a new temporary directory.
+// WriteConfig writes a configuration into a new temporary directory, which the caller removes: it holds the file alone.
 func WriteConfig(text string) (path string, err error) {
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Serve answers on a free port of this machine until stop is called.
+// Serve answers on a free port of this machine until stop is called. stop cuts requests off and MUST be called once.
 func Serve(h http.Handler) (url string, stop func() error, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,7 +44,8 @@ func Announce(ctx context.Context, out io.Writer, h http.Handler) error {
 	return stop()
 }
 
-// StartServing starts a program that calls Announce, and returns the URL at which it answers.
+// StartServing starts a program that calls Announce, and returns the URL at which it answers. It waits for the line
+// without a limit of its own; a program that ends first is an error.
 func (p Program) StartServing(args ...string) (r *Process, url string, err error) {
 	if r, err = p.Start(args...); err != nil {
 		return nil, "", err

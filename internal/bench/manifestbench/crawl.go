@@ -36,10 +36,12 @@ type Crawl struct {
 	PerSecond float64 `json:"hosts_per_second"`
 }
 
-// share is how near the crawl came to its bound.
+// share is how near the crawl came to its bound: 1 would be as fast as politeness allows.
 func (c Crawl) share() float64 { return c.Ideal / max(c.Seconds, 1e-9) }
 
 // crawl asks all hosts once, each request within the timeout, with the product's own loop, on a database of the server.
+// The bound leaves out hosts that refuse connections, which take no time. It is an error if a host that answers was not
+// read: a crawl that gives up early would be fast.
 func crawl(ctx context.Context, server *harness.Server, hosts int, timeout time.Duration) (c Crawl, err error) {
 	ctx, cancel := context.WithTimeout(ctx, crawlLimit)
 	defer cancel()
@@ -70,6 +72,8 @@ func crawl(ctx context.Context, server *harness.Server, hosts int, timeout time.
 		}
 		names = append(names, w.name(kind, i))
 	}
+	// A host that answers takes its requests one after the other. One that accepts and is silent takes one timeout, after
+	// which it is not asked again; one that refuses takes nothing.
 	work := time.Duration(hosts-c.Dead)*requestsEach*latency + time.Duration(slow)*timeout
 	c.Ideal = (work / crawlPlaces).Seconds()
 	if _, err := manifestdb.Import(ctx, db, names); err != nil {
@@ -98,8 +102,9 @@ func crawl(ctx context.Context, server *harness.Server, hosts int, timeout time.
 	return c, err
 }
 
-// asked runs the loop until every domain was asked.
+// asked runs the loop until every domain was asked, and ends it. It looks every 50 ms, which is a part of the time.
 func asked(ctx context.Context, db *store.DB, client *resolver.Client) error {
+	// The loop is ended when nothing is pending; its error is that of the crawl.
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {

@@ -25,7 +25,7 @@ const (
 	mostMatch   = 60 * time.Millisecond // of a query, with its embedding
 )
 
-// host serves the manifests that are verified.
+// host serves the manifests that are verified. Nothing is asked of it: its DID document is given with the manifest.
 const host = "api.example.com"
 
 // Options of the benchmark.
@@ -71,6 +71,7 @@ func Run(ctx context.Context, o Options) (harness.Report, error) {
 // onOneCore measures what needs no network. The vectors of the intents are those of a few hundred texts with seeded
 // noise: embedding each would take minutes and measure the same search.
 func onOneCore(ctx context.Context, o Options) (harness.Report, Measurements, error) {
+	// One processor, as the targets are said: the search would use all of them.
 	before := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(before)
 	say := harness.Progress{To: o.Progress}
@@ -95,7 +96,8 @@ func onOneCore(ctx context.Context, o Options) (harness.Report, Measurements, er
 		}}, m, nil
 }
 
-// signed is a manifest of tier 3+ with the DID document of its origin.
+// signed is a manifest of tier 3+ with the DID document of its origin. The key follows from a constant, so that every
+// run reads the same bytes.
 func signed() (doc, did []byte, err error) {
 	key := ed25519.NewKeyFromSeed([]byte("the seed of the benchmark's key."))
 	public := key.Public().(ed25519.PublicKey)
@@ -107,7 +109,8 @@ func signed() (doc, did []byte, err error) {
 	return doc, did, err
 }
 
-// manifests measures reading and verification.
+// manifests measures reading and verification, the latter of at most 10,000: a median needs no more. A manifest with
+// problems is an error, since it may be read faster.
 func (m *Measurements) manifests(n int) error {
 	doc, did, err := signed()
 	if err != nil {
@@ -120,6 +123,7 @@ func (m *Measurements) manifests(n int) error {
 			return fmt.Errorf("the manifest has problems: %+v", problems)
 		}
 	}
+	// A system without processor times gives 0, which would divide by nothing.
 	m.ParsedPerSecond = float64(n) / max(harness.ProcessorSeconds()-began, 1e-9)
 	evidence := agentjson.Evidence{Host: host, DIDDocument: did, Now: time.Now()}
 	var times []float64
@@ -136,7 +140,8 @@ func (m *Measurements) manifests(n int) error {
 	return nil
 }
 
-// search measures queries whose texts are new, so that each is embedded.
+// search measures queries whose texts are new, so that each is embedded. Each asks in other words for one of the texts,
+// and FirstMatches tells how often that one is found first: a search that finds nothing would be fast.
 func (m *Measurements) search(ctx context.Context, o Options) error {
 	encoder, err := sentence.New()
 	if err != nil {
@@ -152,7 +157,7 @@ func (m *Measurements) search(ctx context.Context, o Options) error {
 	if err := fill(ctx, index, encoder, texts, o.Intents); err != nil {
 		return err
 	}
-	runtime.GC()
+	runtime.GC() // what filling left is not collected while queries are measured
 	var times []float64
 	first, spent := 0, harness.ProcessorSeconds()
 	for i := range o.Queries {
@@ -173,7 +178,8 @@ func (m *Measurements) search(ctx context.Context, o Options) error {
 	return nil
 }
 
-// noise is the length of what is added to a vector of length 1.
+// noise is the length of what is added to a vector of length 1: copies stay nearer to their own text than to most
+// others, as different wordings of one offer do.
 const noise = 0.3
 
 // fill puts so many intents into an index: the texts themselves, and then copies whose vectors have noise.
@@ -183,6 +189,7 @@ func fill(ctx context.Context, index *intent.Index, e *sentence.Encoder, texts [
 		return err
 	}
 	rng := rand.New(rand.NewPCG(harness.Seed, 1))
+	// The length of a vector of so many normal values is the root of their number: each gets its part of the noise.
 	each := float32(noise / math.Sqrt(float64(e.Dim())))
 	for i := range n {
 		item, v := texts[i%len(texts)], vectors[i%len(texts)][0]

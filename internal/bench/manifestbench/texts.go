@@ -6,7 +6,8 @@ import (
 	"repute/intent"
 )
 
-// offers are a few hundred intents that mean something: each verb with each thing.
+// offers are a few hundred intents that mean something: each verb with each thing. Neighbors share a verb or a thing,
+// so that a search has to tell similar offers apart.
 func offers() (out []intent.Item) {
 	verbs := []string{"search", "book", "cancel", "translate", "summarize", "review", "compare", "track", "order",
 		"rate",

@@ -33,8 +33,8 @@ const (
 
 // web is many hosts on this machine, told apart by their names, and the DNS server that has the names.
 type web struct {
-	port  uint16
-	roots *x509.CertPool
+	port  uint16         // of all hosts
+	roots *x509.CertPool // with the certificate of the hosts, which the crawl must trust
 	site  *http.Server
 	mute  net.Listener // accepts and never answers
 	dns   net.PacketConn
@@ -46,7 +46,8 @@ func (w *web) name(kind string, i int) string {
 	return fmt.Sprintf("h%d-%s.bench.example.com:%d", i, kind, w.port)
 }
 
-// startWeb opens the hosts. close MUST be called.
+// startWeb opens the hosts. close MUST be called, unless there is an error. The system chooses the port; the other
+// addresses then take the same one.
 func startWeb(ctx context.Context) (w *web, err error) {
 	w = &web{roots: x509.NewCertPool()}
 	defer func() {
@@ -80,7 +81,8 @@ func startWeb(ctx context.Context) (w *web, err error) {
 	return w, nil
 }
 
-// answer serves a manifest after the latency, and no robots.txt.
+// answer serves a manifest after the latency, and no robots.txt, which allows everything. The manifest names the host
+// that was asked as its origin.
 func answer(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(latency)
 	if r.URL.Path != "/.well-known/agent.json" {
@@ -108,7 +110,7 @@ func (w *web) resolve() {
 	}
 }
 
-// addressOf answers a question of DNS by the kind of the host.
+// addressOf answers a question of DNS by the kind of the host. Hosts have no IPv6 address: that answer has no records.
 func addressOf(question []byte) ([]byte, error) {
 	var m dnsmessage.Message
 	if err := m.Unpack(question); err != nil || len(m.Questions) != 1 {
@@ -140,7 +142,7 @@ func (w *web) names() *net.Resolver {
 	}}
 }
 
-// close ends all hosts.
+// close ends all hosts and waits for their goroutines. It may be called for hosts that were opened in part.
 func (w *web) close() {
 	if w.site != nil {
 		_ = w.site.Close() // requests are over
@@ -160,6 +162,7 @@ func wildcard(roots *x509.CertPool) (c tls.Certificate, err error) {
 	if err != nil {
 		return c, err
 	}
+	// Its own issuer, valid for a day: it lives as long as the benchmark.
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour),
 		DNSNames: []string{"*.bench.example.com"}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}

@@ -40,7 +40,8 @@ type TrustEpoch struct {
 	LoadMean float64   `json:"load_average"`         // of the machine at the end
 }
 
-// Later epochs, and the limit of one run of the product.
+// Later epochs, and the limit of one run of the product. The limit ends a product that hangs; ten million ratings take
+// minutes.
 const (
 	laterEpochs = 3
 	epochLimit  = time.Hour
@@ -52,7 +53,8 @@ const (
 	crowdEpoch = 20
 )
 
-// measureEpochs measures epochs of the product over a chain of so many ratings, on a private Postgres.
+// measureEpochs measures epochs of the product over a chain of so many ratings, on a private Postgres. The product has
+// the role trust alone, and the rows are written as an indexer would: what is measured starts with a final block.
 func measureEpochs(ctx context.Context, p harness.Program, ratings int) (m *TrustEpoch, err error) {
 	server, err := harness.StartServer(ctx, pg.Options{})
 	if err != nil {
@@ -79,7 +81,7 @@ type crowdChainBench struct {
 	ratings int
 	large   int // ratings of the agent with most, which has the highest token id; a quarter of all at most
 	d       *harness.Database
-	last    int64 // block
+	last    int64 // block of the newest epoch's end, which rate raises
 }
 
 // fill stores the chain: ten ratings for each agent, whose popularity follows a power law, a hundred in each block.
@@ -135,6 +137,7 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 	args := pgx.NamedArgs{"chain": int64(crowdChain), "last": x.last, "ratings": int64(x.ratings),
 		"large":   int64(x.large),
 		"starred": starred[:], "empty": empty[:]}
+	// In this order: indexes away, rows, indexes, and the statistics that the planner needs before the product starts.
 	indexes, err := x.dropIndexes(ctx)
 	if err != nil {
 		return err
@@ -153,6 +156,8 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 }
 
 // dropIndexes drops the indexes of ratings, but for the primary key, and returns the statements that make them again.
+// An index is made of stored rows in less time than it grows with them. The settings of
+// memory are of this session alone.
 func (x *crowdChainBench) dropIndexes(ctx context.Context) ([]string, error) {
 	if _, err := x.d.Exec(ctx, "set maintenance_work_mem = '512MB'; set work_mem = '512MB'"); err != nil {
 		return nil, fmt.Errorf("memory for indexes: %w", err)
@@ -175,7 +180,8 @@ func (x *crowdChainBench) dropIndexes(ctx context.Context) ([]string, error) {
 	return again, err
 }
 
-// measure runs the product over the first epoch and the later ones.
+// measure runs the product over the first epoch and the later ones. Processor time is read before the product ends,
+// with whose sessions that of Postgres is gone.
 func (x *crowdChainBench) measure(ctx context.Context) (m *TrustEpoch, err error) {
 	ctx, cancel := context.WithTimeout(ctx, epochLimit)
 	defer cancel()
@@ -234,6 +240,8 @@ func (x *crowdChainBench) event(ctx context.Context, p *harness.Process,
 	token, n int) (milliseconds float64, err error) {
 	block := x.last + 1 + int64(n%10)
 	args := pgx.NamedArgs{"chain": int64(crowdChain), "block": block, "token": int64(token), "idx": int64(1000 + n)}
+	// One statement is one transaction. The time is the server's own, shortly before it commits, and is compared with the
+	// server's own below, so that the clocks of two machines play no part.
 	var began time.Time
 	err = x.d.QueryRow(ctx, `
 		with rated as (

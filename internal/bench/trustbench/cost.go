@@ -21,7 +21,7 @@ import (
 type Cost struct {
 	Edges  int     `json:"edges"`
 	Agents int     `json:"agents"`
-	Rated  int     `json:"rated"`
+	Rated  int     `json:"rated"`          // agents with a score: scoring an unrated one is cheaper
 	Build  float64 `json:"build_seconds"`  // of graph and ledger, which is loading
 	Walk   float64 `json:"walk_seconds"`   // of trust from the roots
 	Scores float64 `json:"scores_seconds"` // of all agents
@@ -38,7 +38,7 @@ type Cost struct {
 // largeRatings is how many ratings the most rated agent has on a real chain.
 const largeRatings = 284_072
 
-// Total is the seconds of a recomputation, loading left out.
+// Total is the seconds of a recomputation as T16 limits them, loading left out.
 func (c Cost) Total() float64 { return c.Walk + c.Scores }
 
 // crowd is a random world too large for a World: ten ratings for each party, whose
@@ -46,11 +46,12 @@ func (c Cost) Total() float64 { return c.Walk + c.Scores }
 // whom it is about.
 type crowd struct {
 	parties  int
-	from, to []uint32
-	now      int64
+	from, to []uint32 // parties of each rating
+	now      int64    // after all ratings, in Unix seconds
 }
 
-// newCrowd draws the same world for the same number of edges.
+// newCrowd draws the same world for the same number of edges. Parties with low numbers are rated most: the chance falls
+// with the root of the number.
 func newCrowd(edges int) *crowd {
 	rng := rand.New(rand.NewPCG(1, uint64(edges)))
 	c := &crowd{parties: max(edges/10, 100), from: make([]uint32, edges), to: make([]uint32, edges), now: 1_800_000_000}
@@ -111,15 +112,18 @@ func (c *crowd) byAgent() (list, start []uint32) {
 	return list, start
 }
 
+// block is the block as of which everything is scored: after all ratings.
 func (c *crowd) block() repute.Block { return repute.Block{Number: 1 << 40, Time: time.Unix(c.now, 0)} }
 
-// sample is evidence kept for the measurement of single events.
+// sample is evidence kept for the measurement of single events. It refers to the rows of the ledger, which stay in
+// memory with it.
 type sample struct {
 	usual   []trust.Evidence // of the agents of random ratings
 	busiest trust.Evidence   // of the most rated agent
 }
 
-// ledger takes down everything.
+// ledger takes down everything: the rows of each agent in the order of the ratings, as the product reads them. Agents
+// of the sample are drawn by ratings, so that an agent with many is drawn more often, as its events come more often.
 func (c *crowd) ledger(w *flow.Weights, p *rating.Params) (l *trust.Ledger, some sample) {
 	l = trust.NewLedger(w, c.block(), p)
 	list, start := c.byAgent()
@@ -146,7 +150,8 @@ func (c *crowd) ledger(w *flow.Weights, p *rating.Params) (l *trust.Ledger, some
 }
 
 // measureCost recomputes everything for a random world of so many ratings. Loading is what makes the
-// graph and the ledger.
+// graph and the ledger. The memory is measured while trust is walked and scores are made, after the world itself was
+// given up: the product holds its rows in the database.
 func measureCost(ctx context.Context, edges int, p *rating.Params) (Cost, error) {
 	start := time.Now()
 	all := newCrowd(edges)
@@ -174,7 +179,8 @@ func measureCost(ctx context.Context, edges int, p *rating.Params) (Cost, error)
 	return c, err
 }
 
-// measure adds the processor time of work to c, keeps the most memory, and returns the seconds it took.
+// measure adds the processor time of work to c, keeps the most memory, and returns the seconds it took. Memory that
+// nobody uses is returned to the system before, so that what was done earlier is not counted.
 func (c *Cost) measure(work func()) float64 {
 	debug.FreeOSMemory()
 	stop := watchMemory(&c.Memory)
@@ -187,7 +193,8 @@ func (c *Cost) measure(work func()) float64 {
 }
 
 // events scores single agents as the engine does after each event: milliseconds at the
-// median, and of the most rated agent.
+// median, and of the most rated agent, of which the fastest of three counts: the first one
+// brings its rows into the caches.
 func (s *sample) events(w *flow.Weights, p *rating.Params) (usual, busiest float64) {
 	scorer := trust.NewScorer(w, p)
 	once := func(e trust.Evidence) float64 {
@@ -250,7 +257,8 @@ func measurePersonal(edges int, p *rating.Params) (slowest float64) {
 	return slowest
 }
 
-// strangeRoots are a hundred addresses, others for each n, of which one in eleven never rated.
+// strangeRoots are a hundred addresses, others for each n, of which one in eleven never rated: a caller's roots need
+// not be known to the graph.
 func (c *crowd) strangeRoots(n int) (roots []flow.Root) {
 	for i := range 100 {
 		party := (n*7919 + i*613) % (c.parties + c.parties/10)
@@ -259,7 +267,8 @@ func (c *crowd) strangeRoots(n int) (roots []flow.Root) {
 	return roots
 }
 
-// watchMemory keeps the most megabytes of the process in peak until it is stopped.
+// watchMemory keeps the most megabytes of the process in peak until it is stopped. It looks every 20 ms: a peak that is
+// shorter may be missed. What Go has returned to the system is not counted. peak MUST NOT be read before stop.
 func watchMemory(peak *float64) (stop func()) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	look := func() {

@@ -8,7 +8,8 @@ import (
 )
 
 // epoch measures epochs of the product over a chain of b.o.Epoch ratings, none for 0. The median of the later
-// ones counts, because the first one after a start stores every score.
+// ones counts, because the first one after a start stores every score. Limits are in proportion for fewer ratings than
+// costEdges, not below a tenth.
 func (b *trustBench) epoch(ctx context.Context) (err error) {
 	if b.o.Epoch == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 type plot struct {
 	title, x, y string
 	logX, logY  bool
-	low, high   float64 // of y
+	low, high   float64 // of y; the axis of x follows from the points
 	lines       []line
 }
 
@@ -51,6 +51,7 @@ func (p *plot) svg() string {
 	return b.String()
 }
 
+// escape makes a text fit for an element or an attribute of XML.
 func escape(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(s)) // a builder does not fail
@@ -92,6 +93,7 @@ func ticks(low, high float64, logarithmic bool) (out []float64) {
 	return out
 }
 
+// number is the label of a value: 1e4 and more as a power, others with four digits.
 func number(v float64) string {
 	if v >= 10_000 {
 		return strings.Replace(fmt.Sprintf("%.0e", v), "e+0", "e", 1)
@@ -126,6 +128,7 @@ func (p *plot) place(x, y float64) (px, py float64) {
 		plotBottom - (plotBottom-plotTop)*part(y, p.low, p.high, p.logY)
 }
 
+// draw draws the i-th line with its color and its name at the right. The first one is wider.
 func (p *plot) draw(b *strings.Builder, i int, l line) {
 	color := plotColors[i%len(plotColors)]
 	var path []string
@@ -144,7 +147,7 @@ func (p *plot) draw(b *strings.Builder, i int, l line) {
 	text(b, plotRight+52, y, "start", l.name, "")
 }
 
-// Plots draws what was measured: SVG files by name.
+// Plots draws what was measured: SVG files by name. A chart whose figures were not measured is left out.
 func (m *TrustMeasurements) Plots() map[string]string {
 	out := map[string]string{}
 	if len(m.Worlds) > 0 {
@@ -179,6 +182,7 @@ func (w *TrustWorld) wallets() *plot {
 		if !strings.HasPrefix(o.Attack, "T1 ") {
 			continue
 		}
+		// The mean, not the score: an unrated agent has none, and would look as if wallets bought nothing for this reason.
 		p.lines[0].points = append(p.lines[0].points, [2]float64{float64(o.Size), o.Mean})
 		for i, name := range names {
 			p.lines[i+1].points = append(p.lines[i+1].points, [2]float64{float64(o.Size), o.Baselines[name]})
@@ -187,6 +191,7 @@ func (w *TrustWorld) wallets() *plot {
 	return p
 }
 
+// onOff is what becomes of an agent that turns bad and good again, by three formulas.
 func (m *TrustMeasurements) onOff() *plot {
 	p := &plot{title: "A year of good work, 15 bad days, good days again", x: "days", y: "score", low: -100, high: 100,
 		lines: []line{{name: "repute"}, {name: "plain mean"}, {name: "Bayesian mean"}}}
@@ -198,6 +203,7 @@ func (m *TrustMeasurements) onOff() *plot {
 	return p
 }
 
+// cost is the time of a recomputation by the number of ratings. Times below a millisecond are drawn as one.
 func (m *TrustMeasurements) cost() *plot {
 	p := &plot{title: "Recomputing every score of a chain", x: "ratings", y: "seconds", logX: true, logY: true,
 		low: 0.001, high: 10,

@@ -46,14 +46,15 @@ func sourceCalls(ctx context.Context, p *source.Policy, raters int) (out SourceC
 		if err != nil {
 			return out, err
 		}
-		if calls > out.Calls {
+		if calls > out.Calls { // the target is for the dearer of both
 			out = SourceCalls{most.ID, raters, calls}
 		}
 	}
 	return out, nil
 }
 
-// callsOf returns how many calls one reading of a source makes.
+// callsOf returns how many calls one reading of a source makes, at its first home. It is an error if the reading does
+// not find the credential of every rater: one that gives up early makes few calls.
 func callsOf(ctx context.Context, p *source.Policy, s *source.Source,
 	raters []common.Address) (calls int64, err error) {
 	home := &s.Homes[0]
@@ -94,6 +95,8 @@ type yesChain struct {
 	logs    []types.Log
 }
 
+// newYesChain makes a chain whose single block is later than the first block of every source, with the header of an
+// empty block, whose hash readers check.
 func newYesChain(id uint64) *yesChain {
 	return &yesChain{id: id, answers: map[string][]byte{}, header: &types.Header{
 		Number: big.NewInt(10_000_000), // after the first block of every source

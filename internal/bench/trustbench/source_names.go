@@ -17,7 +17,7 @@ import (
 // namesOf reports whether a source reads primary names.
 func namesOf(s *source.Source) bool { return s.Read.Person == "name.label" }
 
-// namehash returns the node of a name.
+// namehash returns the node of a name, by ENSIP-1: labels are hashed from the right.
 func namehash(name string) (node common.Hash) {
 	labels := strings.Split(name, ".")
 	slices.Reverse(labels)
@@ -27,7 +27,8 @@ func namehash(name string) (node common.Hash) {
 	return node
 }
 
-// register gives each rater a name of its own as its primary name, which it has owned since the chain's block.
+// register gives each rater a name of its own as its primary name, which it has owned since the chain's block. Base has
+// the reverse names of its own coin type, 0x80000000 or'ed with the chain's id (ENSIP-11, ENSIP-19).
 func (e *yesChain) register(home *source.Home, raters []common.Address) {
 	parent, space := "eth", "addr.reverse"
 	if home.Chain != 1 {

@@ -50,12 +50,12 @@ type SourceAttacks struct {
 
 // What sources may move, in points.
 const (
-	swayUp, swayDown = 37.5, 26
-	least50          = 300 // dollars
-	mostSourceCalls  = 20  // eth_call for 10,000 raters and a source
+	swayUp, swayDown = 37.5, 26 // by one issuer that lies about everybody
+	least50          = 300      // dollars that a mean of 50 costs at least, by credentials alone
+	mostSourceCalls  = 20       // eth_call for 10,000 raters and a source
 )
 
-// sources judges what credentials reach on a world.
+// sources judges what credentials reach on a world. The classes are tried one by one and then together, "".
 func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 	w, s := a.World, attack.NewSources(b.policy)
 	x := &out.Sources
@@ -74,6 +74,7 @@ func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 		try(praise...)
 		b.drops(a, out, swayDown, a.BoughtSlander(s, class, 0))
 	}
+	// Credentials in addition to what an attacker has already: roots or raters of full weight.
 	try(a.BoughtWithRoots(s, 1), a.BoughtWithRoots(s, 2))
 	try(a.BoughtWithRaters(s, 1), a.BoughtWithRaters(s, 2))
 	x.Drops = append(x.Drops, a.BoughtSlander(s, "", 1)) // measured, not judged
@@ -129,7 +130,7 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 		}
 		chain.Lines = b.lines(c)
 		out.Coverage = append(out.Coverage, chain)
-		for _, r := range chain.Rows[2:4] {
+		for _, r := range chain.Rows[2:4] { // three in ten honest raters hold a credential
 			by := map[bool]string{false: "by sources alone", true: "by sources and reviewed writers"}[r.Writers]
 			name := fmt.Sprintf("G2 %s, %s: agents with ", m.Name, by)
 			b.judge(harness.AtLeast(name+"three honest reviewers that are rated", r.Rated, 0.6, ""),
@@ -167,7 +168,7 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 	return nil
 }
 
-// lines compares what may make an agent rated.
+// lines compares what may make an agent rated: units in total, and units that each of its raters gives at least.
 func (b *trustBench) lines(c *attack.Chain) (out []RatedLine) {
 	const draws = 3
 	for _, l := range []RatedLine{{1.25, 0.02, 0}, {0.4, 0.02, 0}, {0.25, 0.02, 0}, {0.1, 0.05, 0}, {0.1, 0.02, 0}} {
@@ -190,7 +191,8 @@ func chains(p *source.Policy) (list []uint64) {
 	return list
 }
 
-// sourcePolicy is the one that scores are made with by default.
+// sourcePolicy is the one that scores are made with by default. One without sources is refused: every target of sources
+// would be met by it.
 func sourcePolicy() (*source.Policy, error) {
 	p, err := source.Default()
 	if err != nil {

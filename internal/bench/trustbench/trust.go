@@ -75,7 +75,8 @@ type TrustWorld struct {
 }
 
 // NegativeRule is one way to weigh evidence against an agent, and what it does to both
-// targets that pull it apart.
+// targets that pull it apart: the heavier bad evidence is, the sooner an agent that turns bad
+// falls, and the more a few slanderers take.
 type NegativeRule struct {
 	Rule     string  `json:"rule"`
 	Chosen   bool    `json:"chosen"`
@@ -114,6 +115,7 @@ func Trust(ctx context.Context, o TrustOptions) (r harness.Report, err error) {
 	return r, nil
 }
 
+// trustBench is one call of Trust. Its parts add measurements and targets in the order of the report.
 type trustBench struct {
 	harness.Progress
 	o       TrustOptions
@@ -123,6 +125,7 @@ type trustBench struct {
 	targets []harness.Target
 }
 
+// judge adds targets. A figure that no target is made of is measured only.
 func (b *trustBench) judge(t ...harness.Target) { b.targets = append(b.targets, t...) }
 
 // measure attacks both worlds, and then measures what needs one of them only. Progress is told before each part, as the
@@ -135,6 +138,7 @@ func (b *trustBench) measure(ctx context.Context) error {
 	}
 	b.world(generated, b.p)
 	if recorded != nil {
+		// The recorded world has ratings of many years, of which the memory of time would leave little to attack.
 		bent := recorded.Bend(0.3) // its ratings use the lowest tenth of their scale
 		bent.Roots = attack.EarlyRoots(bent.Ratings, 20)
 		b.world(bent, attack.Ageless(*b.p))
@@ -160,7 +164,8 @@ func trustFiles(dir string) (ratings, labels string) {
 }
 
 // CheckTrustData refuses a directory for TrustOptions.Data that somebody named and that has
-// not both files: the report would say less than was asked for.
+// not both files: the report would say less than was asked for. The error is repute.ErrInvalid;
+// "" is no directory and no error.
 func CheckTrustData(dir string) error {
 	if dir == "" {
 		return nil
@@ -216,7 +221,8 @@ func (b *trustBench) world(w *attack.World, p *rating.Params) {
 // in names a target in a world.
 func in(w *attack.World, target string) string { return target + " (" + w.Name + ")" }
 
-// praise are attacks that lift a new agent.
+// praise are attacks that lift a new agent. Of several sizes of one attack the worst is judged. The limits are 10
+// points for strangers, 30 for one party of weight, below 50 for two or three.
 func (b *trustBench) praise(a *attack.Bench, out *TrustWorld) {
 	try := func(most float64, outcomes ...attack.Outcome) {
 		worst := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Mean, y.Mean) })
@@ -242,7 +248,7 @@ func (b *trustBench) praise(a *attack.Bench, out *TrustWorld) {
 	out.Outcomes = append(out.Outcomes, a.CompromisedRoots(3), a.CompromisedRaters(3))
 }
 
-// below50 is the most that is not 50 points.
+// below50 is the most that is not 50 points, in the thousandths that scores are kept in.
 const below50 = 49.999
 
 // slander are attacks on others.
@@ -337,7 +343,7 @@ func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 // detect is T12 and T13: it needs labels of good and bad parties, which recorded traders alone have.
 func (b *trustBench) detect(w *attack.World) {
 	b.Say("detection on %s", w.Name)
-	const leave = 1500 // ratings: each takes a walk of its own
+	const leave = 1500 // ratings that are left out in turn: each takes a walk of its own
 	d := attack.Detect(w, attack.Undated(*b.p), b.p, leave)
 	b.m.Detection = &d
 	b.judge(harness.AtLeast(in(w, "T12 AUC of bad against good parties, label edges removed"), d.AUC, 0.90, ""),
@@ -361,7 +367,7 @@ func (b *trustBench) onOff() {
 	b.judge(harness.AtMost("T19 weight by a root's only praise, four half-lives old", b.m.VouchAge[halfLives], 0.1, ""))
 }
 
-// rules compares ways to weigh bad news.
+// rules compares ways to weigh bad news, by T7 and T9. They are measured, and the one of the parameters is marked.
 func (b *trustBench) rules(w *attack.World) {
 	for _, rule := range []struct {
 		name    string
@@ -383,7 +389,7 @@ func (b *trustBench) rules(w *attack.World) {
 	}
 }
 
-// digests is T15.
+// digests is T15: the same ratings in any order give the same bytes of results, on any number of processors.
 func (b *trustBench) digests(ctx context.Context, w *attack.World) error {
 	b.Say("the same bytes in any order")
 	seen := map[string]bool{}
@@ -415,7 +421,7 @@ const (
 	personalMS    = 300
 )
 
-// cost is T16.
+// cost is T16. The largest size of the curve is judged, because the others are parts of it.
 func (b *trustBench) cost(ctx context.Context) error {
 	for _, n := range b.o.Curve {
 		b.Say("recomputing %d ratings", n)
