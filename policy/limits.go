@@ -138,8 +138,8 @@ func (b Budget) exceeded(asked Budget, plan Plan) (out []Reason) {
 	return append(out, bounded("maxGasWei", asked.GasWei, b.GasWei, isLarger)...)
 }
 
-// bounded lists what exceeds a bound that the policy has: the task MUST then name its own, which is no larger. Bounds are
-// texts, "" for none.
+// bounded lists what exceeds a bound that the policy has: the task MUST then name its own, which is no larger. Bounds
+// are texts, "" for none.
 func bounded(field, asked, most string, isMore func(asked, most string) bool) []Reason {
 	switch {
 	case most == "":

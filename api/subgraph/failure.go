@@ -66,7 +66,8 @@ func describe(v any) string {
 	return text
 }
 
-// describeAll is describe without a bound on the length, to a depth. The form is Rust's Debug format, in which graph-node writes values.
+// describeAll is describe without a bound on the length, to a depth. The form is Rust's Debug format, in which
+// graph-node writes values.
 func describeAll(v any, depth int) string {
 	switch v := v.(type) {
 	case nil:

@@ -15,8 +15,8 @@ import (
 )
 
 // numbers numbers what many ratings have in common: a rating has a number of four bytes in place of an address or a
-// text. Every slice is the inverse of the map whose name is in the singular. Entries are added by passes under the lock of the Store and
-// never removed: a value that only revoked ratings had stays until everything is read again.
+// text. Every slice is the inverse of the map whose name is in the singular. Entries are added by passes under the lock
+// of the Store and never removed: a value that only revoked ratings had stays until everything is read again.
 type numbers struct {
 	addresses flow.Addresses // raters, gateways and owners
 	// kinds has each combination of value, tags and gateway once.
@@ -85,8 +85,8 @@ func (n *numbers) ratingOf(from *trustdb.Snapshot, r *trustdb.SnapshotRating) (o
 	return out, nil
 }
 
-// valueOf returns the number of a rating's value. The decimals are part of the key, because they decide which amount the
-// binary number means.
+// valueOf returns the number of a rating's value. The decimals are part of the key, because they decide which amount
+// the binary number means.
 func (n *numbers) valueOf(from *trustdb.Snapshot, r *trustdb.SnapshotRating) (uint32, error) {
 	var space [64]byte
 	raw := append(append(space[:0], r.Value...), r.Decimals)

@@ -108,9 +108,9 @@ func parseType(name string) (wordType, error) {
 	return t, nil
 }
 
-// valid reports whether a word is an encoded value of the type. Decoders of Solidity revert on words with other bits set, so that
-// a contract that returns them is not the one declared. Numbers, addresses and bool are padded on the left, bytesN on
-// the right.
+// valid reports whether a word is an encoded value of the type. Decoders of Solidity revert on words with other bits
+// set, so that a contract that returns them is not the one declared. Numbers, addresses and bool are padded on the
+// left, bytesN on the right.
 func (t wordType) valid(w common.Hash) bool {
 	switch {
 	case t.name == "address":

@@ -246,7 +246,8 @@ func (p *Policy) checkIDs(field string, ids []string) error {
 	return nil
 }
 
-// checkRelays validates the relays and fills the lookup of their addresses. Many people send from the address of a relay, so that a credential of it says nothing about any of them.
+// checkRelays validates the relays and fills the lookup of their addresses. Many people send from the address of a
+// relay, so that a credential of it says nothing about any of them.
 func (p *Policy) checkRelays() error {
 	p.relays = map[common.Address]string{}
 	for i, r := range p.Relays {

@@ -62,7 +62,8 @@ type condition struct {
 // raterName is the name of the rater's address in arguments.
 const raterName = "rater"
 
-// maxSteps is the highest number of calls of one source for one rater. Each step takes requests of its own about all raters that are left.
+// maxSteps is the highest number of calls of one source for one rater. Each step takes requests of its own about all
+// raters that are left.
 const maxSteps = 8
 
 // defaultGas is what a call takes that reads an attestation; minGas and maxGas bound what a declaration may state.
