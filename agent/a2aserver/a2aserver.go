@@ -154,8 +154,7 @@ func (s *Server) run(ctx context.Context, x *exchange) (*a2a.Task, error) {
 	return x.task, s.tasks.put(x.task)
 }
 
-// ask gives an answer in any case: a message that cannot be read gets a signed one, too. The error is the agent's
-// fault.
+// ask gives an answer in any case: a message that cannot be read gets a signed one, too. The error is the agent's fault.
 func (s *Server) ask(ctx context.Context, x *exchange) (*envelope.Answer, error) {
 	if err := s.request(ctx, x); err != nil {
 		return envelope.Refused(ctx, s.router, err)
@@ -238,8 +237,8 @@ func input(m *a2a.Message) (json.RawMessage, error) {
 // with its payment.
 const maxHistory = 64 << 10
 
-// history is what is kept of the first message of a task, so that one that pays need not repeat the input; nothing
-// where that is large. Metadata is left out but for the skill: it can have a payment.
+// history is what is kept of the first message of a task, so that one that pays need not repeat the input; nothing where
+// that is large. Metadata is left out but for the skill: it can have a payment.
 func history(first *a2a.Message) []*a2a.Message {
 	kept := &a2a.Message{ID: first.ID, Role: first.Role, Parts: first.Parts, TaskID: first.TaskID,
 		ContextID: first.ContextID}
