@@ -22,7 +22,8 @@ type Tool[In, Out any] struct {
 	Do func(context.Context, In) (Out, error)
 }
 
-// Effect describes the side effects of a tool. The zero value: none. Clients may ask a person before a call that destroys, so that Destroy is set where in doubt.
+// Effect describes the side effects of a tool. The zero value: none. Clients may ask a person before a call that
+// destroys, so that Destroy is set where in doubt.
 type Effect struct {
 	Changes bool // it changes something
 	Repeats bool // doing it again with the same input changes nothing more

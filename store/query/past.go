@@ -7,8 +7,7 @@ import (
 )
 
 // ratingTotals are SQL relations with the totals of the live ratings of an agent as of block $3. The agent is that of
-// row k, and for counts that of row a. The three functions below return the same totals in different ways, which a test
-// compares.
+// row k, and for counts that of row a. The three functions below return the same totals in different ways.
 type ratingTotals struct {
 	// sums has tag1, tag2, decimals, n and sum of all clients together. Several rows may have the same tags and
 	// decimals.

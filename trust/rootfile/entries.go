@@ -62,7 +62,8 @@ func readYAML(in io.Reader, list, hint string) ([]byte, error) {
 	return text, nil
 }
 
-// isLine reports whether the first line is an entry in JSON, not the begin of a YAML file. JSON over many lines is read as YAML, of which it is a part.
+// isLine reports whether the first line is an entry in JSON, not the begin of a YAML file. JSON over many lines is read
+// as YAML, of which it is a part.
 func isLine(line []byte, list string) bool {
 	if !bytes.HasPrefix(line, []byte("{")) {
 		return false
