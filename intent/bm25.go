@@ -32,7 +32,7 @@ type lexicon struct {
 	items   int
 }
 
-// put stores the words of a slot that has none.
+// put stores the words of a slot that has none. The words may be empty.
 func (l *lexicon) put(slot int32, words []string) {
 	for int(slot) >= len(l.lengths) {
 		l.lengths, l.used = append(l.lengths, 0), append(l.used, nil)
@@ -56,7 +56,8 @@ func (l *lexicon) put(slot int32, words []string) {
 	l.items++
 }
 
-// remove removes the words of a slot.
+// remove removes the words of a slot. A word without items is forgotten, so that items that come and go leave no memory
+// behind.
 func (l *lexicon) remove(slot int32) {
 	for _, t := range l.used[slot] {
 		if at, ok := t.find(slot); ok {
@@ -76,7 +77,8 @@ func (t *term) find(slot int32) (int, bool) {
 	return slices.BinarySearchFunc(t.postings, slot, func(p posting, s int32) int { return cmp.Compare(p.slot, s) })
 }
 
-// scores adds the BM25 score of each item to out, by slot.
+// scores adds the BM25 score of each item to out, by slot. out MUST have a place for every slot. A word that a query
+// repeats counts once.
 func (l *lexicon) scores(words []string, out []float32) {
 	if l.total == 0 {
 		return
@@ -101,5 +103,6 @@ func (l *lexicon) scores(words []string, out []float32) {
 	}
 }
 
-// bonus returns what a BM25 score adds to a similarity.
+// bonus returns what a BM25 score adds to a similarity. It rises with the score and never reaches wordsWeight, so that
+// words alone cannot outweigh the meaning.
 func bonus(score float64) float64 { return wordsWeight * score / (score + wordsHalfway) }

@@ -27,7 +27,8 @@ type entry struct {
 }
 
 // Index holds items and searches them. It may be read and changed concurrently: a search sees each
-// item whole or not at all, and waits only while an item is put or removed.
+// item whole or not at all, and waits only while an item is put or removed. Slots are numbers of items, which are used
+// again after a removal.
 type Index struct {
 	embedder Embedder
 	queries  *lru.Cache[string, Vector] // by text, for queries that are repeated
@@ -85,7 +86,8 @@ func (i Item) check() error {
 }
 
 // Put stores an item with vectors that Vectors returned, perhaps long ago. An item with the same ID
-// is replaced. Vectors of another model than that of the index are refused.
+// is replaced. Vectors of another model than that of the index are refused. All checks come before the lock, so that an
+// item that is refused leaves the stored one in place.
 func (x *Index) Put(item Item, vectors []Vector) error {
 	if err := item.check(); err != nil {
 		return err
@@ -135,7 +137,8 @@ func (x *Index) slot() int32 {
 	return int32(len(x.entries) - 1)
 }
 
-// Remove removes items. Unknown IDs are ignored.
+// Remove removes items. Unknown IDs are ignored. The lock is released between two items, so that a long list does not
+// hold up searches.
 func (x *Index) Remove(ids ...string) {
 	for _, id := range ids {
 		x.mu.Lock()

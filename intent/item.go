@@ -42,7 +42,8 @@ type Item struct {
 	Examples    []string // what callers may say; each has a vector, and the closest counts
 }
 
-// texts returns what is embedded: name and description as one text, then each example.
+// texts returns what is embedded: name and description as one text, then each example. The result is never empty; the
+// text of an item without name and description is "".
 func (i Item) texts() []string {
 	name, description := spaced(clean(i.Name, maxName)), clean(i.Description, maxDescription)
 	if name != "" && description != "" {
@@ -83,7 +84,7 @@ type Embedder interface {
 const batch = 64
 
 // Vectors returns the vectors of each item: that of its name and description, then one for each
-// example.
+// example. The embedder is called with batches over the boundaries of items. An error is for all of them.
 func Vectors(ctx context.Context, e Embedder, items ...Item) ([][]Vector, error) {
 	var texts []string
 	counts := make([]int, len(items))
@@ -140,7 +141,8 @@ func sentence(text string) string {
 }
 
 // clean returns the first bytes of a text as valid UTF-8, normalized and with single spaces. The
-// text is cut before it is read, and once more because some characters have long normal forms.
+// text is cut before it is read, and once more because some characters have long normal forms. Control characters count
+// as spaces.
 func clean(text string, bytes int) string {
 	text = norm.NFKC.String(strings.ToValidUTF8(head(text, bytes), " "))
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {

@@ -8,7 +8,7 @@ const perBlock = 8
 const pair = 0x000000ff_000000ff
 
 // rows holds vectors in blocks of eight. Word i of a block has value i of each, plus 128 so that no
-// byte is negative.
+// byte is negative. A free row keeps its old values, which nobody reads.
 type rows struct {
 	dim    int
 	blocks [][]uint64
@@ -51,7 +51,7 @@ func (r *rows) remove(row int32) {
 }
 
 // similarities raises best, by slot, to the product of the query with each vector of the slots that
-// are allowed.
+// are allowed. The 128 that was added to every value is taken off the product by the sum of the query's values.
 func (r *rows) similarities(query Vector, allowed []bool, best []float32) {
 	factors := make([]uint64, r.dim)
 	var sum int64
@@ -85,7 +85,8 @@ func anyAllowed(owners []int32, allowed []bool) bool {
 	return false
 }
 
-// multiply returns the product of the factors with each of the eight vectors of a block.
+// multiply returns the product of the factors with each of the eight vectors of a block. Each of the four sums has the
+// products of two vectors, one in each half. A negative product in the low half borrows from the high one.
 func multiply(block, factors []uint64) (products [perBlock]int64) {
 	factors = factors[:len(block)]
 	var a, b, c, d uint64

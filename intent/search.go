@@ -63,7 +63,8 @@ func (x *Index) Search(ctx context.Context, q Query) (Result, error) {
 	return NewResult(x.matches(vector, stems(text), max(limit, 2), q.Filter), limit), nil
 }
 
-// vector returns the vector of a query, which is only computed if it is not among the last ones.
+// vector returns the vector of a query, which is only computed if it is not among the last ones. Two searches for the
+// same text at once may both compute it.
 func (x *Index) vector(ctx context.Context, text string) (Vector, error) {
 	if v, ok := x.queries.Get(text); ok {
 		return v, nil
@@ -77,7 +78,8 @@ func (x *Index) vector(ctx context.Context, text string) (Vector, error) {
 }
 
 // NewResult returns the first matches with the decision whether the first one is sure. The matches MUST be ordered, as
-// Search returns them; a caller may have left some out.
+// Search returns them; a caller may have left some out. limit bounds what is listed; the margin is to the second match
+// even if it is not listed.
 func NewResult(matches []Match, limit int) Result {
 	r := Result{Matches: matches[:min(len(matches), limit)]}
 	if len(matches) == 0 {
@@ -91,7 +93,8 @@ func NewResult(matches []Match, limit int) Result {
 	return r
 }
 
-// matches returns the best items that the filter allows.
+// matches returns the best items that the filter allows. It holds the read lock for the whole comparison. Ties are
+// ordered by id and not by slot, so that the order does not depend on when items were put.
 func (x *Index) matches(query Vector, words []string, limit int, filter func(Entry) bool) []Match {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -22,7 +22,8 @@ type Vector struct {
 	Values []int8
 }
 
-// NewVector returns the direction of x, quantized.
+// NewVector returns the direction of x, quantized. The largest value becomes 127 or -127, and Scale makes the quantized
+// vector one of length 1 again.
 func NewVector(model string, x []float32) (Vector, error) {
 	if len(x) == 0 || len(x) > maxDim {
 		return Vector{}, repute.Invalid("vector", fmt.Sprintf("has %d dimensions", len(x)), "1 to 4096 are allowed")

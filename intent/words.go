@@ -69,7 +69,8 @@ var endings = []struct {
 }{{"ings", 3}, {"ing", 3}, {"ment", 3}, {"ion", 4}, {"ed", 3}, {"er", 4}, {"e", 3}}
 
 // stem returns a word without the ending of its plural, tense or noun. Different words may get the
-// same stem; the two forms of one word get the same in most cases.
+// same stem; the two forms of one word get the same in most cases. It is for comparison alone and need not be a word.
+// The rules apply in the order plural, ending, "at", double letter, y.
 func stem(word string) string {
 	for _, s := range suffixes {
 		if rest, ok := strings.CutSuffix(word, s.end); ok && len(rest) >= s.least {

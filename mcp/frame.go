@@ -16,7 +16,8 @@ const (
 	codeMethod  = -32601
 )
 
-// frameError is an error of JSON-RPC 2.0; ID is null where none could be read.
+// frameError is an error of JSON-RPC 2.0; ID is null where none could be read. Clients of JSON-RPC read nothing but
+// such messages, whatever the HTTP status.
 type frameError struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -27,7 +28,8 @@ type frameError struct {
 }
 
 // framed answers malformed messages with a JSON-RPC error; the SDK answers them in plain text. The
-// HTTP status stays.
+// HTTP status stays. It reads the whole body, which is bounded, because the answer needs the id in it after the SDK has
+// read it.
 func framed(next http.Handler, most int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -48,7 +50,8 @@ func framed(next http.Handler, most int64) http.Handler {
 	})
 }
 
-// refuseFrame writes the JSON-RPC error for a malformed message.
+// refuseFrame writes the JSON-RPC error for a malformed message. The id is repeated only for a method that is not
+// known; in other cases the message is not trusted to have one.
 func refuseFrame(w http.ResponseWriter, status int, body []byte, text string) {
 	var asked struct {
 		Version string          `json:"jsonrpc"`
@@ -71,7 +74,8 @@ func refuseFrame(w http.ResponseWriter, status int, body []byte, text string) {
 	_ = json.NewEncoder(w).Encode(e) // the caller went away
 }
 
-// plainText withholds an answer that is an error in plain text.
+// plainText withholds an answer that is an error in plain text. Answers of other types, and those that are no error,
+// pass unchanged and without a copy.
 type plainText struct {
 	http.ResponseWriter
 	status int // status of the withheld answer; 0: none

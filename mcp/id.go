@@ -9,7 +9,7 @@ import (
 )
 
 // Text is a string or a whole number: an agent's id may be 22 or "8453:22". Numbers of any size
-// keep their digits.
+// keep their digits. Models write ids as numbers although the schema of REST says text.
 type Text string
 
 // Schema returns a schema that allows both.

@@ -15,7 +15,8 @@ const maxOutline = 400
 // the answer and, breadth first, those of the objects in it, as long as there is room.
 // Descriptions and the names of required members are left out. What it says, it says exactly:
 // an answer that fits the whole schema fits its outline. The names of members MUST be letters,
-// digits and _ alone.
+// digits and _ alone. It does not change the schema. The members of the answer itself are listed even where they take
+// more room.
 func outline(schema map[string]any) map[string]any {
 	var o outliner
 	root := o.shell(schema)
@@ -36,11 +37,12 @@ func outline(schema map[string]any) map[string]any {
 	return grouped(root)
 }
 
-// alike is the number of members of the same kind from which one entry describes all of them.
+// alike is the number of members of the same kind from which one entry describes all of them. With fewer the pattern is
+// not shorter.
 const alike = 3
 
 // grouped returns a schema in which similar members share an entry of patternProperties, which
-// takes a third of the space.
+// takes a third of the space. It works on copies, because outline calls it for every size that it tries.
 func grouped(s map[string]any) map[string]any {
 	out := maps.Clone(s)
 	if items, ok := s["items"].(map[string]any); ok {
@@ -70,7 +72,7 @@ func grouped(s map[string]any) map[string]any {
 	return out
 }
 
-// outliner walks through a schema.
+// outliner walks through a schema. The list is a queue, which makes the walk breadth first.
 type outliner struct {
 	open []opened // whose members are not listed yet
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Raw is a tool whose schemas and values are JSON: Do checks its input itself, and makes the whole
-// result.
+// result. Options.Output does not bound it: Do knows what it may leave out.
 type Raw struct {
 	Name        string // letters, digits, _, - and .
 	Aliases     []string
@@ -26,7 +26,7 @@ type Raw struct {
 	Do            func(context.Context, Call) Result
 }
 
-// Call is a call of a Raw tool.
+// Call is a call of a Raw tool. What is in it comes from the caller and is not checked.
 type Call struct {
 	Arguments json.RawMessage // an object
 	Meta      map[string]any  // _meta of the call
@@ -42,7 +42,8 @@ type Result struct {
 	Outcome    string // for the log
 }
 
-// AddRaw adds a tool. repute.ErrInvalid where its schemas are none of objects.
+// AddRaw adds a tool. repute.ErrInvalid where its schemas are none of objects. Tools MUST be added before the first
+// call, since aliases are read without a lock. An alias is not listed.
 func (s *Server) AddRaw(t Raw) error {
 	for field, schema := range map[string]json.RawMessage{"inputSchema": t.Input, "outputSchema": t.Output} {
 		var is struct {
@@ -83,7 +84,8 @@ func (s *Server) AddRaw(t Raw) error {
 	return nil
 }
 
-// run calls a tool. A panic is a failure of the call, not the end of the process.
+// run calls a tool. A panic is a failure of the call, not the end of the process. The stack is logged; the caller reads
+// that something broke.
 func (s *Server) run(ctx context.Context, t *Raw, c Call) (out Result) {
 	defer func() {
 		if r := recover(); r != nil {

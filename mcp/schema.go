@@ -18,7 +18,8 @@ import (
 )
 
 // shape is the JSON Schema of a type with all referenced schemas inlined. Types are documented by
-// the tags doc and enum, like those of the REST routes.
+// the tags doc and enum, like those of the REST routes. registry and root have references and check arguments; raw is
+// what is listed.
 type shape struct {
 	registry huma.Registry
 	root     *huma.Schema
@@ -29,7 +30,8 @@ type shape struct {
 const definitions = "#/$defs/"
 
 // shapeOf describes a struct. open: objects may have fields that are not described, and raw is
-// the outline.
+// the outline. Inputs stay closed, because an unknown argument is a mistake of the model. Answers are open, because
+// they may gain members.
 func shapeOf(t reflect.Type, open bool) (s shape, err error) {
 	s.registry = huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
 	s.registry.RegisterTypeAlias(reflect.TypeFor[json.Number](), reflect.TypeFor[number]())
@@ -61,7 +63,7 @@ func shapeOf(t reflect.Type, open bool) (s shape, err error) {
 }
 
 // plain simplifies a schema for models: without the bit widths of Go's numbers, and with one list
-// of types instead of alternatives that are a single type each.
+// of types instead of alternatives that are a single type each. It changes the value in place.
 func plain(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -132,7 +134,8 @@ func remarshal(from, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// read decodes valid arguments. repute.ErrInvalid names the first wrong field.
+// read decodes valid arguments. repute.ErrInvalid names the first wrong field. The order matters: the text is checked
+// before it is decoded, and the schema before the struct is filled, so that the error has the words of the schema.
 func (s *shape) read(raw json.RawMessage, into any) error {
 	if err := repute.CheckJSON("arguments", raw); err != nil {
 		return err
@@ -152,7 +155,8 @@ func (s *shape) read(raw json.RawMessage, into any) error {
 	return nil
 }
 
-// check returns the first mistake in the arguments, with its field.
+// check returns the first mistake in the arguments, with its field. The choice does not depend on the order of map
+// keys.
 func (s *shape) check(v any) error {
 	var found huma.ValidateResult
 	huma.Validate(s.registry, s.root, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, v, &found)

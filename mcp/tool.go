@@ -22,7 +22,8 @@ type Tool[In, Out any] struct {
 	Do func(context.Context, In) (Out, error)
 }
 
-// Effect describes the side effects of a tool. The zero value: none.
+// Effect describes the side effects of a tool. The zero value: none. Clients may ask a person before a call that
+// destroys, so that Destroy is set where in doubt.
 type Effect struct {
 	Changes bool // it changes something
 	Repeats bool // doing it again with the same input changes nothing more
@@ -42,7 +43,8 @@ func text(b *httpapi.ErrorBody) string {
 // problemKey is the key of an error's body in _meta of a result.
 const problemKey = "repute/problem"
 
-// Add adds a tool to a server. It fails for types that have no schema.
+// Add adds a tool to a server. It fails for types that have no schema. The answer is encoded once and is both text and
+// structured content, because older clients read the text alone.
 func Add[In, Out any](s *Server, t Tool[In, Out]) error {
 	in, err := shapeOf(reflect.TypeFor[In](), false)
 	if err != nil {
@@ -99,7 +101,8 @@ func (s *Server) failed(ctx context.Context, err error) Result {
 }
 
 // bounded adds the timeout, the caller's token, and the end of the HTTP request to a call's
-// context.
+// context. The caller MUST call the function that it returns, also after a timeout. Without headers, as on standard
+// input, the token is that of the stream.
 func (s *Server) bounded(ctx context.Context, r *sdk.CallToolRequest) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	if r.Extra != nil && r.Extra.Header != nil {

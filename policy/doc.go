@@ -11,4 +11,11 @@
 // Reasons, and neither of them has an error.
 //
 // ForPayments returns the built-in policy that the API's decisions use.
+//
+// What is unknown never allows anything: an amount that is no number, a rule that exceeds its cost, a token without a
+// price and a bound that cannot be read all lead to Deny, or count for more than every threshold. An Agent whose Status
+// is neither StatusRated nor StatusThin counts as unrated, also where the field is empty.
+//
+// A policy is identified by the sha256 of its bytes (Policy.Hash), comments included. A decision can be repeated from
+// the text (Policy.Text) and the Input: it depends on nothing else, not even on the time.
 package policy

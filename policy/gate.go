@@ -12,7 +12,9 @@ import (
 	"repute"
 )
 
-// Threshold is what an agent must reach before it may work. Zero values ask for nothing.
+// Threshold is what an agent must reach before it may work. Zero values ask for nothing. It is part of requests,
+// manifests and policies alike, so that its members have the names of JSON and YAML. MinReputation is a pointer because
+// 0 is a demand: an agent without a score does not reach it.
 type Threshold struct {
 	MinTrustScore       float64  `yaml:"minTrustScore" json:"minTrustScore,omitempty" minimum:"0" maximum:"1" doc:"OpenFi's"`
 	RequireIdentity     bool     `yaml:"requireIdentity" json:"requireIdentity,omitempty"`
@@ -20,8 +22,9 @@ type Threshold struct {
 	RequireValidation   bool     `yaml:"requireValidation" json:"requireValidation,omitempty"`
 	MinReputation       *float64 `yaml:"minReputation" json:"minReputation,omitempty" minimum:"-100" maximum:"100" doc:"of the lower bound"`
 	MinTier             int64    `yaml:"minTier" json:"minTier,omitempty" minimum:"0" maximum:"4"`
-	Verified            bool     `yaml:"verified" json:"verified,omitempty" doc:"the score follows from verified blocks alone"`
-	Gates               []string `yaml:"gates" json:"gates,omitempty" doc:"that must be passed"`
+	// Verified refuses provisional scores too.
+	Verified bool     `yaml:"verified" json:"verified,omitempty" doc:"the score follows from verified blocks alone"`
+	Gates    []string `yaml:"gates" json:"gates,omitempty" doc:"that must be passed"`
 }
 
 // Trust are the thresholds of a policy.
@@ -45,11 +48,13 @@ type Trust struct {
 
 // ValueThreshold applies from a value on.
 type ValueThreshold struct {
+	// FromWei is a decimal number; Threshold applies to this value and to all above it.
 	FromWei   string    `yaml:"fromWei"`
 	Threshold Threshold `yaml:"threshold"`
 }
 
-// complete fills in deny where the policy gives no effect. repute.ErrInvalid names the field.
+// complete fills in deny where the policy gives no effect. repute.ErrInvalid names the field. It writes to the file's
+// copy in the policy, once, before the policy is shared.
 func (t *Trust) complete() error {
 	for field, effect := range map[string]*Effect{"unrated": &t.Unrated, "unproven": &t.Unproven,
 		"negative": &t.Negative} {
@@ -76,7 +81,7 @@ func (t *Trust) complete() error {
 }
 
 // Check refuses a threshold out of range. The error is repute.ErrInvalid and names the
-// field below at.
+// field below at. The comparisons are written so that NaN, which YAML has, is out of range.
 func (t Threshold) Check(at string) error {
 	switch {
 	case !(t.MinTrustScore >= 0 && t.MinTrustScore <= 1):
@@ -103,7 +108,8 @@ func (t Threshold) CheckGates(at string, known []string) error {
 }
 
 // CheckGates refuses a policy that asks for gates which no agent can be asked to pass.
-// Parse does not: the gates are those of the scores, not of the policy.
+// Parse does not: the gates are those of the scores, not of the policy. A program that reads a policy calls it before
+// the policy is used, so that a misspelled gate is an error of the configuration and not a refusal of every agent.
 func (p *Policy) CheckGates(known []string) error {
 	trust := &p.file.Trust
 	if err := trust.Threshold.CheckGates("trust.threshold", known); err != nil {
@@ -119,6 +125,11 @@ func (p *Policy) CheckGates(known []string) error {
 
 // Gate compares an agent with the policy's thresholds and the task's own. All reasons
 // are given, not the first alone.
+//
+// Thresholds add up: those of every task, the task's own, and each of byValue whose value is reached. A reason that
+// several of them give in the same words is listed once. The two reasons about proof and negative scores come first and
+// do not depend on any threshold. A policy may soften only these two and Unrated to require_approval; what a threshold
+// asks for and an agent does not reach is always denied.
 func (p *Policy) Gate(task Task, own Threshold, a Agent) Decision {
 	d := Decision{Effect: Allow}
 	value, err := amountOf(task.Value)
@@ -143,7 +154,8 @@ func (p *Policy) Gate(task Task, own Threshold, a Agent) Decision {
 }
 
 // Demands is what a task's agent must reach by the policy and the task's own threshold: of
-// each condition the hardest. repute.ErrInvalid: the task's value is no amount.
+// each condition the hardest. repute.ErrInvalid: the task's value is no amount. It is for people and programs that ask
+// what to improve; Gate does not use it.
 func (p *Policy) Demands(task Task, own Threshold) (t Threshold, err error) {
 	value, err := amountOf(task.Value)
 	if err != nil {
@@ -155,7 +167,8 @@ func (p *Policy) Demands(task Task, own Threshold) (t Threshold, err error) {
 	return t, nil
 }
 
-// and is the threshold that only those reach who reach both.
+// and is the threshold that only those reach who reach both. slices.Clip makes append copy, because t may be a
+// threshold of the policy, which is shared.
 func (t Threshold) and(u Threshold) Threshold {
 	t.MinTrustScore, t.MinTier = max(t.MinTrustScore, u.MinTrustScore), max(t.MinTier, u.MinTier)
 	t.RequireIdentity, t.Verified = t.RequireIdentity || u.RequireIdentity, t.Verified || u.Verified
@@ -172,7 +185,8 @@ func (t Threshold) and(u Threshold) Threshold {
 	return t
 }
 
-// of lists the thresholds of a task.
+// of lists the thresholds of a task. One whose value cannot be read applies to every task, although complete refuses
+// such a policy: the safe side.
 func (t Trust) of(value *big.Int, own Threshold) []Threshold {
 	out := []Threshold{t.Threshold, own}
 	for _, v := range t.ByValue {
@@ -183,7 +197,8 @@ func (t Trust) of(value *big.Int, own Threshold) []Threshold {
 	return out
 }
 
-// lacks lists what an agent does not reach.
+// lacks lists what an agent does not reach. The checks of identity come first, because an agent without an identity
+// fails all others as well. unrated is the effect for agents without a score.
 func (t Threshold) lacks(a Agent, unrated Effect) (out []Reason) {
 	need := func(missing bool, field, text, have, want string) {
 		if missing {
@@ -203,7 +218,8 @@ func (t Threshold) lacks(a Agent, unrated Effect) (out []Reason) {
 }
 
 // lacksReputation reads the lower bound, as upward gates do. A thin agent reaches its tier and nothing else: the word
-// of one rater does not admit.
+// of one rater does not admit. An agent that is unrated or thin gets one reason with the effect unrated instead of one
+// for each condition: which numbers it lacks means nothing without evidence.
 func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
 	if t.MinReputation == nil && t.MinTier == 0 && len(t.Gates) == 0 {
 		return nil
@@ -247,4 +263,5 @@ func (a Agent) failsGate(name string) string {
 		strings.Join(slices.Sorted(maps.Keys(a.Gates)), ", "))
 }
 
+// number writes a number in as few digits as read back to the same value.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -7,7 +7,9 @@ import (
 )
 
 // Input is what rules can name. Amounts are decimal strings in the smallest unit: use
-// the functions lt, lte, gt, gte, add, sub, mul, div on them.
+// the functions lt, lte, gt, gte, add, sub, mul, div on them. The names of members in rules are those of the cel tags;
+// to rename one breaks stored policies. What a phase does not know is empty, and rules that name it see the empty
+// value, not an error.
 type Input struct {
 	Phase   string // policy before the work begins, call for each transaction, payment for each payment by x402
 	Task    Task
@@ -17,7 +19,8 @@ type Input struct {
 	Payment Payment `json:",omitzero"` // empty in other phases than payment
 }
 
-// Task is what was asked for.
+// Task is what was asked for. Goal and Tags come from the caller and are not trusted: a rule may be stricter because of
+// them, but should not be milder.
 type Task struct {
 	ID          string   `cel:"id"`
 	Goal        string   `cel:"goal"`
@@ -27,7 +30,8 @@ type Task struct {
 	Budget      Budget   `cel:"budget"`
 }
 
-// Budget bounds a run. A count of 0 allows none. Bounds is what it is made from.
+// Budget bounds a run. A count of 0 allows none. Bounds is what it is made from. Empty texts and 0 for Tokens mean no
+// bound, while 0 for the other counts means none at all: these have a default, so that every stored task has them.
 type Budget struct {
 	Steps         int64  `cel:"steps" json:"maxSteps"`
 	ToolCalls     int64  `cel:"toolCalls" json:"maxToolCalls"`
@@ -47,7 +51,8 @@ type Plan struct {
 }
 
 // Agent is what is indexed of the agent that acts: the coordinator, or a sub-agent when
-// it is called.
+// it is called. Numbers are those of one view of one chain. What is unknown is the zero value, which reaches no
+// threshold above 0.
 type Agent struct {
 	Slug       string  `cel:"slug"`
 	ID         string  `cel:"id"`     // eip155:chain:registry:id, empty without identity
@@ -76,7 +81,7 @@ type Agent struct {
 	Unproven string `cel:"unproven" json:",omitempty"`
 }
 
-// Call is a transaction that an agent wants to send.
+// Call is a transaction that an agent wants to send. Purpose is the agent's own text and proves nothing.
 type Call struct {
 	ChainID  uint64 `cel:"chainId"`
 	Target   string `cel:"target"`   // checksummed address
@@ -95,7 +100,8 @@ type Call struct {
 	Args map[string]any `cel:"args" json:",omitempty"`
 }
 
-// Payment is a payment by x402 that an agent wants to make.
+// Payment is a payment by x402 that an agent wants to make. The server's offer gives Network, Asset, To and Amount; the
+// index gives Payee and what follows.
 type Payment struct {
 	Host    string  `cel:"host" json:"host"` // of the server in lower case and ASCII, with a port where that is not the usual one
 	Network string  `cel:"network" json:"network"`
@@ -112,12 +118,15 @@ type Payment struct {
 	Tier   int64   `cel:"tier" json:"tier"` // 0 to 4, 0 where the index gives none
 }
 
-// Terms are what a person approves of: the payment without what the index says of its payee now.
+// Terms are what a person approves of: the payment without what the index says of its payee now. USD is left out as
+// well, because it follows from Asset and Amount. An approval holds while the terms are equal, so that a score that
+// moves meanwhile does not void it.
 func (p *Payment) Terms() Payment {
 	return Payment{Host: p.Host, Network: p.Network, Asset: p.Asset, To: p.To, Amount: p.Amount, Payee: p.Payee}
 }
 
-// Micros is USD in millionths.
+// Micros is USD in millionths. Rounding undoes the conversion to a float, which is exact to a millionth for sums below
+// billions.
 func (p *Payment) Micros() repute.Micros { return repute.Micros(math.Round(p.USD * 1e6)) }
 
 // Statuses of agents: with enough vouched evidence, with little of it, and without.

@@ -28,7 +28,8 @@ type Bounds struct {
 	CostUSD string `yaml:"maxCostUsd" json:"maxCostUsd,omitempty" pattern:"^[0-9]{1,9}([.][0-9]{1,6})?$"`
 }
 
-// Or is the budget that has the bounds, and what is absent from another.
+// Or is the budget that has the bounds, and what is absent from another. Nil and "" are absent. It does not check: see
+// Check.
 func (b Bounds) Or(other Budget) Budget {
 	for _, f := range []struct {
 		to   *int64
@@ -50,7 +51,8 @@ func (b Bounds) Payment(other Budget) Budget {
 	return other
 }
 
-// Check refuses bounds that no run can have. The error is repute.ErrInvalid.
+// Check refuses bounds that no run can have. The error is repute.ErrInvalid. A bound of 0 tokens or dollars is refused
+// although other counts may be 0: in a Budget it would read as no limit.
 func (b Bounds) Check() error {
 	if b.Tokens != nil && *b.Tokens == 0 {
 		return repute.Invalid("maxTokens", "allows no model to be asked", "1 or more, or no bound")
@@ -58,7 +60,8 @@ func (b Bounds) Check() error {
 	return b.Or(Budget{}).check()
 }
 
-// check refuses a budget that no run can have. The error is repute.ErrInvalid.
+// check refuses a budget that no run can have. The error is repute.ErrInvalid. Amounts of gas are bounded by what the
+// EVM can count; PaymentUSD may be 0, which pays for nothing.
 func (b Budget) check() error {
 	for _, c := range b.counts() {
 		if c.value < 0 || c.value > maxBound {
@@ -89,12 +92,14 @@ func (b Budget) check() error {
 // maxBound is the largest bound that is not gas: they are stored as 32 bit integers.
 const maxBound = 1<<31 - 1
 
+// count is one bound with its name in requests.
 type count struct {
 	name  string
 	value int64
 }
 
-// counts are the limits of a budget that count something, without those in wei.
+// counts are the limits of a budget that count something, without those in wei. exceeded compares two of these lists by
+// position, so that the order MUST be the same for every budget.
 func (b Budget) counts() []count {
 	return []count{{"maxSteps", b.Steps}, {"maxToolCalls", b.ToolCalls}, {"maxRuntimeMs", b.RuntimeMS},
 		{"maxOnchainWrites", b.OnchainWrites}, {"maxTokens", b.Tokens}}
@@ -110,7 +115,9 @@ func (p *Policy) Budget(asked Bounds) Budget {
 		GasWei: most.GasWei, Tokens: most.Tokens, CostUSD: most.CostUSD})
 }
 
-// exceeded lists what of a budget, or of a plan, is beyond the limits.
+// exceeded lists what of a budget, or of a plan, is beyond the limits. b are the limits of the policy. A budget that is
+// no budget at all gives one reason and is not compared further. The plan is compared with the smaller one of both
+// bounds on steps, because the run would stop there.
 func (b Budget) exceeded(asked Budget, plan Plan) (out []Reason) {
 	if err := asked.check(); err != nil {
 		return []Reason{{ID: "limit.budget", Effect: Deny, Text: err.Error()}}
@@ -131,8 +138,8 @@ func (b Budget) exceeded(asked Budget, plan Plan) (out []Reason) {
 	return append(out, bounded("maxGasWei", asked.GasWei, b.GasWei, isLarger)...)
 }
 
-// bounded lists what exceeds a bound that the policy has: the task MUST then name its own, which is no larger. Bounds are
-// texts, "" for none.
+// bounded lists what exceeds a bound that the policy has: the task MUST then name its own, which is no larger. Bounds
+// are texts, "" for none.
 func bounded(field, asked, most string, isMore func(asked, most string) bool) []Reason {
 	switch {
 	case most == "":
@@ -153,7 +160,8 @@ func tokens(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// isDearer reports whether an amount in dollars is above another, or one of them is no amount.
+// isDearer reports whether an amount in dollars is above another, or one of them is no amount. Failing to compare
+// counts as above.
 func isDearer(asked, most string) bool {
 	have, err := repute.ParseDollars("maxCostUsd", asked)
 	limit, err2 := repute.ParseDollars("maxCostUsd", most)
@@ -167,7 +175,8 @@ func isLarger(asked, most string) bool {
 	return err != nil || err2 != nil || have.Cmp(limit) > 0
 }
 
-// paymentExceeded: a task lowers what is paid for it, and never raises it.
+// paymentExceeded: a task lowers what is paid for it, and never raises it. A task without a bound of its own has the
+// policy's. This includes a policy without payments: its MaxTask is 0, so that every bound above 0 is refused.
 func (p *Policy) paymentExceeded(asked Budget) []Reason {
 	if asked.PaymentUSD == "" {
 		return nil

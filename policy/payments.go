@@ -4,7 +4,9 @@ import "fmt"
 
 // paymentSteps are what an agent must reach before somebody without a policy pays it or
 // delegates to it, by the value at risk. The numbers are low bounds that the gates of scores
-// use as well: 50 is the line of full service.
+// use as well: 50 is the line of full service. The values are 0.01, 0.1, 1 and 10 of the chain's native coin. Tier 2 is
+// above what thin evidence gives. From 10 on, the agent must also show who it is. A changed number changes the API's
+// answers to callers without thresholds.
 const paymentSteps = `
 version: "1"
 trust:

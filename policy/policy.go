@@ -25,7 +25,8 @@ const (
 	Deny            Effect = "deny"
 )
 
-// File is a policy as written: YAML, or JSON.
+// File is a policy as written: YAML, or JSON. Unknown keys are errors, so that a misspelled limit is not silently
+// absent.
 type File struct {
 	Version string `yaml:"version"`
 	// Limits bound every budget. What is absent is OpenFi's default.
@@ -41,7 +42,8 @@ type File struct {
 	Rules   []Rule `yaml:"rules"`
 }
 
-// Rule is one condition with its effect.
+// Rule is one condition with its effect. All rules are evaluated, and the order does not matter for the effect. IDs are
+// unique, because reasons name them.
 type Rule struct {
 	ID     string `yaml:"id"`
 	When   string `yaml:"when"` // a CEL expression of type bool over Input's fields
@@ -49,7 +51,8 @@ type Rule struct {
 	Reason string `yaml:"reason"` // for people
 }
 
-// Policy is a checked policy. It does not change and is safe for concurrent use.
+// Policy is a checked policy. It does not change and is safe for concurrent use. limits has the defaults filled in
+// where the file has none; spend is the zero value without payments.
 type Policy struct {
 	text   []byte
 	file   File
@@ -63,20 +66,22 @@ type Policy struct {
 // Hash is the sha256 of the policy's bytes.
 func (p *Policy) Hash() [sha256.Size]byte { return p.hash }
 
-// Limits bound every budget.
+// Limits bound every budget. Its empty texts are no limit.
 func (p *Policy) Limits() Budget { return p.limits }
 
 // SendWithoutDryRun reports whether agents in other programs may send transactions that they
 // did not show in a dry run.
 func (p *Policy) SendWithoutDryRun() bool { return p.file.SendWithoutDryRun }
 
-// Decision is what a policy says of one input.
+// Decision is what a policy says of one input. Reasons may be non-empty for Allow too: they are the rules with the
+// effect allow that applied.
 type Decision struct {
 	Effect  Effect   `json:"effect"`
 	Reasons []Reason `json:"reasons"` // all that apply, in the order of the policy
 }
 
-// Reason is a limit, threshold or rule that applies.
+// Reason is a limit, threshold or rule that applies. It is comparable, which Merge needs. Text is for people and may
+// change; programs compare ID.
 type Reason struct {
 	ID     string `json:"id"` // of the rule, or limit.FIELD, trust.FIELD, default
 	Effect Effect `json:"effect"`
@@ -90,7 +95,8 @@ type Reason struct {
 const maxFile = 1 << 20
 
 // Parse checks a policy. The error is repute.ErrInvalid and names every rule that does
-// not compile.
+// not compile. The empty text is no policy, since the version is missing. Checks run in the order limits, trust,
+// payments, tokens, rules, and only rules are checked to the end before the error is returned.
 func Parse(text []byte) (*Policy, error) {
 	if len(text) > maxFile {
 		return nil, repute.Invalid("policy", "larger than 1 MiB", "fewer rules")
@@ -140,7 +146,7 @@ const effects = "allow, require_approval or deny"
 
 func (e Effect) known() bool { return e.strength() >= 0 }
 
-// strength orders effects: the strongest of all reasons is the decision.
+// strength orders effects: the strongest of all reasons is the decision. It is -1 for what is no effect.
 func (e Effect) strength() int {
 	switch e {
 	case Allow:
@@ -157,6 +163,10 @@ func (e Effect) strength() int {
 func (p *Policy) Text() []byte { return bytes.Clone(p.text) }
 
 // Decide evaluates limits and rules. It never fails: what cannot be evaluated denies.
+//
+// The order of the reasons is limits, payments, rules in the order of the file, default. The effect default applies
+// only where no rule does, and never where only a limit is exceeded: a limit denies by itself. The context may end the
+// evaluation of a rule over a list, which then denies.
 func (p *Policy) Decide(ctx context.Context, in *Input) Decision {
 	d := Decision{Effect: Allow}
 	for _, r := range append(p.limits.exceeded(in.Task.Budget, in.Plan), p.paymentExceeded(in.Task.Budget)...) {
@@ -184,7 +194,8 @@ func (d *Decision) add(r Reason) {
 	}
 }
 
-// Merge adds the reasons of another decision that are new. The strongest effect counts.
+// Merge adds the reasons of another decision that are new. The strongest effect counts. It is used to join the answers
+// of Gate and Decide.
 func (d *Decision) Merge(other Decision) {
 	for _, r := range other.Reasons {
 		d.addNew(r)
@@ -198,7 +209,9 @@ func (d *Decision) addNew(r Reason) {
 	}
 }
 
-// amountOf reads a decimal amount, 0 or more.
+// amountOf reads a decimal amount, 0 or more. A sign, a space, an exponent or hexadecimal digits are errors. Leading
+// zeros are allowed. The length is checked before the digits, because SetString takes time that grows with the square
+// of the length.
 func amountOf(s string) (*big.Int, error) {
 	if len(s) == 0 || len(s) > maxDigits {
 		return nil, fmt.Errorf("amount of %d digits: wanted is a decimal number of at most %d", len(s), maxDigits)

@@ -18,14 +18,17 @@ import (
 )
 
 const (
+	// maxRules bounds the time to start as well: each rule is compiled by Parse.
 	maxRules = 200
 	// maxCost bounds one rule's evaluation, in CEL's units: a comparison is one.
 	maxCost = 10_000
 	// ruleTime bounds it on the clock, which only a broken rule reaches.
 	ruleTime = time.Second
-	maxWhen  = 4096
+	// maxWhen bounds the text of one condition, in bytes.
+	maxWhen = 4096
 )
 
+// program is a rule with its compiled condition.
 type program struct {
 	rule Rule
 	when Expression
@@ -36,6 +39,9 @@ type Expression struct{ run cel.Program }
 
 // NewExpression compiles a condition. repute.ErrInvalid: the field is no CEL expression of type bool
 // over names, which the error lists.
+//
+// It checks in the order length, syntax and types, result type. The cost limit counts while the program runs, because
+// nobody knows the length of lists before. The interrupt check lets the context end a comprehension.
 func NewExpression(env *cel.Env, field, when, names string) (e Expression, err error) {
 	if len(when) > maxWhen {
 		return e, repute.Invalid(field, "too long", fmt.Sprintf("at most %d bytes", maxWhen))
@@ -67,7 +73,8 @@ func (e Expression) Holds(ctx context.Context, values map[string]any) (bool, err
 	return ok && holds, nil
 }
 
-// compile checks all rules. The error names each that is wrong.
+// compile checks all rules. The error names each that is wrong. A rule with an error is part of the list that is
+// returned, so that callers MUST look at the error first.
 func compile(rules []Rule) ([]program, error) {
 	if len(rules) > maxRules {
 		return nil, repute.Invalid("rules", fmt.Sprintf("%d rules", len(rules)), fmt.Sprintf("at most %d", maxRules))
@@ -95,7 +102,7 @@ func compile(rules []Rule) ([]program, error) {
 }
 
 // compileRule checks a rule and compiles its expression. repute.ErrInvalid names the field of the
-// policy.
+// policy. Effect has no default here: a rule without one is refused.
 func compileRule(env *cel.Env, at string, r Rule) (program, error) {
 	switch {
 	case r.ID == "":
@@ -109,7 +116,8 @@ func compileRule(env *cel.Env, at string, r Rule) (program, error) {
 	return program{rule: r, when: when}, err
 }
 
-// environment declares what the rules of this package can name.
+// environment declares what the rules of this package can name. ext.NativeTypes gives the structs the names policy.Task
+// and so on, after their Go package; ParseStructTags makes their members those of the cel tags.
 func environment() (*cel.Env, error) {
 	return Environment(
 		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Task](), reflect.TypeFor[Plan](),
@@ -120,7 +128,8 @@ func environment() (*cel.Env, error) {
 		cel.Variable("payment", cel.ObjectType("policy.Payment")))
 }
 
-// Environment declares the functions on amounts, and the variables that options add.
+// Environment declares the functions on amounts, and the variables that options add. It is exported for other packages
+// whose conditions need the same functions. Results of arithmetic are texts again and can be nested.
 func Environment(options ...cel.EnvOption) (*cel.Env, error) {
 	for name, holds := range map[string]func(int) bool{
 		"lt": func(c int) bool { return c < 0 }, "lte": func(c int) bool { return c <= 0 },
@@ -144,10 +153,13 @@ func Environment(options ...cel.EnvOption) (*cel.Env, error) {
 	return cel.NewEnv(options...)
 }
 
+// add has no bound of its own: the operands have at most maxDigits digits, and a longer sum is refused when it is an
+// operand again.
 func add(a, b *big.Int) (*big.Int, error) { //nolint:unparam // as subtract and divide
 	return new(big.Int).Add(a, b), nil
 }
 
+// multiply may return more than maxDigits digits, which no function accepts as an operand.
 func multiply(a, b *big.Int) (*big.Int, error) { //nolint:unparam // as subtract and divide
 	return new(big.Int).Mul(a, b), nil
 }
@@ -168,7 +180,8 @@ func divide(a, b *big.Int) (*big.Int, error) {
 	return new(big.Int).Div(a, b), nil
 }
 
-// onAmounts declares a function of two amounts.
+// onAmounts declares a function of two amounts. CEL sees an error value where an operand is no amount; a condition that
+// depends on it cannot be evaluated, while one that is decided by its other side ("true || error") can.
 func onAmounts(name string, result *cel.Type, f func(a, b *big.Int) (ref.Val, error)) cel.EnvOption {
 	return cel.Function(name, cel.Overload(name+"_amounts", []*cel.Type{cel.StringType, cel.StringType}, result,
 		cel.BinaryBinding(func(x, y ref.Val) ref.Val {
@@ -185,7 +198,8 @@ func onAmounts(name string, result *cel.Type, f func(a, b *big.Int) (ref.Val, er
 		})))
 }
 
-// text is empty, hence no amount, for what is no string.
+// text is empty, hence no amount, for what is no string. CEL checks the types of variables, but not those of values in
+// a dyn, such as call.args.
 func text(v ref.Val) string {
 	s, _ := v.Value().(string)
 	return s

@@ -9,7 +9,8 @@ import (
 )
 
 // Payments are what agents may pay for answers by x402, as a policy states it. Amounts are US
-// dollars; known stablecoins count one dollar each.
+// dollars; known stablecoins count one dollar each. Caps of different range apply together, and the lowest one that is
+// reached refuses.
 type Payments struct {
 	// Index is the base URL of the index that is asked whom an account belongs to, and for its score.
 	Index string `yaml:"index"`
@@ -27,7 +28,8 @@ type Payments struct {
 	MaxDay  string `yaml:"maxDay"`
 }
 
-// Spending are the payments of a policy, checked. The zero value allows none.
+// Spending are the payments of a policy, checked. The zero value allows none. The caps are in millionths of a dollar,
+// and a cap of 0 allows nothing, unlike a limit on language models.
 type Spending struct {
 	Index                             string
 	MinScore                          float64
@@ -60,7 +62,8 @@ func (p *Policy) SpendingOf(b Bounds) Spending {
 	return s
 }
 
-// spending checks the payments of a policy. repute.ErrInvalid names the field.
+// spending checks the payments of a policy. repute.ErrInvalid names the field. Nil payments are the zero Spending.
+// MaxCall may be above MaxTask: then MaxTask decides.
 func (f *Payments) spending() (s Spending, err error) {
 	if f == nil {
 		return s, nil

@@ -10,7 +10,8 @@ import (
 )
 
 // TokenPrice says what a token counts for beside native coin: Units of its smallest unit
-// are Wei.
+// are Wei. A ratio of two whole numbers is exact for any number of decimals, and the policy needs no source of prices.
+// It is the policy's own estimate, which nobody updates.
 type TokenPrice struct {
 	ChainID uint64 `yaml:"chainId"`
 	Token   string `yaml:"token"` // address
@@ -59,7 +60,8 @@ func (t *Trust) prices() (map[asset]price, error) {
 }
 
 // Worth is what an amount of a token counts for in wei, rounded up; priced is false where
-// the policy has no price for the token.
+// the policy has no price for the token. Rounding up keeps many small amounts from counting as nothing. amount MUST NOT
+// be negative.
 func (p *Policy) Worth(chainID uint64, token common.Address, amount *big.Int) (wei *big.Int, priced bool) {
 	of, priced := p.worth[asset{chainID, token}]
 	if !priced {

@@ -12,11 +12,14 @@ import (
 
 // ChangesQuery are the parameters of the change feed.
 type ChangesQuery struct {
+	// Since is a cursor, Kinds a list divided by commas, Agent an id in any form, Finality latest or finalized. Each is
+	// "" when it is not given.
 	Since, Kinds, Agent, ChainID, Finality string
 }
 
 // Filter reads the parameters. repute.ErrInvalid names the one that is wrong, repute.ErrNotFound an agent's chain that
-// is not indexed.
+// is not indexed. The agent comes last, because its id needs a read of the database. It sets the chain too, so that
+// chainId may be left out with a full id; a chainId that contradicts the id is refused by ParseAgent.
 func (q *ChangesQuery) Filter(ctx context.Context, x *Index) (f store.ChangeFilter, err error) {
 	if q.Since != "" {
 		if _, err = store.ParseChangeCursor(q.Since); err != nil {
@@ -49,7 +52,8 @@ func (q *ChangesQuery) Filter(ctx context.Context, x *Index) (f store.ChangeFilt
 	return f, nil
 }
 
-// parseChangeKinds reads kinds of changes divided by commas, none when empty.
+// parseChangeKinds reads kinds of changes divided by commas, none when empty. An empty element, as in "a,,b", is no
+// kind.
 func parseChangeKinds(s string) (kinds []string, err error) {
 	if s == "" {
 		return nil, nil
@@ -64,7 +68,8 @@ func parseChangeKinds(s string) (kinds []string, err error) {
 	return kinds, nil
 }
 
-// parseChangeFinality reads which changes are wanted: latest, which is the default, or finalized.
+// parseChangeFinality reads which changes are wanted: latest, which is the default, or finalized. Views by block or
+// safe make no sense for a feed.
 func parseChangeFinality(s string) (isFinal bool, err error) {
 	switch repute.Finality(s) {
 	case "", repute.Latest:

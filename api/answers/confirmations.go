@@ -12,7 +12,9 @@ import (
 )
 
 // Beside returns the domain proofs of an agent, and the agents that its document and theirs name mutually. They are
-// read for the latest view only, and only when the document has services or names other agents.
+// read for the latest view only, and only when the document has services or names other agents. Proofs and links have
+// no history, so that an answer about an older view has empty lists and not the present ones. The lists are never nil,
+// because JSON shows nil as null.
 func (x *Index) Beside(ctx context.Context, agent repute.Agent, at repute.At) (wire.Beside, error) {
 	w := wire.Beside{DomainProofs: []wire.DomainProof{}, LinkedAgents: []wire.LinkedAgent{}}
 	if at != Latest() {

@@ -14,7 +14,8 @@ import (
 	"repute/trust/rating"
 )
 
-// DecisionQuery are the parameters of a decision.
+// DecisionQuery are the parameters of a decision. The tags of patterns and bounds only document; ReadDemand and
+// CheckDemand refuse what is out of range.
 type DecisionQuery struct {
 	Request
 	AtQuery
@@ -31,7 +32,8 @@ type Demand struct {
 	value string // "" when not given
 }
 
-// ReadDemand parses the thresholds of a request. Without any threshold, Decide applies the steps by value from 0.
+// ReadDemand parses the thresholds of a request. Without any threshold, Decide applies the steps by value from 0. It
+// reads no list of gates and no database: CheckDemand compares the gates with those of the scores.
 func (q *DecisionQuery) ReadDemand() (d Demand, err error) {
 	f, err := parseScoreFilter(string(q.MinScore), "", string(q.Tier), "")
 	if err != nil {
@@ -55,13 +57,17 @@ func (q *DecisionQuery) ReadDemand() (d Demand, err error) {
 	return d, nil
 }
 
-// CheckDemand refuses gates that no agent can pass, and a value that is no amount. repute.ErrInvalid.
+// CheckDemand refuses gates that no agent can pass, and a value that is no amount. repute.ErrInvalid. Callers check
+// before they read the agent, so that a wrong parameter is 400 also for an agent that does not exist.
 func (x *Index) CheckDemand(d Demand) error {
 	_, _, err := x.demanded(d)
 	return err
 }
 
-// demanded returns the rules that apply to a demand, and of each condition the hardest.
+// demanded returns the rules that apply to a demand, and of each condition the hardest. The steps by value apply where
+// the caller gives a value, in addition to its own thresholds, and where it gives nothing at all. With own thresholds
+// alone the policy is the one without any. The error of policy names a field of its own, which becomes that of the
+// parameter here.
 func (x *Index) demanded(d Demand) (rules *policy.Policy, all policy.Threshold, err error) {
 	err = d.own.CheckGates("gates", x.trust.Passable())
 	var input *repute.InputError
@@ -86,6 +92,10 @@ func (d *Demand) task() policy.Task { return policy.Task{Value: cmp.Or(d.value, 
 
 // Decide compares a score with thresholds. It compares the lower bound of the score, as gates that admit do, so that
 // little evidence does not admit an agent.
+//
+// The answer has two parts that are found by different code: Reasons come from the policy, and gates that keep out are
+// added to them, as they are to no threshold. Missing has the numbers that an agent would need, for programs. An agent
+// without a score is denied by any threshold on reputation, tier or gates.
 func (x *Index) Decide(score repute.Score, d Demand) (w wire.Decision, err error) {
 	rules, all, err := x.demanded(d)
 	if err != nil {
@@ -118,7 +128,8 @@ func (x *Index) Decide(score repute.Score, d Demand) (w wire.Decision, err error
 	return w, nil
 }
 
-// agentOf converts a score to the input of a policy.
+// agentOf converts a score to the input of a policy. The agent exists, since it has a score record; checks of OpenFi
+// are left at their zero values, because no demand of the API asks for them.
 func agentOf(s wire.Scored) policy.Agent {
 	a := policy.Agent{Status: s.Status, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence,
 		Tier: int64(s.Tier), Verified: s.Verified,
@@ -132,7 +143,8 @@ func agentOf(s wire.Scored) policy.Agent {
 	return a
 }
 
-// missingOf returns the thresholds that a score does not reach, with the numbers that are missing.
+// missingOf returns the thresholds that a score does not reach, with the numbers that are missing. Gates that are
+// passed have no Lacks. The order is the lower bound, the tier, and the gates in the order of the score.
 func missingOf(s wire.Scored, t policy.Threshold) []wire.Missing {
 	out := []wire.Missing{}
 	lack := func(what string, have, need float64) {

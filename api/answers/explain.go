@@ -23,7 +23,8 @@ type ExplainQuery struct {
 	Limit   httpapi.Number `query:"limit" minimum:"1" maximum:"100" doc:"contributions and excluded rows to list, 1 to 100, 20 when absent"`
 }
 
-// ExplainPlan has the parsed parameters of an explanation. Plan makes it.
+// ExplainPlan has the parsed parameters of an explanation. Plan makes it. By is checked against At already. Limit is
+// from 1 to MaxListed.
 type ExplainPlan struct {
 	At      repute.At
 	Without []common.Address
@@ -63,7 +64,8 @@ func (q *ExplainQuery) Plan() (p ExplainPlan, err error) {
 	return p, err
 }
 
-// Explanation explains a score within the limit on walks of the graph that callers may cause.
+// Explanation explains a score within the limit on walks of the graph that callers may cause. The limit is applied
+// before anything is read, and counts an agent that does not exist too.
 func (x *Index) Explanation(ctx context.Context, id repute.AgentID, p ExplainPlan) (w wire.ExplainAnswer, err error) {
 	if err := x.admitWalk(ctx); err != nil {
 		return w, err

@@ -34,7 +34,8 @@ func (q *HistoryQuery) Filter() (f historydb.Filter, err error) {
 	return f, err
 }
 
-// ParseHistory reads kinds of changes divided by commas, nil for "", and their order.
+// ParseHistory reads kinds of changes divided by commas, nil for "", and their order. GraphQL and the tools call it
+// with their own arguments, which no pattern has checked.
 func ParseHistory(kinds, order string) (list []historydb.Kind, oldestFirst bool, err error) {
 	if kinds != "" {
 		for kind := range strings.SplitSeq(kinds, ",") {
@@ -75,7 +76,9 @@ func (q *SeriesQuery) Filter() (f historydb.SeriesFilter, err error) {
 	return f, err
 }
 
-// ParseSeries sets what a filter selects besides its view, from the texts of parameters.
+// ParseSeries sets what a filter selects besides its view, from the texts of parameters. Measures and steps are checked
+// by Check, which also bounds the number of buckets and refuses a tag with scores. The field of its error is that of
+// the parameter.
 func ParseSeries(f *historydb.SeriesFilter, measure, every, from, to string, tag *string) (err error) {
 	f.Measure, f.Every, f.Tag = historydb.MeasureScore, historydb.StepDay, tag
 	if measure != "" {
@@ -93,7 +96,8 @@ func ParseSeries(f *historydb.SeriesFilter, measure, every, from, to string, tag
 	return f.Check()
 }
 
-// parseMoment reads a time, or a date, which begins at midnight UTC; zero for "".
+// parseMoment reads a time, or a date, which begins at midnight UTC; zero for "". Years beyond 9999 have no form in RFC
+// 3339, and none before 1970 has a block.
 func parseMoment(field, s string) (t time.Time, err error) {
 	if s == "" {
 		return t, nil

@@ -13,7 +13,8 @@ import (
 const MaxClients = 1000
 
 // ParseAgent parses an agent id in any of its forms, and sets its chain to chain unless that is "". An id with another
-// chain is refused.
+// chain is refused. The chain may still be 0 in the result: Index.Resolve sets it where one chain is indexed or a
+// default is configured.
 func ParseAgent(id, chain string) (repute.AgentRef, error) {
 	ref, err := repute.ParseAgentRef(id)
 	if err != nil || chain == "" {
@@ -31,7 +32,8 @@ func ParseAgent(id, chain string) (repute.AgentRef, error) {
 	return ref, nil
 }
 
-// ParseAt reads latest (the default), safe, finalized or a block number.
+// ParseAt reads latest (the default), safe, finalized or a block number. A block is bounded by int64, which is what the
+// database has. It is not compared with the head here.
 func ParseAt(s string) (repute.At, error) {
 	switch f := repute.Finality(s); f {
 	case "":
@@ -46,7 +48,9 @@ func ParseAt(s string) (repute.At, error) {
 	return repute.At{Block: uint64(n)}, nil
 }
 
-// ParseAddresses reads addresses divided by commas; nil for "".
+// ParseAddresses reads addresses divided by commas; nil for "". Empty elements are errors, so that a comma too many
+// does not pass for fewer clients. An address that is given twice stays twice, because summaries of the registry count
+// it so.
 func ParseAddresses(field, s string) ([]common.Address, error) {
 	if s == "" {
 		return nil, nil
@@ -86,7 +90,8 @@ func checkWallet(a *common.Address) error {
 	return nil
 }
 
-// ParseChains reads chain ids divided by commas; nil for "".
+// ParseChains reads chain ids divided by commas; nil for "". Chains that are not indexed are no error: nothing is found
+// on them.
 func ParseChains(s string) ([]uint64, error) {
 	if s == "" {
 		return nil, nil

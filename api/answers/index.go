@@ -43,7 +43,9 @@ type Options struct {
 	Intents IntentFinder
 }
 
-// Index reads the database for REST, GraphQL and the tools alike. Make one with New.
+// Index reads the database for REST, GraphQL and the tools alike. Make one with New. It is safe for concurrent use: it
+// does not change after New, but for the counters of its two limiters, which all protocols share, so that a caller has
+// no second budget by another protocol.
 type Index struct {
 	// DB is what is read, also by the packages that call this one.
 	DB           *store.DB
@@ -60,7 +62,9 @@ type Index struct {
 	Signer *statement.Signer
 }
 
-// New returns an index that reads the database of o. It asks nothing of the database yet.
+// New returns an index that reads the database of o. It asks nothing of the database yet. Both built-in policies are
+// parsed here, because a mistake in their text should stop the start and not a request. A negative Limits.Rate of the
+// server switches its limits off.
 func New(o Options) (x *Index, err error) {
 	x = &Index{DB: o.DB, defaultChain: o.DefaultChain, version: o.Version, Signer: o.Signer,
 		limited:   o.Server.Limits.Rate >= 0,
@@ -84,7 +88,8 @@ func New(o Options) (x *Index, err error) {
 // DefaultChain returns the chain of bare token ids where several chains are indexed; 0 for none.
 func (x *Index) DefaultChain() uint64 { return x.defaultChain }
 
-// TagSummary writes the ratings with one tag, in the unit of the tag dictionary.
+// TagSummary writes the ratings with one tag, in the unit of the tag dictionary. A tag that is not in the dictionary
+// has no unit.
 func (x *Index) TagSummary(t repute.TagSummary) wire.TagSummary {
 	return wire.EncodeTag(t, x.trust.Unit(t.Tag))
 }

@@ -14,7 +14,7 @@ import (
 // The parameters of the REST operations, which GraphQL and the tools fill in too. The tags only
 // document; ids.go parses.
 
-// Request has the parameters of every operation.
+// Request has the parameters of every operation. It is embedded by the parameters of each operation.
 type Request struct {
 	IfNoneMatch string `header:"If-None-Match" doc:"ETag of an earlier answer; 304 when nothing changed"`
 	MinBlock    string `query:"minBlock" pattern:"^([1-9][0-9]{0,18}:)?[0-9]{1,18}$" doc:"block that the answer must know, with its chain as chainId:block where several are indexed: the answer waits two seconds for it and then is 503"`
@@ -23,7 +23,7 @@ type Request struct {
 }
 
 // Resolve stores the query of the URL, because an empty parameter differs from an absent one. The package huma calls
-// it.
+// it. It never returns an error; the signature is that of huma.Resolver.
 func (r *Request) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
 	r.values = u.Query()
@@ -33,10 +33,12 @@ func (r *Request) Resolve(ctx huma.Context) []error {
 // Common returns the part that every input has.
 func (r *Request) Common() *Request { return r }
 
-// SetGiven says which query parameters were given, for inputs that come by another way than HTTP.
+// SetGiven says which query parameters were given, for inputs that come by another way than HTTP. Only names with at
+// least one value count. Without a call no parameter counts as given.
 func (r *Request) SetGiven(values url.Values) { r.values = values }
 
-// optional returns the value of a query parameter, nil when it is absent.
+// optional returns the value of a query parameter, nil when it is absent. Of a parameter that is given several times
+// the first value counts.
 func (r *Request) optional(name string) *string {
 	if v, ok := r.values[name]; ok {
 		return &v[0]
@@ -44,7 +46,8 @@ func (r *Request) optional(name string) *string {
 	return nil
 }
 
-// AgentPath names an agent by one id.
+// AgentPath names an agent by one id. The pattern has the three forms of ids; a tokenId has at most 78 digits, as 2^256
+// does.
 type AgentPath struct {
 	ID      string         `path:"id" pattern:"^(eip155:[1-9][0-9]{0,18}:0x[0-9a-fA-F]{40}:|[1-9][0-9]{0,18}:)?(0|[1-9][0-9]{0,77})$" doc:"eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain; also written /agents/{chainId}/{tokenId} and /chains/{chainId}/agents/{tokenId}" example:"8453:22"`
 	ChainID httpapi.Number `query:"chainId" minimum:"1" doc:"chain of a bare token id"`
@@ -63,7 +66,7 @@ type AtQuery struct {
 	At string `query:"at" pattern:"^(latest|safe|finalized|[0-9]{1,19})$" doc:"latest (default), safe, finalized or a block number"`
 }
 
-// PageQuery walks a list.
+// PageQuery walks a list. A cursor holds for one list: with other filters or in another order it is refused.
 type PageQuery struct {
 	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"page size, 1 to 200, 50 when absent"`
 	Cursor string         `query:"cursor" doc:"next of the page before; only with the same filters"`
@@ -134,7 +137,7 @@ type FacetsQuery struct {
 	AgentsFilter
 }
 
-// Filter reads the parameters of a list of feedback.
+// Filter reads the parameters of a list of feedback. A cursor is checked by the store.
 func (q *FeedbackQuery) Filter() (f query.FeedbackFilter, err error) {
 	f = query.FeedbackFilter{Tag1: q.optional("tag1"), Tag2: q.optional("tag2"), After: q.Cursor}
 	if f.At, err = ParseAt(q.At); err != nil {

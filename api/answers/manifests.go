@@ -34,7 +34,7 @@ type ManifestsQuery struct {
 	Network      string         `query:"network" doc:"only manifests with an intent that is paid on this network, e.g. base"`
 }
 
-// Filter parses the parameters.
+// Filter parses the parameters. State is compared as it is: an unknown one finds nothing where no schema checks it.
 func (q *ManifestsQuery) Filter() (f manifestdb.Filter, err error) {
 	f = manifestdb.Filter{Prefix: q.Domain, State: manifestdb.State(q.State), Network: q.Network, After: q.Cursor}
 	if f.Declared, err = parseManifestTier("tier", string(q.Tier)); err != nil {
@@ -66,7 +66,7 @@ type IntentsQuery struct {
 	PageQuery
 }
 
-// maxQuestion is how many bytes of a text are searched for.
+// maxQuestion is how many bytes of a text are searched for. The cost of a search grows with its text.
 const maxQuestion = 1000
 
 // Filter parses the parameters.
@@ -98,7 +98,8 @@ const (
 	maxExponent  = 350
 )
 
-// farExponent reports whether the text of a number has an exponent beyond maxExponent.
+// farExponent reports whether the text of a number has an exponent beyond maxExponent. A text with an e that is
+// followed by no number is far as well.
 func farExponent(text string) bool {
 	at := strings.IndexAny(text, "eE")
 	if at < 0 {
@@ -108,7 +109,8 @@ func farExponent(text string) bool {
 	return err != nil || n < -maxExponent || n > maxExponent
 }
 
-// parsePrice reads a price in USD; nil for "".
+// parsePrice reads a price in USD; nil for "". The result is text, so that Postgres compares decimals and no rounded
+// float.
 func parsePrice(field string, price httpapi.Real) (*string, error) {
 	if price == "" {
 		return nil, nil
@@ -125,7 +127,7 @@ func parsePrice(field string, price httpapi.Real) (*string, error) {
 	return &text, nil
 }
 
-// checkKind refuses unknown kinds, and what cannot be listed or continued.
+// checkKind refuses unknown kinds, and what cannot be listed or continued. Words that are only spaces count as absent.
 func (q *IntentsQuery) checkKind() error {
 	kinds := []string{"", "intent", "skill", "tool", "class"}
 	switch words := strings.TrimSpace(q.Q) != ""; {
@@ -152,7 +154,8 @@ func parseManifestTier(field, s string) (*int, error) {
 	return &n, nil
 }
 
-// IntentFinder finds the intents of a filter, the best matches of its text first.
+// IntentFinder finds the intents of a filter, the best matches of its text first. It has two implementations: fullText
+// and the finder of package finder, which adds a model of meanings. It is safe for concurrent use.
 type IntentFinder interface {
 	Find(ctx context.Context, f manifestdb.IntentFilter) (manifestdb.FoundIntents, error)
 }
@@ -165,7 +168,7 @@ func (t fullText) Find(ctx context.Context, f manifestdb.IntentFilter) (manifest
 	return manifestdb.Intents(ctx, t.db, f)
 }
 
-// Manifests returns a page of manifests.
+// Manifests returns a page of manifests. The current time gives the age of each manifest.
 func (x *Index) Manifests(ctx context.Context, f manifestdb.Filter) (wire.ManifestList, error) {
 	page, err := manifestdb.List(ctx, x.DB, f)
 	now := time.Now()
@@ -187,7 +190,7 @@ func (x *Index) Manifest(ctx context.Context, domain string) (*wire.ManifestAnsw
 }
 
 // AddManifests adds their manifests in short to answers about agents, which MUST be of the latest view. It is one
-// statement for all of them.
+// statement for all of them. agents and to MUST have the same order and length. On an error nothing is added.
 func (x *Index) AddManifests(ctx context.Context, agents []repute.Agent, to []wire.Agent) error {
 	if len(agents) == 0 {
 		return nil

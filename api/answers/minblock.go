@@ -11,6 +11,9 @@ import (
 
 // Demand returns the context of reads that know the block of minBlock: a number, of the default chain or the only one,
 // or chainId:block. "" demands none.
+//
+// It does not wait: the first read with the context does, for two seconds at most, and then fails as busy (503). A
+// chain of 0 means the only one; with several chains and no default the read refuses it.
 func (x *Index) Demand(ctx context.Context, minBlock string) (context.Context, error) {
 	if minBlock == "" {
 		return ctx, nil

@@ -18,7 +18,8 @@ const (
 )
 
 // RequestRefresh schedules another read of an agent's document, within the limits of the caller of ctx and of the
-// document.
+// document. The caller's limit comes first and is used up also by an id that does not exist, so that nobody can probe
+// ids for free. The document's own limit is kept in the database and holds for all callers together.
 func (x *Index) RequestRefresh(ctx context.Context, ref repute.AgentRef) (*wire.RefreshAnswer, error) {
 	if wait := x.refreshes.Allow(ctx, httpapi.CallerOf(ctx)); wait > 0 && x.limited {
 		return nil, tooSoon("too many refreshes", wait)
@@ -46,7 +47,8 @@ func (x *Index) PermitFetch(ctx context.Context) error {
 	return nil
 }
 
-// tooSoon makes the answer 429 that says when to ask again.
+// tooSoon makes the answer 429 that says when to ask again. Retry is at least a second, because the header has whole
+// seconds and 0 would invite the next request at once.
 func tooSoon(detail string, wait time.Duration) error {
 	b := *httpapi.ErrorOf(fmt.Errorf("%s: %w", detail, repute.ErrLimited))
 	b.Retry = max(wait, time.Second)

@@ -23,7 +23,8 @@ func UnknownAgent(err error) error {
 		"GET /chains how far each chain is indexed")
 }
 
-// Missing adds a hint to repute.ErrNotFound that has none. It returns other errors unchanged.
+// Missing adds a hint to repute.ErrNotFound that has none. It returns other errors unchanged. It copies the problem
+// before it changes it, since ErrorOf may return the caller's own.
 func Missing(err error, hint string) error {
 	if !errors.Is(err, repute.ErrNotFound) {
 		return err

@@ -14,7 +14,8 @@ import (
 	"repute/trust/explain"
 )
 
-// Scored returns the stored score, or the score by the caller's roots when by has any.
+// Scored returns the stored score, or the score by the caller's roots when by has any. A score by own roots is
+// computed, and cached by package explain; only a set of roots that is not cached counts against the limit.
 func (x *Index) Scored(ctx context.Context, id repute.AgentID, stored repute.Score, by OwnRoots) (wire.Scored, error) {
 	if by.Roots == "" {
 		return wire.EncodeScored(stored)
@@ -39,7 +40,8 @@ func (x *Index) EncodeReputation(r query.Reputation, scored wire.Scored) wire.Re
 	}
 }
 
-// OwnRoots has the parameters roots and sources, by which a caller replaces the chain's own roots.
+// OwnRoots has the parameters roots and sources, by which a caller replaces the chain's own roots. An empty list of
+// roots MUST be refused by NoRoots before, where a protocol can tell it from none.
 type OwnRoots struct {
 	// Roots are addresses divided by commas, or the name of a set of roots of the chain; "" for the chain's own roots.
 	Roots string
@@ -53,7 +55,8 @@ const (
 	sourcesDefault = "default"
 )
 
-// read returns the roots. name is the name of their set, or "given" for a list of addresses.
+// read returns the roots. name is the name of their set, or "given" for a list of addresses. What begins like an
+// address, or has a comma or a space, is a list; names of sets have neither.
 func (o OwnRoots) read(ctx context.Context, r *explain.Reader,
 	chainID uint64) (by explain.Own, name string, err error) {
 	by.Sources = o.Sources == sourcesDefault
@@ -90,7 +93,8 @@ func NoRoots() error {
 		"addresses divided by commas or the name of a set; leave roots out for the chain's own")
 }
 
-// parseScore reads a score in points; nil for "".
+// parseScore reads a score in points; nil for "". NaN fails the comparison. The result is in thousandths, as scores are
+// stored.
 func parseScore(field, s string) (*repute.Points, error) {
 	if s == "" {
 		return nil, nil
@@ -102,7 +106,8 @@ func parseScore(field, s string) (*repute.Points, error) {
 	return new(repute.Points(math.Round(n * 1000))), nil
 }
 
-// parseScoreFilter reads the filters of a list that are about scores.
+// parseScoreFilter reads the filters of a list that are about scores. It does not refuse a lowest score above the
+// highest one: such a list is empty.
 func parseScoreFilter(least, most, tier, status string) (f searchdb.ScoreFilter, err error) {
 	if f.MinScore, err = parseScore("minScore", least); err != nil {
 		return f, err

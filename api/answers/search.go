@@ -33,7 +33,8 @@ type SearchQuery struct {
 	MinFeedback httpapi.Number `query:"minFeedback" minimum:"0" doc:"only agents with so many live ratings"`
 }
 
-// searchNames are the parameters of SearchQuery.
+// searchNames are the parameters of SearchQuery. The order of a list depends on whether one of them is given, even with
+// an empty value. A new parameter of SearchQuery MUST be added here.
 func searchNames() []string {
 	return []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active", "status",
 		"minFeedback"}
@@ -49,7 +50,8 @@ func (r *Request) isSearch() bool {
 	return false
 }
 
-// Filter parses the parameters that select agents.
+// Filter parses the parameters that select agents. Texts are passed on as they are: searchdb normalizes them and
+// refuses those that are too long.
 func (q *AgentsFilter) Filter(chains []uint64) (f searchdb.AgentFilter, err error) {
 	f = searchdb.AgentFilter{
 		ChainIDs: chains, Text: q.Q, Service: q.Service, Skill: q.Skill, Domain: q.Domain, Trust: q.Trust, Tag: q.Tag,
@@ -100,7 +102,7 @@ func (q *AgentsFilter) Filter(chains []uint64) (f searchdb.AgentFilter, err erro
 }
 
 // parseSince reads a time, a date, which begins at midnight UTC, or the number of a block, which needs one chain; the
-// zero value for "".
+// zero value for "". A number is never read as a year or a Unix time.
 func parseSince(field, s string, chains []uint64) (f searchdb.Since, err error) {
 	if s == "" {
 		return f, nil
@@ -137,7 +139,8 @@ func parseTime(field, s, allowed string) (t time.Time, err error) {
 	return t, nil
 }
 
-// parseHost reads a host as it is stored with documents; "" for "".
+// parseHost reads a host as it is stored with documents; "" for "". An address in hexadecimal is refused: the search
+// text q finds it.
 func parseHost(s string) (string, error) {
 	if s == "" {
 		return "", nil
@@ -151,7 +154,8 @@ func parseHost(s string) (string, error) {
 	return host, nil
 }
 
-// Filter parses the parameters that select and order agents.
+// Filter parses the parameters that select and order agents. isSearch looks at what was given and not at values, so
+// that q= orders by relevance too.
 func (q *AgentsQuery) Filter(chains []uint64) (f searchdb.AgentFilter, err error) {
 	if f, err = q.AgentsFilter.Filter(chains); err != nil {
 		return f, err

@@ -28,12 +28,16 @@ func SignedAt(flag httpapi.Flag, at string) (signed bool, view string, err error
 const maxEpochsBehind = 3
 
 // maxUnseen is how old the last look at the chain's head may be for scores to be signed. A server whose indexer has
-// stopped MUST NOT sign.
+// stopped MUST NOT sign. It is longer than a restart or a short outage of the node takes.
 const maxUnseen = 15 * time.Minute
 
 // SignedScore signs an agent's newest final score. r MUST be read from one database snapshot, because it has the score,
 // the run whose block the score holds at, and the age of the view. repute.ErrConflict means that no key is configured,
 // that there is no final score, or that it is too old.
+//
+// The checks come in an order in which the message names what to mend first: no key, no score, no epoch, unproven
+// blocks, a trust engine that stopped, an indexer that stopped. All of them are repute.ErrConflict, because the request
+// is right and the state of the server is not. now is also the time of the signature.
 func (x *Index) SignedScore(r *query.Reputation, now time.Time) (*wire.SignedScore, error) {
 	if x.Signer == nil {
 		return nil, repute.Conflict("this server signs nothing: its configuration names no key (signing.key, " +

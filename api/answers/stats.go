@@ -44,7 +44,8 @@ func (q *ClientQuery) Filter() (a common.Address, f query.ParticipantFilter, err
 	return a, f, err
 }
 
-// readParticipant reads the parameters that reviewers and validators have in common.
+// readParticipant reads the parameters that reviewers and validators have in common. It sets only the members that both
+// have; the caller sets its own before.
 func readParticipant(f *query.ParticipantFilter, address, chains string, limit httpapi.Number) (a common.Address,
 	err error) {
 	if a, err = repute.ParseAddress("address", address); err != nil {
@@ -57,7 +58,8 @@ func readParticipant(f *query.ParticipantFilter, address, chains string, limit h
 	return a, err
 }
 
-// ClientPage returns a reviewer with a page of its ratings.
+// ClientPage returns a reviewer with a page of its ratings. The chains and the page are read in one transaction, so
+// that both are of one state.
 func (x *Index) ClientPage(ctx context.Context, a common.Address, f query.ParticipantFilter) (w stats.ClientAnswer,
 	err error) {
 	var chains []statsdb.ClientChain
@@ -177,7 +179,8 @@ func (q *TagsQuery) Filter() (f statsdb.TagFilter, err error) {
 	return f, err
 }
 
-// Tags returns a page of tags with their meanings.
+// Tags returns a page of tags with their meanings. The ranges of scored tags are passed to the statement, because the
+// database has no dictionary of tags.
 func (x *Index) Tags(ctx context.Context, f statsdb.TagFilter) (stats.TagList, error) {
 	tags, bounds := x.trust.ScoredTags()
 	for _, tag := range tags {
@@ -204,7 +207,7 @@ type LeadersQuery struct {
 	MinReviewers httpapi.Number `query:"minReviewers" minimum:"0" doc:"only agents with so many distinct clients with a live rating"`
 }
 
-// Filter reads the parameters of a leaderboard.
+// Filter reads the parameters of a leaderboard. By is checked by statsdb, which knows the rankings.
 func (q *LeadersQuery) Filter() (f statsdb.LeaderFilter, err error) {
 	f = statsdb.LeaderFilter{By: statsdb.ByScore, After: q.Cursor}
 	if q.By != "" {
@@ -240,7 +243,8 @@ func parsePeriod(s string, by statsdb.Ranking) (time.Duration, error) {
 	return time.Duration(days) * 24 * time.Hour, nil
 }
 
-// Leaders returns a page of a leaderboard.
+// Leaders returns a page of a leaderboard. The agents are in the order of the items, for callers that write more about
+// them, as GraphQL does.
 func (x *Index) Leaders(ctx context.Context, f statsdb.LeaderFilter) (stats.LeaderList, []repute.Agent, error) {
 	page, err := statsdb.Leaders(ctx, x.DB, f)
 	if err != nil {

@@ -20,7 +20,8 @@ const (
 )
 
 // FetchState is StatusAnswer.Documents: "" while documents are fetched in time,
-// "unfetched" where they wait and no process fetches any, "late" where they wait long.
+// "unfetched" where they wait and no process fetches any, "late" where they wait long. A process that fetches may be
+// busy with slow hosts for minutes, while one that is missing shows at once; so the two bounds differ.
 func FetchState(f docstats.Fetching, now time.Time) string {
 	switch waits := now.Sub(f.Since); {
 	case f.Since.IsZero() || waits < fetchStart:

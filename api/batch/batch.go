@@ -57,7 +57,8 @@ type AgentItem struct {
 	err error // what is wrong with its JSON
 }
 
-// Schema describes both forms.
+// Schema describes both forms. The schema only documents: ParseRequest reads the body, because huma would refuse the
+// whole batch for one wrong item.
 func (AgentItem) Schema(huma.Registry) *huma.Schema {
 	member := func(name, doc string, example any) *huma.Schema {
 		return &huma.Schema{Type: huma.TypeObject, Required: []string{name}, AdditionalProperties: false,
@@ -73,7 +74,10 @@ func (AgentItem) Schema(huma.Registry) *huma.Schema {
 	}}
 }
 
-// UnmarshalJSON reads either form. What is wrong with an item is kept for its answer and does not fail the batch.
+// UnmarshalJSON reads either form. What is wrong with an item is kept for its answer and does not fail the batch. A
+// JSON string is the common form and needs no strict reading. null and other values reach form.Decode, which refuses
+// them. Members of the wrong type and unknown members are errors of the item, since a caller that misspells wallet must
+// not get "no agent".
 func (i *AgentItem) UnmarshalJSON(raw []byte) error {
 	*i = AgentItem{}
 	if raw = bytes.TrimSpace(raw); len(raw) > 0 && raw[0] == '"' {
@@ -100,7 +104,8 @@ const (
 // itemForms is the hint for an item that names no agent.
 const itemForms = `"8453:22", {"wallet": "0x…"} or {"domain": "shop.example"}`
 
-// parse returns what the item asks the database for.
+// parse returns what the item asks the database for. An error of the JSON comes first. An item with an error names
+// nothing else, so that batchdb leaves it out of its statements and keeps its place.
 func (i *AgentItem) parse() (out batchdb.Item) {
 	given := 0
 	for _, s := range []string{i.Agent, i.Wallet, i.Domain} {
@@ -129,7 +134,9 @@ func (i *AgentItem) parse() (out batchdb.Item) {
 	return out
 }
 
-// parseDomain returns a host as it is stored.
+// parseDomain returns a host as it is stored: in small letters and punycode, without the dot at its end. A URL, a port
+// and a user are refused instead of being cut off, because a caller who pays by the answer must know which host it is
+// about.
 func parseDomain(s string) (string, error) {
 	domain := httprule.Host(s)
 	if domain == "" || len(domain) > column.LongestHost || !utf8.ValidString(domain) ||
@@ -142,6 +149,8 @@ func parseDomain(s string) (string, error) {
 }
 
 // ParseRequest reads the body of a batch. repute.ErrInvalid: it is no object with a list of 1 to MaxItems items.
+// CheckJSON comes first: it refuses what Postgres and readers in other languages cannot take, such as deep nesting and
+// zero bytes. An item that is only wrong in itself passes, with its error kept.
 func ParseRequest(body []byte) (r ReputationsRequest, err error) {
 	if err := repute.CheckJSON("body", body); err != nil {
 		return r, err
@@ -158,13 +167,15 @@ func ParseRequest(body []byte) (r ReputationsRequest, err error) {
 	return r, nil
 }
 
-// Found is what the items of a batch name, before it is written.
+// Found is what the items of a batch name, before it is written. GraphQL and REST write it in their own forms, from one
+// read.
 type Found struct {
 	batchdb.Batch
 	index *answers.Index
 }
 
-// Read reads what items name, from one snapshot.
+// Read reads what items name, from one snapshot. An error is a fault of the database, or a minBlock that is not
+// reached; what is wrong with an item is in its Found.
 func Read(ctx context.Context, x *answers.Index, items []AgentItem) (Found, error) {
 	asked := make([]batchdb.Item, len(items))
 	for i := range items {
@@ -174,7 +185,7 @@ func Read(ctx context.Context, x *answers.Index, items []AgentItem) (Found, erro
 	return Found{b, x}, err
 }
 
-// Answer writes what was found.
+// Answer writes what was found. Each reputation is encoded once, although several items may name the same agent.
 func (f Found) Answer(ctx context.Context) (w ReputationsAnswer, err error) {
 	w = ReputationsAnswer{Items: make([]ReputationsItem, len(f.Found)), AsOf: wire.Each(f.AsOf, wire.EncodeAsOf)}
 	written := make(map[repute.AgentID]ReputationAnswer, len(f.Reputations))

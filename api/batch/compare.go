@@ -68,7 +68,8 @@ func (c Comparison) Steady() any {
 	return c
 }
 
-// ParseIDs reads the ids of a comparison, divided by commas.
+// ParseIDs reads the ids of a comparison, divided by commas. It returns the first id that is wrong; spaces beside
+// commas are allowed.
 func ParseIDs(s string) ([]repute.AgentRef, error) {
 	parts := strings.Split(s, ",")
 	if s == "" || len(parts) < leastCompared || len(parts) > mostCompared {
@@ -85,7 +86,10 @@ func ParseIDs(s string) ([]repute.AgentRef, error) {
 	return refs, nil
 }
 
-// Compare compares agents by what is known of them in one state of the index.
+// Compare compares agents by what is known of them in one state of the index. Two forms of one id, such as 22 and
+// 8453:22, are the same agent, which shows only after they are resolved: so the check for repeated agents comes after
+// the read. asOf has all chains of the index; only those of compared agents are answered. An unknown agent fails the
+// whole comparison with repute.ErrNotFound, because a comparison of what is left would answer another question.
 func Compare(ctx context.Context, x *answers.Index, refs []repute.AgentRef) (w Comparison, err error) {
 	list, asOf, err := batchdb.Compare(ctx, x.DB, refs, x.DefaultChain())
 	if err != nil {
@@ -113,7 +117,8 @@ func Compare(ctx context.Context, x *answers.Index, refs []repute.AgentRef) (w C
 	return w, nil
 }
 
-// encodeCompared writes one agent.
+// encodeCompared writes one agent. A gate that admits and is not passed is lacking; a gate that keeps out and is passed
+// is against the agent. Lists are never null in JSON.
 func encodeCompared(x *answers.Index, c batchdb.Compared) (w ComparedAgent, err error) {
 	scored, err := wire.EncodeScored(c.Reputation.Score)
 	if err != nil {
@@ -140,7 +145,8 @@ func encodeCompared(x *answers.Index, c batchdb.Compared) (w ComparedAgent, err 
 	return w, nil
 }
 
-// encodePrice writes what an intent costs.
+// encodePrice writes what an intent costs. The texts come from a manifest that anybody may write: Clean replaces what
+// is no text in JSON.
 func encodePrice(p manifestdb.Price) IntentCost {
 	w := IntentCost{Intent: httpapi.Clean(p.Intent), Networks: wire.Each(p.Networks, httpapi.Clean)}
 	if p.USD != nil {

@@ -14,7 +14,8 @@ import (
 // maxTagDifferences is how many tags that agents share are told apart.
 const maxTagDifferences = 5
 
-// differences explains what sets agents apart, one sentence each.
+// differences explains what sets agents apart, one sentence each. What more callers decide by comes first. Every
+// function returns whether there is a difference; best is nil where one value is not better than another.
 func differences(agents []ComparedAgent) (out []Difference) {
 	for _, explain := range []func([]ComparedAgent) (Difference, bool){
 		differentStatus, differentScore, differentTier, differentRatings, differentGates} {
@@ -31,7 +32,7 @@ func differences(agents []ComparedAgent) (out []Difference) {
 	return out
 }
 
-// group is the agents that have a value in common, in the order of the comparison.
+// group is the agents that have a value in common, in the order of the comparison. names are short ids.
 type group struct {
 	value string
 	names []string
@@ -72,7 +73,8 @@ func listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// leader returns the one agent that is better than all others, nil where there is none.
+// leader returns the one agent that is better than all others, nil where there is none. It compares with the best agent
+// by its id, so that agents MUST be different ones. Ties have no leader.
 func leader[V cmp.Ordered](agents []ComparedAgent, of func(ComparedAgent) V) *wire.ID {
 	if len(agents) == 0 {
 		return nil
@@ -86,7 +88,8 @@ func leader[V cmp.Ordered](agents []ComparedAgent, of func(ComparedAgent) V) *wi
 	return &best.Agent
 }
 
-// differentStatus tells rated agents from others.
+// differentStatus tells rated agents from others. No status makes an agent best: thin means little evidence, and not a
+// worse agent.
 func differentStatus(agents []ComparedAgent) (d Difference, found bool) {
 	groups := groupBy(agents, func(a ComparedAgent) string { return a.Status })
 	if len(groups) < 2 {
@@ -99,7 +102,9 @@ func differentStatus(agents []ComparedAgent) (d Difference, found bool) {
 	return d, true
 }
 
-// differentScore compares the best and the worst score of those that are rated, with their bounds.
+// differentScore compares the best and the worst score of those that are rated, with their bounds. An unrated agent is
+// left out, since its score is 0 for want of evidence. The best is named only where the bounds of the first and of the
+// last do not overlap; there may still be others in between whose bounds overlap with the first.
 func differentScore(agents []ComparedAgent) (d Difference, found bool) {
 	scored := slices.DeleteFunc(slices.Clone(agents),
 		func(a ComparedAgent) bool { return a.Status == string(repute.Unrated) })
@@ -133,7 +138,8 @@ func differentTier(agents []ComparedAgent) (d Difference, found bool) {
 		Sentence: tell(groups, "has", "have")}, len(groups) > 1
 }
 
-// differentRatings compares how many rated how often.
+// differentRatings compares how many rated how often. More reviewers are better evidence, while more ratings may come
+// from one reviewer.
 func differentRatings(agents []ComparedAgent) (d Difference, found bool) {
 	groups := groupBy(agents, func(a ComparedAgent) string {
 		return counted(int64(a.Ratings), "rating") + " from " + counted(int64(a.Reviewers), "reviewer")
@@ -150,7 +156,8 @@ func counted(n int64, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// differentGates compares which gates are not passed, and which keep agents out.
+// differentGates compares which gates are not passed, and which keep agents out. A gate that keeps an agent out weighs
+// more than any number of gates that it does not pass: there are far less than 100.
 func differentGates(agents []ComparedAgent) (d Difference, found bool) {
 	groups := groupBy(agents, func(a ComparedAgent) string {
 		var lacks []string
@@ -171,7 +178,8 @@ func differentGates(agents []ComparedAgent) (d Difference, found bool) {
 }
 
 // differentTags compares the medians of tags that two or more agents have, those with most ratings first. Whether more
-// is better depends on the tag, so that none is best.
+// is better depends on the tag, so that none is best. Medians are compared as they are written. At most
+// maxTagDifferences are listed.
 func differentTags(agents []ComparedAgent) (out []Difference) {
 	type shared struct {
 		tag     string
@@ -207,7 +215,8 @@ func differentTags(agents []ComparedAgent) (out []Difference) {
 	return out
 }
 
-// differentServices compares the names of the services that agents offer.
+// differentServices compares the names of the services that agents offer. Names are compared after they are cut to 30
+// characters, as they are shown. No agent is best by offering more.
 func differentServices(agents []ComparedAgent) (d Difference, found bool) {
 	groups := groupBy(agents, func(a ComparedAgent) string {
 		var names []string
@@ -223,7 +232,9 @@ func differentServices(agents []ComparedAgent) (d Difference, found bool) {
 	return Difference{What: "services", Sentence: tell(groups, "offers", "offer")}, len(groups) > 1
 }
 
-// differentPrices compares the cheapest intent of each agent whose manifest states a price.
+// differentPrices compares the cheapest intent of each agent whose manifest states a price. The cheapest intents need
+// not be for the same work, so that the sentence names them. Prices are compared as fractions: 0.5 and 0.50 are equal.
+// A price that is no number is ignored.
 func differentPrices(agents []ComparedAgent) (d Difference, found bool) {
 	type offer struct {
 		agent ComparedAgent

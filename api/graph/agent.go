@@ -16,7 +16,8 @@ import (
 )
 
 // agentNode is an agent in an answer. It knows the agents it was read with, so
-// that what hangs below all of them is read at once.
+// that what hangs below all of them is read at once. It is made by newNodes; its fields do not change, so that
+// resolvers of one query may run at the same time.
 type agentNode struct {
 	wire.Agent
 	AsOf *wire.AsOf
@@ -27,7 +28,9 @@ type agentNode struct {
 	group  *cohort
 }
 
-// newNodes makes resolvers that load what several agents of one answer need with one statement.
+// newNodes makes resolvers that load what several agents of one answer need with one statement. With list, what hangs
+// below the agents is read for all of them even if the query asks for it below one alone, as GraphQL gives all elements
+// of a list the same selection.
 func newNodes(x *answers.Index, agents []repute.Agent, at repute.At, list bool) []*agentNode {
 	group := &cohort{index: x, at: at, list: list}
 	return wire.Each(agents, func(agent repute.Agent) *agentNode {
@@ -42,7 +45,8 @@ func (n *agentNode) DomainProofs(ctx context.Context) ([]wire.DomainProof, error
 	return wire.Each(proofs, wire.EncodeDomainProof), err
 }
 
-// LinkedAgents are agents whose documents and this one's name each other.
+// LinkedAgents are agents whose documents and this one's name each other. It is one statement for each agent and is
+// charged so.
 func (n *agentNode) LinkedAgents(ctx context.Context) ([]wire.LinkedAgent, error) {
 	if n.group.at != answers.Latest() {
 		return []wire.LinkedAgent{}, nil
@@ -63,7 +67,8 @@ type feedbackArgs struct {
 	IncludeRevoked *bool
 }
 
-// selects reports whether the arguments ask for other ratings than the newest live ones.
+// selects reports whether the arguments ask for other ratings than the newest live ones. First is none of them: it is a
+// part of the key by which pages are shared.
 func (a feedbackArgs) selects() bool {
 	return a.After != nil || a.Clients != nil || a.Tag1 != nil || a.Tag2 != nil || isTrue(a.IncludeRevoked)
 }
@@ -203,7 +208,9 @@ func (r *reputationNode) OpenFi(ctx context.Context) (*wire.OpenFi, error) {
 	return r.agent.group.index.OpenFi(ctx, r.agent.key, r.agent.group.at)
 }
 
-// Reputation gives the score and the unweighted views.
+// Reputation gives the score and the unweighted views. In a list without arguments, only the parts that the query
+// selects are read. Of a single agent the score is the one that was read with the agent, so that one answer has no two
+// scores.
 func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reputationNode, error) {
 	if n.group.list && args == (reputationArgs{}) {
 		r, err := n.group.reputationOf(ctx, n.key)
@@ -258,7 +265,8 @@ type explainArgs struct {
 	Sources *string
 }
 
-// rootsOf are the caller's, empty where the argument is absent.
+// rootsOf are the caller's, empty where the argument is absent. The agent's at is an argument of another field, which
+// is why the error names it.
 func (n *agentNode) rootsOf(arg, sources *string) (by answers.OwnRoots, err error) {
 	switch {
 	case arg == nil:
@@ -273,7 +281,7 @@ func (n *agentNode) rootsOf(arg, sources *string) (by answers.OwnRoots, err erro
 	return by, by.Check(false, n.group.at)
 }
 
-// Explain tells what the agent's score is made of.
+// Explain tells what the agent's score is made of. The caller's limit on walks applies besides the cost.
 func (n *agentNode) Explain(ctx context.Context, args explainArgs) (*wire.ExplainAnswer, error) {
 	p := answers.ExplainPlan{At: n.group.at, Limit: answers.DefaultListed}
 	if !n.group.list {

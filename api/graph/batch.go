@@ -49,7 +49,8 @@ type itemProblem struct {
 	Hint, Field  *string
 }
 
-// items returns the items in the order of the arguments, and how many agents they may name.
+// items returns the items in the order of the arguments, and how many agents they may name. An id names one agent at
+// most, and a wallet or a domain up to MaxMatches.
 func (args reputationsArgs) items() (items []batch.AgentItem, most int) {
 	if args.IDs != nil {
 		for _, id := range *args.IDs {
@@ -70,7 +71,8 @@ func (args reputationsArgs) items() (items []batch.AgentItem, most int) {
 	return items, most + batch.MaxMatches*(len(items)-most)
 }
 
-// Reputations reads the reputations of many agents from one snapshot.
+// Reputations reads the reputations of many agents from one snapshot. It charges for the most agents that may be found,
+// before anything is read. Nodes of agents that several items name are shared.
 func (q *queryResolver) Reputations(ctx context.Context, args reputationsArgs) (*reputationsNode, error) {
 	items, most := args.items()
 	if len(items) > batch.MaxItems {

@@ -35,13 +35,15 @@ type cohort struct {
 }
 
 // memo remembers one read per key: a page size, or what else makes another question. The
-// zero value is empty.
+// zero value is empty. An error is remembered like a value: the fields of all agents then have the same error, and
+// nothing is read again for this query.
 type memo[V any] struct {
 	mu    sync.Mutex
 	reads map[any]func() (V, error)
 }
 
-// get reads at the first call with this key; concurrent ones wait for it.
+// get reads at the first call with this key; concurrent ones wait for it. read is called without the lock, so that
+// reads with other keys do not wait for it. key MUST be comparable.
 func (m *memo[V]) get(key any, read func() (V, error)) (V, error) {
 	m.mu.Lock()
 	if m.reads == nil {
@@ -110,7 +112,7 @@ func (c *cohort) scoreOf(ctx context.Context, id repute.AgentID) (repute.Score, 
 }
 
 // reputationBy reads the reputations of all agents of the answer when the first of them is asked
-// for.
+// for. The key is the set of parts, so that two aliases that select different parts are two reads.
 func (c *cohort) reputationBy(ctx context.Context, id repute.AgentID, parts query.ReputationParts) (query.Reputation,
 	error) {
 	all, err := c.reputations.get(parts, func() (map[repute.AgentID]query.Reputation, error) {

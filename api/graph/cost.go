@@ -23,7 +23,8 @@ const explainCost = 2000
 var errCost = fmt.Errorf("query cost exceeded: %w", repute.ErrLimited)
 
 // budget counts down what one query may ask for. Rows are charged before they
-// are read, for the most that may come.
+// are read, for the most that may come. A query that exceeds it ends only where the next field charges; fields that
+// were charged before are still resolved.
 type budget struct {
 	limit int
 	spent atomic.Int64
@@ -38,7 +39,8 @@ func withBudget(ctx context.Context, limit int) (context.Context, *budget) {
 	return context.WithValue(ctx, budgetKey{}, b), b
 }
 
-// charge books cost on the query's budget.
+// charge books cost on the query's budget. It is called before each read and is safe for concurrent use. A context
+// without a budget is a mistake of this package.
 func charge(ctx context.Context, cost int) error {
 	b, found := ctx.Value(budgetKey{}).(*budget)
 	if !found {
@@ -69,7 +71,8 @@ func pageSize(first *int32) (int, error) {
 	return int(*first), nil
 }
 
-// paidPage returns the size of a page, whose rows it charges with what the read costs besides.
+// paidPage returns the size of a page, whose rows it charges with what the read costs besides. The size is checked
+// first: a wrong one costs nothing.
 func paidPage(ctx context.Context, cost int, first *int32) (size int, err error) {
 	if size, err = pageSize(first); err != nil {
 		return 0, err

@@ -93,7 +93,8 @@ type Options struct {
 	log *slog.Logger
 }
 
-// Endpoint serves GraphQL over HTTP, and runs the documents of pages in the process.
+// Endpoint serves GraphQL over HTTP, and runs the documents of pages in the process. It does not change after Mount and
+// is safe for concurrent use.
 type Endpoint struct {
 	server *httpapi.Server
 	index  *answers.Index
@@ -246,7 +247,9 @@ func (e *Endpoint) answer(c echo.Context, r GraphQLRequest) error {
 	return c.JSON(http.StatusOK, response)
 }
 
-// exec runs one query within its budget. wait is the pause before a retry in seconds, "" where none helps.
+// exec runs one query within its budget. wait is the pause before a retry in seconds, "" where none helps. The order
+// matters: a wait for minBlock comes before the fields, errors are settled before they are counted, and a query that
+// cost too much has no data, because some of its fields may be missing without an error of their own.
 func (e *Endpoint) exec(ctx context.Context, r GraphQLRequest) (response *graphql.Response, wait string) {
 	ctx, spent := withBudget(withWork(ctx, e.o.Work), e.o.Cost)
 	// Once for all fields, which would wait one after the other.
@@ -280,7 +283,7 @@ func (e *Endpoint) sdl(c echo.Context) error {
 
 // settleError puts an error through the same table as REST's: a stable code in
 // the extensions, no word of the inside. Errors that are nobody's but the
-// query's (syntax, validation) keep their text and have no problem.
+// query's (syntax, validation) keep their text and have no problem. b is nil for them, and so is a wait.
 func (e *Endpoint) settleError(ctx context.Context, q *gqlerrors.QueryError) *httpapi.ErrorBody {
 	cause := q.ResolverError
 	if cause == nil && (errors.Is(q.Err, context.DeadlineExceeded) || errors.Is(q.Err, context.Canceled)) {

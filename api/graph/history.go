@@ -34,7 +34,8 @@ func (args historyArgs) filter() (f historydb.Filter, err error) {
 	return f, err
 }
 
-// History lists how the agent changed.
+// History lists how the agent changed. A page after a cursor is read for one agent alone, because cursors of several
+// agents differ.
 func (n *agentNode) History(ctx context.Context, args historyArgs) (*connection[stats.AgentChange, *wire.AsOf], error) {
 	f, err := args.filter()
 	if err != nil {
@@ -67,7 +68,7 @@ type seriesArgs struct {
 	Tag            *string
 }
 
-// key tells series apart that are read at once.
+// key tells series apart that are read at once. An absent tag and the empty tag are different series.
 func (args seriesArgs) key() string {
 	return fmt.Sprintf("%s %s %s %s %t %q", orEmpty(args.Measure), orEmpty(args.Every), orEmpty(args.From),
 		orEmpty(args.To),

@@ -17,7 +17,8 @@ import (
 // operations is what operators look after. Its fields are read when they are asked for.
 type operations struct{ q *queryResolver }
 
-// Operations is for callers with the role operate, as the routes of webhooks and keys.
+// Operations is for callers with the role operate, as the routes of webhooks and keys. The role is checked here alone:
+// fields below cannot be reached otherwise.
 func (q *queryResolver) Operations(ctx context.Context) (*operations, error) {
 	if err := httpapi.Allowed(ctx, httpapi.RoleOperate); err != nil {
 		return nil, err

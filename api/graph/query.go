@@ -77,7 +77,8 @@ func (q *queryResolver) Agent(ctx context.Context, args agentArgs) (*agentNode, 
 	return node, nil
 }
 
-// AgentsByID reads many agents at once, in the order asked for.
+// AgentsByID reads many agents at once, in the order asked for. Unknown agents are null at their places, and an id that
+// is given twice is the same node twice.
 func (q *queryResolver) AgentsByID(ctx context.Context, args struct{ IDs []wire.ID }) ([]*agentNode, error) {
 	if len(args.IDs) > httpapi.MaxPage {
 		return nil, repute.Invalid("ids", "too many", "at most "+strconv.Itoa(httpapi.MaxPage))
@@ -173,7 +174,7 @@ func distinct(ids []repute.AgentID) []repute.AgentID {
 	return out
 }
 
-// renameCursor calls the parameter by its GraphQL name.
+// renameCursor calls the parameter by its GraphQL name. The store knows the name of REST, which is cursor.
 func renameCursor(err error) error {
 	if input, isInput := errors.AsType[*repute.InputError](err); isInput && input.Field == "cursor" {
 		return repute.Invalid("after", input.Reason, input.Hint)

@@ -23,7 +23,8 @@ func (q *queryResolver) RootSets(ctx context.Context) ([]provenance.RootSet, err
 	return wire.Each(list, provenance.EncodeRootSet), err
 }
 
-// Roots lists the roots of a set by address.
+// Roots lists the roots of a set by address. The whole set is read, and the page is cut from it; the cursor is the last
+// address of a page.
 func (q *queryResolver) Roots(ctx context.Context, args struct {
 	ChainID wire.Long
 	Set     *string

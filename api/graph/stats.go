@@ -83,7 +83,7 @@ func participantPage[T, N any](ctx context.Context, x *answers.Index, of common.
 		pageInfoOf(page.Next), wire.Each(page.AsOf, wire.EncodeAsOf)}, nil
 }
 
-// nodesOf reads agents at once.
+// nodesOf reads agents at once. The agents are of the newest state, also where the page is older by a moment.
 func nodesOf(ctx context.Context, x *answers.Index, ids []repute.AgentID) (map[repute.AgentID]*agentNode, error) {
 	ids = distinct(ids)
 	if len(ids) == 0 {

@@ -26,7 +26,8 @@ import (
 const subscriptionCost = 500
 
 // Subscribe runs an operation over a WebSocket: a subscription until ctx ends, a query once. It implements the
-// Subscriber of graphql-transport-ws.
+// Subscriber of graphql-transport-ws. A goroutine settles the errors of each answer; it ends with ctx or when the
+// library closes its channel.
 func (e *Endpoint) Subscribe(ctx context.Context, query, operation string, variables map[string]any) (<-chan any, error) {
 	if wait := e.server.Wait(ctx, httpapi.CallerOf(ctx)); wait > 0 {
 		return nil, fmt.Errorf("too many requests, try again in %s", wait.Round(time.Second))
@@ -176,6 +177,8 @@ type place struct {
 }
 
 // begin checks the arguments of a subscription. repute.ErrGone, which names the oldest cursor, for one that is too old.
+// A subscription without since begins at the newest change, which is read before the resolver returns: changes from
+// then on are not missed.
 func (s *subscriptionResolver) begin(ctx context.Context, f *changesFilter) (p place, err error) {
 	if socket.Of(ctx) == nil {
 		return p, repute.Invalid("query", "is a subscription", "open a WebSocket with the protocol graphql-transport-ws")
@@ -197,6 +200,7 @@ func (s *subscriptionResolver) begin(ctx context.Context, f *changesFilter) (p p
 
 // follow sends an event for each change that event makes one of, until ctx ends. Where it cannot go on, or the client
 // accepts no event for too long, it closes the connection with a code that says why. Nothing is buffered for a client.
+// Its goroutine owns the channel. It ends with ctx, which the library or the connection's end cancels.
 func follow[E any](ctx context.Context, s *subscriptionResolver, p place, event func(*store.Change) (*E, error)) <-chan *E {
 	out := make(chan *E)
 	conn := socket.Of(ctx)
@@ -248,7 +252,8 @@ func follow[E any](ctx context.Context, s *subscriptionResolver, p place, event 
 	return out
 }
 
-// resetBudget lets the next event of a subscription cost as much as a query.
+// resetBudget lets the next event of a subscription cost as much as a query. Events are resolved one after the other,
+// so that no other event is charged meanwhile.
 func resetBudget(ctx context.Context) {
 	if b, found := ctx.Value(budgetKey{}).(*budget); found {
 		b.spent.Store(0)

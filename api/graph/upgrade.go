@@ -29,7 +29,9 @@ const (
 // isUpgrade reports whether a request asks for a WebSocket.
 func isUpgrade(r *http.Request) bool { return strings.EqualFold(r.Header.Get("Upgrade"), "websocket") }
 
-// upgrade serves subscriptions over a WebSocket until the client leaves, reads too slowly, or the server stops.
+// upgrade serves subscriptions over a WebSocket until the client leaves, reads too slowly, or the server stops. The
+// handler returns while the connection lives on, so that the connection has a context without the request's end. leave
+// is called once: by the socket when it ends, or here when the handshake failed.
 func (e *Endpoint) upgrade(c echo.Context) error {
 	r := c.Request()
 	if !e.server.KnowsOrigin(r) {

@@ -18,14 +18,15 @@ const (
 	maxSkip      = math.MaxUint32
 )
 
-// page says which entities of a list are read.
+// page says which entities of a list are read. first is from 1 to maxFirst. The zero order is by id.
 type page struct {
 	first, skip int
 	order       subgraphdb.Order
 	where       subgraphdb.Filter
 }
 
-// page returns the arguments of a list. Arguments that a list does not have are ignored.
+// page returns the arguments of a list. Arguments that a list does not have are ignored. A failure is noted and the
+// page is still returned, so that one answer tells all mistakes of a query.
 func (o *operation) page(e *subgraphdb.Entity, field *ast.Field) (p page) {
 	p.first = o.integer(field, "first", defaultFirst, 1, maxFirst)
 	p.skip = o.integer(field, "skip", 0, 0, maxSkip)
@@ -40,7 +41,8 @@ func (o *operation) page(e *subgraphdb.Entity, field *ast.Field) (p page) {
 	return p
 }
 
-// integer returns an argument that is a number from least to most.
+// integer returns an argument that is a number from least to most. The error says 0 as the lower bound also where it is
+// 1, because these are the words of graph-node.
 func (o *operation) integer(field *ast.Field, name string, fallback, least, most int) int {
 	v, f := o.argument(field, name)
 	if f != nil {
@@ -72,7 +74,8 @@ func textOf(v any) string {
 	return ""
 }
 
-// order returns the order of a list. Enums may be quoted.
+// order returns the order of a list. Enums may be quoted. Aggregations are ordered by time, the newest first, unless
+// the query names an order.
 func (o *operation) order(e *subgraphdb.Entity, field *ast.Field) (order subgraphdb.Order) {
 	if by, f := o.argument(field, "orderBy"); f != nil {
 		o.fail(f)
@@ -114,7 +117,8 @@ func (o *operation) interval(field *ast.Field) (i subgraphdb.Interval) {
 	return subgraphdb.Interval{Day: textOf(of) == "day", Current: textOf(current) == "include"}
 }
 
-// filter returns the condition of a filter object: all of its members must be true.
+// filter returns the condition of a filter object: all of its members must be true. The order of the members does not
+// matter. An empty object is true of all entities. depth is what may still nest.
 func (o *operation) filter(e *subgraphdb.Entity, v any, depth int) (out subgraphdb.Filter, f *SubgraphError) {
 	object, isObject := v.(map[string]any)
 	switch {
@@ -136,7 +140,8 @@ func (o *operation) filter(e *subgraphdb.Entity, v any, depth int) (out subgraph
 	return out, nil
 }
 
-// condition returns the condition of one member of a filter.
+// condition returns the condition of one member of a filter. A condition on an entity that the field refers to is true
+// where such an entity exists and meets it.
 func (o *operation) condition(e *subgraphdb.Entity, name string, value any,
 	depth int) (out subgraphdb.Filter, f *SubgraphError) {
 	switch name {
@@ -164,7 +169,8 @@ func (o *operation) condition(e *subgraphdb.Entity, name string, value any,
 	return o.comparison(member, value)
 }
 
-// filters returns the conditions of a list of filters; nil for an empty list, which is no condition.
+// filters returns the conditions of a list of filters; nil for an empty list, which is no condition. A single object
+// counts as a list of one, as in every list of GraphQL.
 func (o *operation) filters(e *subgraphdb.Entity, v any, depth int) (out []subgraphdb.Filter, f *SubgraphError) {
 	list, isList := v.([]any)
 	if !isList {
@@ -180,7 +186,8 @@ func (o *operation) filters(e *subgraphdb.Entity, v any, depth int) (out []subgr
 	return out, nil
 }
 
-// changed returns the condition that rows changed at a block or later.
+// changed returns the condition that rows changed at a block or later. Other members of the object are ignored, as by
+// graph-node.
 func changed(v any) (out subgraphdb.Filter, f *SubgraphError) {
 	object, _ := v.(map[string]any)
 	n, err := strconv.ParseInt(textOf(object["number_gte"]), 10, 64)
@@ -190,7 +197,9 @@ func changed(v any) (out subgraphdb.Filter, f *SubgraphError) {
 	return subgraphdb.Filter{ChangedFrom: &n}, nil
 }
 
-// comparison returns the comparison of a field with a value.
+// comparison returns the comparison of a field with a value. The cases of null come first: = null and not null are
+// conditions, and null with any other operator is an error. A list where one value is wanted is an error, and one value
+// where a list is wanted is a list of one.
 func (o *operation) comparison(m filterField, value any) (out subgraphdb.Filter, f *SubgraphError) {
 	out = subgraphdb.Filter{Field: m.field, Op: m.op}
 	many := m.field.List || m.op == subgraphdb.In || m.op == subgraphdb.NotIn

@@ -29,13 +29,16 @@ const (
 	maxNesting = 32
 )
 
-// number is a number as it is written in a query or in variables.
+// number is a number as it is written in a query or in variables. It keeps the digits, because a float would round
+// amounts in wei.
 type number string
 
-// enum is a name in a query that is no text.
+// enum is a name in a query that is no text. Quoted and bare names are mostly accepted alike; the type only matters in
+// errors.
 type enum string
 
-// operation is the one query of a document with the values of its variables.
+// operation is the one query of a document with the values of its variables. It is made for one request and used by one
+// goroutine. failures are those that were found before anything is read.
 type operation struct {
 	schema    *schema
 	query     *ast.OperationDefinition
@@ -52,7 +55,8 @@ type request struct {
 	Variables map[string]any `json:"variables"`
 }
 
-// readRequest reads the body of a request. Numbers stay as they are written.
+// readRequest reads the body of a request. Numbers stay as they are written. What follows the JSON value is an error.
+// Unknown members are ignored, as SDKs send extensions.
 func readRequest(body []byte) (r request, err error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -65,7 +69,8 @@ func readRequest(body []byte) (r request, err error) {
 	return r, nil
 }
 
-// parse reads the operation of a request.
+// parse reads the operation of a request. operationName is ignored: with several operations the document is refused
+// even if it names one.
 func (s *schema) parse(r request) (*operation, *SubgraphError) {
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxTokens)
 	if err != nil {
@@ -85,7 +90,8 @@ func (s *schema) parse(r request) (*operation, *SubgraphError) {
 	return o, o.setVariables(r.Variables)
 }
 
-// syntaxFailure returns what the parser says.
+// syntaxFailure returns what the parser says. Its words are the parser's and not those of graph-node, which no SDK
+// compares.
 func syntaxFailure(err error) *SubgraphError {
 	var syntax *gqlerror.Error
 	if !errors.As(err, &syntax) {
@@ -99,7 +105,9 @@ func syntaxFailure(err error) *SubgraphError {
 }
 
 // setVariables takes the values of the declared variables. The declared types are not compared with the places of use,
-// as graph-node does not: SDKs declare ids as String.
+// as graph-node does not: SDKs declare ids as String. A variable that is given and not declared is ignored. One that is
+// declared and neither given nor set by default has no entry, which differs from null: an argument with it counts as
+// absent.
 func (o *operation) setVariables(given map[string]any) *SubgraphError {
 	for _, def := range o.query.VariableDefinitions {
 		value, found := given[def.Variable]
@@ -125,7 +133,8 @@ func (o *operation) setVariables(given map[string]any) *SubgraphError {
 	return nil
 }
 
-// fromJSON returns a value of variables like one of the query. ok is false when it nests too deep.
+// fromJSON returns a value of variables like one of the query. ok is false when it nests too deep. What is no list,
+// object or number is of the same type in both.
 func fromJSON(v any, depth int) (out any, ok bool) {
 	if depth == 0 {
 		return nil, false
@@ -207,7 +216,8 @@ func (o *operation) object(v *ast.Value, depth int) (any, bool, *SubgraphError) 
 	return out, true, nil
 }
 
-// argument returns the value of an argument of a field, nil when it is not given.
+// argument returns the value of an argument of a field, nil when it is not given. A variable without a value is as an
+// argument that is not given.
 func (o *operation) argument(field *ast.Field, name string) (v any, f *SubgraphError) {
 	if a := field.Arguments.ForName(name); a != nil {
 		v, _, f = o.value(a.Value, maxNesting)

@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// object is a JSON object whose members keep the order of the query.
+// object is a JSON object whose members keep the order of the query, which GraphQL requires and a map does not. Keys
+// are not compared: groups makes each key once.
 type object struct {
 	keys   []string
 	values []any
@@ -21,7 +22,8 @@ func (o *object) set(key string, v any) {
 	o.keys, o.values = append(o.keys, key), append(o.values, v)
 }
 
-// appendValue appends a value of an answer as JSON: nil, bool, int32, int, string, a list, or an object.
+// appendValue appends a value of an answer as JSON: nil, bool, int32, int, string, a list, or an object. Other types
+// are written as null; the tests compare the answers of all fields. Encoding by hand needs no reflection.
 func appendValue(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case bool:
@@ -71,7 +73,8 @@ func (o *object) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendText appends a text as JSON. Most texts are ASCII that needs no escapes.
+// appendText appends a text as JSON. Most texts are ASCII that needs no escapes. The set of characters that need
+// json.Marshal includes those that it escapes for HTML, so that the result is the same as its own.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {

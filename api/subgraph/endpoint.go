@@ -16,10 +16,10 @@ import (
 	"repute/store/subgraphdb"
 )
 
-// path is the route of the endpoint of a chain.
+// path is the route of the endpoint of a chain. It is that of the document; echo writes parameters in another form.
 const path = "/subgraphs/{chainId}"
 
-// endpoint serves the subgraph of each indexed chain.
+// endpoint serves the subgraph of each indexed chain. It is shared by all requests and does not change.
 type endpoint struct {
 	db     *store.DB
 	schema *schema
@@ -39,7 +39,8 @@ type SubgraphAnswer struct {
 	Errors []SubgraphError `json:"errors,omitempty"`
 }
 
-// Mount adds the subgraph of each chain to the server.
+// Mount adds the subgraph of each chain to the server. The route is not one of huma's, because huma would validate the
+// body and answer its own errors. So it is described by hand.
 func Mount(server *httpapi.Server, db *store.DB) error {
 	s, err := newSchema()
 	if err != nil {
@@ -79,7 +80,9 @@ func (e *endpoint) post(c echo.Context) error {
 	return c.JSONBlob(http.StatusOK, answer)
 }
 
-// answer returns the body of the answer to a request.
+// answer returns the body of the answer to a request. Everything that can be refused without the database is refused
+// before the snapshot is opened. An error is a fault of the server or a chain that is not indexed; errors of the query
+// are in the answer.
 func (e *endpoint) answer(ctx context.Context, chain uint64, r request) ([]byte, error) {
 	o, f := e.schema.parse(r)
 	if f != nil {
@@ -105,7 +108,7 @@ func (e *endpoint) answer(ctx context.Context, chain uint64, r request) ([]byte,
 	return out, err
 }
 
-// indexing says how an answer treats errors of the index.
+// indexing says how an answer treats errors of the index. It follows subgraphError of each field.
 type indexing int
 
 // Treatments of errors of the index.
@@ -116,7 +119,7 @@ const (
 )
 
 // hasErrors returns how an answer treats that the index stopped because a final block was replaced. Questions about the
-// index alone are always answered.
+// index alone are always answered. One field that denies withholds the data of all, as in graph-node.
 func hasErrors(s *subgraphdb.Snapshot, plans []plan) indexing {
 	state := noErrors
 	for _, p := range plans {
@@ -131,7 +134,8 @@ func hasErrors(s *subgraphdb.Snapshot, plans []plan) indexing {
 	return state
 }
 
-// body returns the body of an answer with data.
+// body returns the body of an answer with data. The place of errors in it is after data; there is no other error beside
+// data.
 func body(data *object, state indexing) []byte {
 	out := &object{}
 	if state != denied {

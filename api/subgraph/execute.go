@@ -10,10 +10,11 @@ import (
 	"repute/store/subgraphdb"
 )
 
-// maxRows is how many entities one query reads.
+// maxRows is how many entities one query reads. The bytes are bounded by subgraphdb.
 const maxRows = 60_000
 
-// plan is one field of the query: entities, _meta, or a part of the introspection.
+// plan is one field of the query: entities, _meta, or a part of the introspection. set is nil for what is no entity; id
+// is nil for a list.
 type plan struct {
 	key   string
 	field *ast.Field
@@ -27,7 +28,8 @@ type plan struct {
 	allow bool // to show data of a chain whose index has errors
 }
 
-// plans returns the fields of the query.
+// plans returns the fields of the query. Every failure that can be found without the database is noted on the way, and
+// the caller reads nothing when there is any. A root without a selection is left out, as graph-node does.
 func (o *operation) plans() (out []plan) {
 	for _, g := range o.groups("Query", []ast.SelectionSet{o.query.SelectionSet}) {
 		p := plan{key: g.key, field: g.first(), group: g, at: o.block(g.first()), allow: o.allowsErrors(g.first())}
@@ -53,7 +55,7 @@ func isFixed(name string) bool {
 	return name == "_meta" || name == "__schema" || name == "__type" || name == typename
 }
 
-// entities sets which entities a field reads.
+// entities sets which entities a field reads. An id that is null is as one that is missing.
 func (o *operation) entities(p *plan) {
 	p.set = o.selection(p.root.entity, p.group.sets(), 1)
 	if p.root.many {
@@ -77,14 +79,15 @@ func (o *operation) entities(p *plan) {
 	}
 }
 
-// execution reads what an operation selects from one snapshot.
+// execution reads what an operation selects from one snapshot. It lives as long as the transaction of the snapshot.
 type execution struct {
 	*operation
 	snapshot *subgraphdb.Snapshot
 	left     int // rows that may still be read
 }
 
-// run returns the answer of all plans.
+// run returns the answer of all plans. Plans are executed one after the other, because a transaction has one
+// connection. The first error ends the query without data.
 func (x *execution) run(ctx context.Context, plans []plan) (*object, error) {
 	data := &object{}
 	for _, p := range plans {
@@ -100,7 +103,7 @@ func (x *execution) run(ctx context.Context, plans []plan) (*object, error) {
 	return data, nil
 }
 
-// field returns the answer of one plan.
+// field returns the answer of one plan. An entity that does not exist is null and no error.
 func (x *execution) field(ctx context.Context, p plan) (any, error) {
 	switch {
 	case p.field.Name == typename:
@@ -125,7 +128,7 @@ func (x *execution) field(ctx context.Context, p plan) (any, error) {
 	return rows[0].object, nil
 }
 
-// record is an entity as it is answered.
+// record is an entity as it is answered. parent is the place of the entity's parent among the keys of the statement.
 type record struct {
 	parent int
 	object *object
@@ -140,7 +143,8 @@ func objects(records []record) []*object {
 	return out
 }
 
-// columns are the columns of a query by field.
+// columns are the columns of a query by field. A field that is selected several times, or for several reasons, is read
+// once.
 type columns struct {
 	list  []*subgraphdb.Field
 	place map[*subgraphdb.Field]int
@@ -156,7 +160,8 @@ func (c *columns) add(f *subgraphdb.Field) int {
 	return i
 }
 
-// addAll adds the columns of what is selected of an entity.
+// addAll adds the columns of what is selected of an entity. Fields of inline entities are columns of the same
+// statement, and their list is flat.
 func (c *columns) addAll(e *subgraphdb.Entity, set *selection) {
 	for _, s := range set.fields {
 		if s.field == nil {
@@ -184,7 +189,10 @@ func columnOf(e *subgraphdb.Entity, f *subgraphdb.Field) *subgraphdb.Field {
 	return f
 }
 
-// read returns the entities of a query with all that is selected of them.
+// read returns the entities of a query with all that is selected of them. It calls itself once for each selected
+// reference and not for each row, so that the number of statements depends on the query alone. One row more than
+// allowed is asked for, which tells an answer of exactly the limit from one beyond it. fill is called for fields in
+// their order in the query, which is the order of the members.
 func (x *execution) read(ctx context.Context, q subgraphdb.Query, set *selection) ([]record, error) {
 	c := columns{place: map[*subgraphdb.Field]int{}}
 	c.addAll(q.Entity, set)
@@ -265,7 +273,9 @@ func (x *execution) shown(e *subgraphdb.Entity, cell any) any {
 	return cell
 }
 
-// children reads the entities that a field of the rows refers to with one statement and sets them.
+// children reads the entities that a field of the rows refers to with one statement and sets them. Several rows may
+// refer to one entity, which is then read once, and its object is part of several answers: objects MUST NOT be changed
+// after read. Keys are compared by their ids.
 func (x *execution) children(ctx context.Context, e *subgraphdb.Entity, s selected, place int, rows []subgraphdb.Row,
 	out []record) error {
 	to := x.schema.table.Entity(s.field.To)
@@ -304,7 +314,8 @@ func (x *execution) children(ctx context.Context, e *subgraphdb.Entity, s select
 	return nil
 }
 
-// byParent returns the entities that a field refers to by the place of their parent among keys.
+// byParent returns the entities that a field refers to by the place of their parent among keys. First and Skip count
+// for each parent. A reference to one entity has neither filter nor order.
 func (x *execution) byParent(ctx context.Context, e *subgraphdb.Entity, s selected, to *subgraphdb.Entity,
 	keys []subgraphdb.Value) (map[int][]record, error) {
 	if len(keys) == 0 {
@@ -326,7 +337,7 @@ func (x *execution) byParent(ctx context.Context, e *subgraphdb.Entity, s select
 }
 
 // failureOf returns the failure that an error of the database is to the caller of a query; nil for an error that is not
-// the query's.
+// the query's. A failure of a query that is only known while it is read has status 200 too.
 func failureOf(err error) *SubgraphError {
 	var f *SubgraphError
 	switch {

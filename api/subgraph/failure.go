@@ -25,12 +25,13 @@ type SubgraphLocation struct {
 // Error returns the message.
 func (f *SubgraphError) Error() string { return f.Message }
 
-// failed returns a failure without a place.
+// failed returns a failure without a place. The words in the format MUST stay those of graph-node, even where they read
+// badly.
 func failed(format string, args ...any) *SubgraphError {
 	return &SubgraphError{Message: fmt.Sprintf(format, args...)}
 }
 
-// failedAt returns a failure at a place of the query.
+// failedAt returns a failure at a place of the query. at is nil for values of variables.
 func failedAt(at *ast.Position, format string, args ...any) *SubgraphError {
 	f := failed(format, args...)
 	if at != nil {
@@ -55,7 +56,8 @@ func undecodable(kind, why string) *SubgraphError {
 // maxDescribed bounds the text of a value in an error, in bytes.
 const maxDescribed = 300
 
-// describe returns a value as errors of graph-node show it.
+// describe returns a value as errors of graph-node show it. Long texts are cut, because they are the caller's and an
+// answer of errors has no other bound.
 func describe(v any) string {
 	text := strings.ToValidUTF8(describeAll(v, 4), "\uFFFD")
 	if len(text) > maxDescribed {
@@ -64,7 +66,8 @@ func describe(v any) string {
 	return text
 }
 
-// describeAll is describe without a bound on the length, to a depth.
+// describeAll is describe without a bound on the length, to a depth. The form is Rust's Debug format, in which
+// graph-node writes values.
 func describeAll(v any, depth int) string {
 	switch v := v.(type) {
 	case nil:

@@ -7,7 +7,8 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// introspect returns __schema: the types of the API.
+// introspect returns __schema: the types of the API. Types and directives are sorted by name, so that equal queries
+// have equal answers.
 func (s *schema) introspect() *static {
 	var types []any
 	for _, name := range slices.Sorted(maps.Keys(s.types.Types)) {
@@ -22,7 +23,8 @@ func (s *schema) introspect() *static {
 		"directives": directives}}
 }
 
-// introspectType returns __type; nil for a type that does not exist.
+// introspectType returns __type; nil for a type that does not exist. The result is a nil pointer and not a nil
+// interface, which pick knows.
 func (s *schema) introspectType(name string) *static {
 	if def := s.types.Types[name]; def != nil {
 		return s.definition(def)
@@ -30,13 +32,15 @@ func (s *schema) introspectType(name string) *static {
 	return nil
 }
 
-// typeBase returns the members of a type that has none of them.
+// typeBase returns the members of a type that has none of them. Every type has all members, because GraphQL wants null
+// where a kind has no such member.
 func typeBase(kind ast.DefinitionKind) map[string]any {
 	return map[string]any{"kind": string(kind), "name": nil, "description": nil, "specifiedByURL": nil, "fields": nil,
 		"interfaces": nil, "possibleTypes": nil, "enumValues": nil, "inputFields": nil, "ofType": nil, "isOneOf": nil}
 }
 
-// definition returns a type by its definition.
+// definition returns a type by its definition. Members that lead to other types are functions: types refer to each
+// other in circles.
 func (s *schema) definition(def *ast.Definition) *static {
 	members := typeBase(def.Kind)
 	members["name"], members["description"] = def.Name, textOrNull(def.Description)

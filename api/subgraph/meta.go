@@ -13,7 +13,8 @@ import (
 	"repute/store/subgraphdb"
 )
 
-// block is the block that a field asks for; the zero value is the newest one.
+// block is the block that a field asks for; the zero value is the newest one. hash is in small letters, with or without
+// 0x; invalid is set when a number is none.
 type block struct {
 	number  *int64
 	least   *int64 // number_gte
@@ -21,7 +22,7 @@ type block struct {
 	invalid bool
 }
 
-// block returns the block argument of a field.
+// block returns the block argument of a field. Several members may be given: check wants all of them.
 func (o *operation) block(field *ast.Field) (b block) {
 	v, f := o.argument(field, "block")
 	if f != nil {
@@ -84,6 +85,8 @@ func (o *operation) allowsErrors(field *ast.Field) bool {
 }
 
 // deployment returns the name of a chain's subgraph, in the form that clients expect of one: the CID of its registries.
+// It is the same on every server for the same registries, and changes when one is replaced, as a subgraph's does with
+// its manifest.
 func deployment(s *subgraphdb.Snapshot) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", s.Chain.ID, s.Chain.Identity, s.Chain.Reputation))
 	name, err := mh.Encode(sum[:], mh.SHA2_256)
@@ -131,13 +134,14 @@ func meta(s *subgraphdb.Snapshot, at block) *static {
 }
 
 // static is an object whose members are known before the query. A member may be a func() any, which is called when the
-// query selects it.
+// query selects it. Members are in no order: the query gives it.
 type static struct {
 	name   string
 	fields map[string]any
 }
 
-// pick returns what selections have of a static value.
+// pick returns what selections have of a static value. sets has the selections of all fields with one key; scalars
+// ignore it.
 func (x *execution) pick(v any, sets []ast.SelectionSet) (any, error) {
 	if lazy, isLazy := v.(func() any); isLazy {
 		v = lazy()
@@ -162,7 +166,8 @@ func (x *execution) pick(v any, sets []ast.SelectionSet) (any, error) {
 	return v, nil
 }
 
-// pickObject returns what selections have of a static object.
+// pickObject returns what selections have of a static object. Each object takes one of the rows that are left, which
+// bounds queries that go around in circles of types.
 func (x *execution) pickObject(v *static, sets []ast.SelectionSet) (any, error) {
 	if x.left--; x.left < 0 {
 		return nil, tooExpensive()

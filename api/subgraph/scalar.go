@@ -13,7 +13,9 @@ import (
 const maxDigits = 200
 
 // scalar returns a value for the comparison with a field: nil, bool, []byte for Bytes, else string. Values have the
-// forms that graph-node accepts: numbers as texts too, ids as numbers, enums with quotes.
+// forms that graph-node accepts: numbers as texts too, ids as numbers, enums with quotes. References are compared by
+// the id, which is a text. A text with invalid UTF-8 or a zero byte cannot be in the database: the first is replaced,
+// the second refused.
 func scalar(f *subgraphdb.Field, v any) (any, *SubgraphError) {
 	kind := f.Type
 	if f.To != "" {
@@ -65,7 +67,8 @@ func checked(kind subgraphdb.Type, text string, form func(string) bool, why stri
 	return text, nil
 }
 
-// isInteger reports whether a text is an integer.
+// isInteger reports whether a text is an integer. A sign may be a plus, as Rust parses it. The text is cut at a byte: a
+// first letter of several bytes is no digit in any case.
 func isInteger(s string) bool {
 	return s != "" && isDigits(strings.TrimLeft(s[:1], "+-")+s[1:])
 }
@@ -85,7 +88,7 @@ func isDecimal(s string) bool {
 // isDigits reports whether a text consists of digits.
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// bytesOf returns bytes from hex, with 0x or without, in any case.
+// bytesOf returns bytes from hex, with 0x or without, in any case. The position in the error counts bytes.
 func bytesOf(text string) (any, *SubgraphError) {
 	digits := strings.TrimPrefix(text, "0x")
 	b, err := hex.DecodeString(digits)

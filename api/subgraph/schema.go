@@ -10,7 +10,7 @@ import (
 	"repute/store/subgraphdb"
 )
 
-// schema is the API: what can be asked, made from the table of entities.
+// schema is the API: what can be asked, made from the table of entities. It is made once and is not changed.
 type schema struct {
 	table *subgraphdb.Schema
 	roots map[string]root
@@ -20,7 +20,7 @@ type schema struct {
 	types   *ast.Schema // for introspection
 }
 
-// root is a field of Query: one entity by id, or a list.
+// root is a field of Query: one entity by id, or a list. Aggregations have lists only.
 type root struct {
 	entity *subgraphdb.Entity
 	many   bool
@@ -34,7 +34,8 @@ type filterField struct {
 	child bool
 }
 
-// newSchema makes the API of the entities.
+// newSchema makes the API of the entities. The SDL is parsed again for introspection only, which also checks that it is
+// valid.
 func newSchema() (*schema, error) {
 	s := &schema{table: subgraphdb.Entities(), roots: map[string]root{},
 		filters: map[*subgraphdb.Entity]map[string]filterField{},
@@ -85,7 +86,8 @@ func aliases(name string) []string {
 	return nil
 }
 
-// filterFields returns the members of an entity's filter, but for _change_block, and and or.
+// filterFields returns the members of an entity's filter, but for _change_block, and and or. Equality has the name of
+// the field alone.
 func filterFields(e *subgraphdb.Entity) (out []filterField) {
 	for i := range e.Fields {
 		f := &e.Fields[i]
@@ -137,6 +139,7 @@ func operators(f *subgraphdb.Field) []subgraphdb.Op {
 }
 
 // orderNames returns what entities can be ordered by: their fields, and the scalars of entities that they refer to.
+// Lists and references back can be named too, as in graph-node, where they order nothing.
 func (s *schema) orderNames(e *subgraphdb.Entity) (names []string) {
 	for i := range e.Fields {
 		f := &e.Fields[i]

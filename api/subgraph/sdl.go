@@ -7,7 +7,7 @@ import (
 	"repute/store/subgraphdb"
 )
 
-// fixedTypes are the types of graph-node that do not follow from entities.
+// fixedTypes are the types of graph-node that do not follow from entities. The descriptions are graph-node's own.
 const fixedTypes = `
 """Marks the type as an entity"""
 directive @entity on OBJECT
@@ -69,7 +69,7 @@ func (s *schema) sdl() string {
 	return b.String()
 }
 
-// listArguments are the arguments of a list of entities.
+// listArguments are the arguments of a list of entities. The defaults repeat defaultFirst.
 func listArguments(entity string) string {
 	return fmt.Sprintf("skip: Int = 0, first: Int = 100, orderBy: %[1]s_orderBy, orderDirection: OrderDirection, where: %[1]s_filter",
 		entity)
@@ -90,7 +90,7 @@ func typeOf(f *subgraphdb.Field) string {
 	return name + "!"
 }
 
-// writeType writes the type of an entity.
+// writeType writes the type of an entity. Fields are in the order of the table.
 func (s *schema) writeType(b *strings.Builder, e *subgraphdb.Entity) {
 	fmt.Fprintf(b, "type %s {\n", e.Name)
 	for i := range e.Fields {
@@ -128,7 +128,7 @@ func (f filterField) inputType() string {
 	return string(f.field.Type)
 }
 
-// writeQuery writes the query fields.
+// writeQuery writes the query fields. Aliases are written after the proper name of a list.
 func (s *schema) writeQuery(b *strings.Builder) {
 	const view = "block: Block_height, subgraphError: _SubgraphErrorPolicy_! = deny"
 	b.WriteString("type Query {\n")

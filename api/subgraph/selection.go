@@ -9,7 +9,8 @@ import (
 // typename is the field that every type has.
 const typename = "__typename"
 
-// group is what a selection has under one key of the answer: fields of one name, whose selections are merged.
+// group is what a selection has under one key of the answer: fields of one name, whose selections are merged (GraphQL,
+// section 6.3.2). Arguments of later fields are ignored and not compared.
 type group struct {
 	key    string
 	fields []*ast.Field
@@ -26,7 +27,9 @@ func (g *group) sets() (out []ast.SelectionSet) {
 	return out
 }
 
-// groups returns the fields that selections have on a type, with fragments put in and without what directives skip.
+// groups returns the fields that selections have on a type, with fragments put in and without what directives skip. A
+// field with the key of another one that has a different name is left out, without the error that validation would
+// give.
 func (o *operation) groups(typeName string, sets []ast.SelectionSet) []*group {
 	c := collector{operation: o, typeName: typeName, byKey: map[string]*group{}}
 	for _, set := range sets {
@@ -35,7 +38,8 @@ func (o *operation) groups(typeName string, sets []ast.SelectionSet) []*group {
 	return c.groups
 }
 
-// collector collects the fields of selections in the order in which they are written.
+// collector collects the fields of selections in the order in which they are written. It shares the counts and failures
+// of the operation.
 type collector struct {
 	*operation
 	typeName string
@@ -43,7 +47,8 @@ type collector struct {
 	byKey    map[string]*group
 }
 
-// collect adds the fields of a selection.
+// collect adds the fields of a selection. A fragment that contains itself ends at maxFields, which is why every
+// selection counts and not fields alone.
 func (c *collector) collect(set ast.SelectionSet) {
 	for _, s := range set {
 		if c.fields++; c.fields > maxFields {
@@ -67,7 +72,7 @@ func (c *collector) collect(set ast.SelectionSet) {
 	}
 }
 
-// spread adds the fields of a fragment with a name.
+// spread adds the fields of a fragment with a name. A fragment on another type adds nothing and is no error.
 func (c *collector) spread(s *ast.FragmentSpread) {
 	def := c.fragments.ForName(s.Name)
 	switch {
@@ -91,7 +96,8 @@ func (c *collector) add(f *ast.Field) {
 	}
 }
 
-// included reports whether directives leave a selection in.
+// included reports whether directives leave a selection in. A condition that is neither true nor false leaves the
+// selection in.
 func (o *operation) included(directives ast.DirectiveList) bool {
 	for _, d := range directives {
 		if a := d.Arguments.ForName("if"); a != nil && (d.Name == "skip" || d.Name == "include") {
@@ -104,7 +110,8 @@ func (o *operation) included(directives ast.DirectiveList) bool {
 	return true
 }
 
-// fail notes a failure. All that a query has are in its answer.
+// fail notes a failure. All that a query has are in its answer. At most 20 are kept, or a query of wrong fields would
+// have an answer larger than itself.
 func (o *operation) fail(f *SubgraphError) {
 	if len(o.failures) < 20 {
 		o.failures = append(o.failures, f)
@@ -116,7 +123,7 @@ func (o *operation) unknownField(typeName string, f *ast.Field) {
 	o.fail(failedAt(f.Position, "Type `%s` has no field `%s`", typeName, f.Name))
 }
 
-// selection is what a query selects of an entity.
+// selection is what a query selects of an entity. Fields are in the order of their first occurrence.
 type selection struct {
 	entity *subgraphdb.Entity
 	fields []selected
@@ -131,7 +138,8 @@ type selected struct {
 }
 
 // selection returns what selections have of an entity. Selections of scalars are ignored, and references without one
-// are left out, as graph-node does.
+// are left out, as graph-node does. Every selection of entities counts as a read, also one that is read inline. Beyond
+// a bound the selection is empty and the failure is noted once.
 func (o *operation) selection(e *subgraphdb.Entity, sets []ast.SelectionSet, depth int) *selection {
 	out := &selection{entity: e}
 	if o.reads++; depth > maxDepth {
@@ -152,7 +160,8 @@ func (o *operation) selection(e *subgraphdb.Entity, sets []ast.SelectionSet, dep
 	return out
 }
 
-// selected returns one field of a selection. ok is false where it is left out.
+// selected returns one field of a selection. ok is false where it is left out. Arguments of a reference to one entity
+// are ignored.
 func (o *operation) selected(e *subgraphdb.Entity, g *group, depth int) (s selected, ok bool) {
 	s.key = g.key
 	if g.first().Name == typename {

@@ -22,7 +22,8 @@ import (
 const answerLife = time.Second
 
 // answerCache keeps answers in Redis for processes that answer from the same database. While Redis does not answer,
-// every request is answered from the database.
+// every request is answered from the database. It holds nothing in this process, so that a restart changes nothing for
+// callers.
 type answerCache struct {
 	client  *redis.Client
 	breaker *gobreaker.CircuitBreaker[[]byte]
@@ -36,7 +37,7 @@ type answerCache struct {
 
 // CacheAnswers keeps answers that shared caches may keep, for a second, in the Redis of the server. It does nothing
 // without one. name tells apart servers whose answers differ. mark returns a text that changes when answers from before
-// must not be used any more; nil: never.
+// must not be used any more; nil: never. It MUST be called before the first request.
 func (s *Server) CacheAnswers(name string, mark func() string) {
 	if s.redis == nil {
 		return
@@ -48,7 +49,8 @@ func (s *Server) CacheAnswers(name string, mark func() string) {
 		mark: mark}
 }
 
-// remember answers from the cache, or keeps the answer. It MUST be inside of the compression.
+// remember answers from the cache, or keeps the answer. It MUST be inside of the compression. The rate limit, the token
+// and the role were checked before, so that a kept answer is given to nobody who could not get a new one.
 func (s *Server) remember(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		a := s.answers
@@ -70,7 +72,8 @@ func (s *Server) remember(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// isShared reports whether the answer to a request is the same for all callers, as far as the request shows.
+// isShared reports whether the answer to a request is the same for all callers, as far as the request shows. An API key
+// does not matter: it raises a limit and changes no answer.
 func (s *Server) isShared(c echo.Context) bool {
 	r := c.Request()
 	if token := r.Header.Get("Authorization"); token != "" && keyIn(r) == "" {
@@ -80,7 +83,8 @@ func (s *Server) isShared(c echo.Context) bool {
 		!s.private(r.URL.Path) && len(s.needs(r, c.Path())) == 0 && !strings.HasPrefix(r.URL.Path, "/v1/")
 }
 
-// key returns the key of a request.
+// key returns the key of a request. The lengths keep two parts from being read as others. The version is in it, because
+// two versions of the program may use one Redis during an update.
 func (a *answerCache) key(r *http.Request) string {
 	sum := sha256.New()
 	for _, part := range []string{apiVersion, a.name, a.mark(), r.URL.Path, r.URL.RawQuery, r.Header.Get("Accept")} {
@@ -89,7 +93,8 @@ func (a *answerCache) key(r *http.Request) string {
 	return "repute:answer:" + hex.EncodeToString(sum.Sum(nil)[:20])
 }
 
-// get returns a kept answer.
+// get returns a kept answer. It does not end with the caller's request: a caller who goes away would count as a failure
+// of Redis.
 func (a *answerCache) get(ctx context.Context, key string) (kept Kept, ok bool) {
 	raw, err := a.breaker.Execute(func() ([]byte, error) {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisBudget)
@@ -123,7 +128,7 @@ func bytesOf(k Kept) []byte {
 	return append(fmt.Appendf(nil, "%s\n%s\n%s\n", k.ContentType, k.ETag, k.CacheControl), k.Body...)
 }
 
-// parseAnswer reads what bytesOf wrote.
+// parseAnswer reads what bytesOf wrote. The body may have any bytes, also line feeds.
 func parseAnswer(raw []byte) (k Kept, ok bool) {
 	parts := bytes.SplitN(raw, []byte("\n"), 4)
 	if len(parts) != 4 {

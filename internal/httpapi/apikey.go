@@ -51,7 +51,8 @@ type KeySource interface {
 	Find(ctx context.Context, hash [sha256.Size]byte) (APIKey, error)
 }
 
-// keyIn returns the API key that a request carries, as bearer token or in X-API-Key.
+// keyIn returns the API key that a request carries, as bearer token or in X-API-Key. The header Authorization wins
+// where both have a key.
 func keyIn(r *http.Request) string {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if text = strings.TrimSpace(text); strings.EqualFold(scheme, "bearer") && strings.HasPrefix(text, KeyPrefix) {
@@ -72,7 +73,8 @@ const (
 	maxKeys = 10_000
 )
 
-// keyring keeps the keys that were used last.
+// keyring keeps the keys that were used last, by the hash of their text. Keys that do not exist are kept as well, so
+// that a wrong key in a loop costs one read in keyLife.
 type keyring struct {
 	source KeySource
 	mu     sync.Mutex
@@ -101,7 +103,9 @@ func (k *keyring) peek(text string) (key *APIKey, known bool) {
 	return kept.key, found && time.Now().Before(kept.until)
 }
 
-// find reads a key and keeps the outcome. It returns nil where there is no such key.
+// find reads a key and keeps the outcome. It returns nil where there is no such key. The lock is not held while the
+// source is read: two requests with a new key may both read it. When the ring is full it is emptied, which costs each
+// caller one read.
 func (k *keyring) find(ctx context.Context, text string) (*APIKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, keyWait)
 	defer cancel()

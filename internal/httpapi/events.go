@@ -16,7 +16,8 @@ const Heartbeat = 15 * time.Second
 // writeTimeout is how long a caller may accept no data of a stream before it is disconnected.
 const writeTimeout = 30 * time.Second
 
-// StreamLimit bounds the open streams of one caller and of all callers together.
+// StreamLimit bounds the open streams of one caller and of all callers together. It is safe for concurrent use; Caller
+// and All MUST be set before.
 type StreamLimit struct {
 	Caller, All int
 
@@ -55,7 +56,7 @@ func (s *StreamLimit) Leave(caller string) {
 }
 
 // EventStream writes an answer of server-sent events. Each write has its own deadline, because the server's is for
-// answers that end.
+// answers that end. It is used by one goroutine.
 type EventStream struct {
 	out     http.ResponseWriter
 	control *http.ResponseController
@@ -89,7 +90,9 @@ func (s *EventStream) Send(id, kind string, data []byte) error {
 // Place sends an id alone: a caller that connects again continues after it.
 func (s *EventStream) Place(id string) error { return s.write("id: " + id + "\n\n") }
 
-// write sends text of the stream, and the headers before the first text.
+// write sends text of the stream, and the headers before the first text. An error means that the caller left or
+// accepted nothing for writeTimeout; the stream is then of no more use. A writer without deadlines, as in tests, is
+// written to without one.
 func (s *EventStream) write(text string) error {
 	if !s.begun {
 		s.begun = true

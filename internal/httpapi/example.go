@@ -39,7 +39,7 @@ func addExample(o *huma.OpenAPI, media *huma.MediaType) {
 }
 
 // sampler creates values that satisfy a schema. above are the enclosing schemas, in which recursion
-// stops.
+// stops. The examples are for readers of the document; no check depends on them.
 type sampler struct {
 	schemas huma.Registry
 	above   []string

@@ -29,7 +29,7 @@ type GuardOptions struct {
 // Guard refuses requests that a stranger's page made a browser send. A page reaches a server
 // of the browser's own network in two ways: under the page's name, which its DNS moves to the
 // server's address (rebinding), and across origins. Programs send neither Origin nor
-// Sec-Fetch-Site and are not concerned.
+// Sec-Fetch-Site and are not concerned. It does not change after NewGuard and is safe for concurrent use.
 type Guard struct {
 	hosts   []string
 	origins []string
@@ -39,7 +39,7 @@ type Guard struct {
 }
 
 // NewGuard returns a guard. repute.ErrInvalid names the configuration key of an invalid host or
-// origin.
+// origin. Hosts are compared without port: another port of the same name is the same server.
 func NewGuard(o GuardOptions) (*Guard, error) {
 	g := &Guard{cross: http.NewCrossOriginProtection(), public: o.Public, hint: o.Hint}
 	for _, h := range o.Hosts {
@@ -77,7 +77,8 @@ func (g *Guard) Over(next http.Handler) http.Handler {
 	})
 }
 
-// refusal returns why a request is refused; nil if it is admitted.
+// refusal returns why a request is refused; nil if it is admitted. The host is checked before the page, because under a
+// foreign name every page looks like one of this server.
 func (g *Guard) refusal(r *http.Request) *ErrorBody {
 	public := g.public != nil && g.public(r)
 	switch {

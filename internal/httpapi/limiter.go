@@ -63,7 +63,8 @@ const (
 )
 
 // buckets has a token bucket per caller in this process. Two generations of them bound the memory
-// without a timer.
+// without a timer. A bucket moves to the current generation when it is used; those that were not used in a whole
+// lifetime are dropped together. mu guards the maps and not the buckets, which have locks of their own.
 type buckets struct {
 	mu                sync.Mutex
 	current, previous map[string]*rate.Limiter
@@ -76,7 +77,8 @@ func newBuckets() *buckets {
 	return &buckets{current: map[string]*rate.Limiter{}, lifetime: generation}
 }
 
-// take takes a token from the caller's bucket, or returns the time until the next one.
+// take takes a token from the caller's bucket, or returns the time until the next one. A request that must wait takes
+// no token: asking again sooner does not make the wait longer.
 func (b *buckets) take(caller string, q Quota) Taken {
 	now := time.Now()
 	bucket := b.bucket(caller, now, q)
@@ -89,7 +91,8 @@ func (b *buckets) take(caller string, q Quota) Taken {
 	return Taken{Left: max(0, int(bucket.TokensAt(now)))}
 }
 
-// bucket returns the bucket of a caller, a full one for a new caller or another quota.
+// bucket returns the bucket of a caller, a full one for a new caller or another quota. A quota that changes gives a
+// full bucket, as after a change of the configuration.
 func (b *buckets) bucket(caller string, now time.Time, q Quota) *rate.Limiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are rate, errors and duration per route template.
+// metrics are rate, errors and duration per route template. Labels are route templates and never paths, because every
+// new value is a series for as long as the process lives.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec

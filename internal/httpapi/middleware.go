@@ -24,7 +24,7 @@ func RequestID(ctx context.Context) string { return callOf(ctx).id }
 func CallerOf(ctx context.Context) string { return callOf(ctx).caller }
 
 // identify gives the request an id, the caller's if it is safe in a log, and records the caller. It
-// MUST be the first middleware.
+// MUST be the first middleware. The address is the caller until limit finds an API key.
 func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id := c.Request().Header.Get(requestIDHeader)
@@ -45,7 +45,8 @@ func harmlessID(id string) bool {
 }
 
 // CallerKey returns the key of an IP address for limits: an IPv6 network is one caller, who owns
-// all of its addresses.
+// all of its addresses. A network of 64 bits is what one customer of a provider gets. Text that is no address is its
+// own key.
 func CallerKey(ip string) string {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || addr.Unmap().Is4() {
@@ -74,7 +75,8 @@ func callerAddress(proxies []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// catch answers a panic with a 500 and keeps the process alive.
+// catch answers a panic with a 500 and keeps the process alive. The stack is in the error, which Report logs and never
+// shows.
 func catch(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {

@@ -60,7 +60,8 @@ func escapedJSON() huma.Format {
 }
 
 // describe writes the OpenAPI document. Arrays are never null on our wire and
-// objects of answers may gain fields, which the library's defaults deny.
+// objects of answers may gain fields, which the library's defaults deny. It changes the schemas in place, so that it
+// MUST be called once. The order matters: bodies are closed after answers were relaxed, because a type may be both.
 func describe(o *huma.OpenAPI) ([]byte, error) {
 	schemas := o.Components.Schemas.Map()
 	delete(schemas, "ErrorModel")
@@ -195,7 +196,8 @@ func admitNull(s *huma.Schema, t reflect.Type) {
 
 // checkQuery refuses unknown, repeated or empty parameters, because ignoring a misspelled one would
 // answer another question, and values that do not match their schemas. Parameters of the path are left
-// to the handlers, which answer 404 where nothing has such a name. repute.ErrInvalid names the parameter.
+// to the handlers, which answer 404 where nothing has such a name. repute.ErrInvalid names the parameter. Names are
+// checked in the order of the alphabet, so that equal requests have equal errors.
 func checkQuery(u *url.URL, params []*huma.Param) error {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

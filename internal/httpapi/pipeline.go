@@ -14,6 +14,11 @@ import (
 )
 
 // use installs the middleware of all requests, outermost first.
+//
+// The order is a contract: identify makes the call that all others write to; observe sees the status of everything
+// below; catch is outside of what may panic; the rate limit comes before the token, so that tokens cannot be guessed
+// fast; the body is read before the deadline begins, so that a slow caller does not use up its own time; and remember
+// is innermost, so that it keeps plain bodies.
 func (s *Server) use() {
 	e := s.Echo
 	e.HideBanner, e.HidePort = true, true
@@ -83,7 +88,8 @@ func quiet(route string) bool {
 	return route == "/healthz" || route == "/readyz" || route == "/metrics"
 }
 
-// readBody reads the body of a request before any other work.
+// readBody reads the body of a request before any other work. A handler so never waits for its caller, and RequestBody
+// has what was sent.
 func (s *Server) readBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()

@@ -16,7 +16,8 @@ import (
 )
 
 // ErrorBody is an answer that is not 2xx: RFC 9457 problem details. Code is for
-// programs and stable; detail and hint are for people.
+// programs and stable; detail and hint are for people. Handlers may return one as their error. One that was returned
+// MUST NOT be changed: copy it.
 type ErrorBody struct {
 	Type      string       `json:"type" doc:"urn:repute:problem:{code}"`
 	Title     string       `json:"title"`
@@ -101,7 +102,8 @@ type kind struct {
 	retry  time.Duration
 }
 
-// kinds is the only mapping from error kinds to responses; the first match is used.
+// kinds is the only mapping from error kinds to responses; the first match is used. The order decides for errors of
+// several kinds: what the caller can mend comes first.
 func kinds() []kind {
 	return []kind{
 		{repute.ErrInvalid, 400, "invalid", "Invalid request", "", 0},
@@ -203,7 +205,7 @@ func (b ErrorBody) bounded() ErrorBody {
 }
 
 // Report converts an error to a response, and logs it if it is a fault of this service. The caller
-// owns the result.
+// owns the result. A canceled request is no fault and is not logged.
 func Report(ctx context.Context, log *slog.Logger, err error) *ErrorBody {
 	b := ErrorOf(err).bounded()
 	b.RequestID = RequestID(ctx)

@@ -16,7 +16,8 @@ const (
 	RateLimitPolicy = "RateLimit-Policy"
 )
 
-// limit limits each caller, except for the quiet routes: by its API key, or else by its address.
+// limit limits each caller, except for the quiet routes: by its API key, or else by its address. The headers are set on
+// answers of both kinds, so that callers can slow down before they are refused.
 func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if quiet(c.Path()) {

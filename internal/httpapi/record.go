@@ -30,7 +30,8 @@ func (k Kept) Send(c echo.Context) error {
 }
 
 // Record answers a request by next and copies the answer while it is sent. whole reports whether it is a success with
-// an entity tag and a body of up to MaxKept bytes: others MUST NOT be kept.
+// an entity tag and a body of up to MaxKept bytes: others MUST NOT be kept. The caller's answer is sent as it is made,
+// so that nothing waits for its end; a body that is too large is still sent whole.
 func Record(c echo.Context, next echo.HandlerFunc) (k Kept, whole bool, err error) {
 	r := c.Response()
 	out := &recorder{ResponseWriter: r.Writer}

@@ -34,7 +34,8 @@ func OpenRedis(url string) (*redis.Client, error) {
 }
 
 // sharedBuckets keeps the buckets in Redis, so that replicas count together. While Redis does not
-// answer each counts alone.
+// answer each counts alone. The local buckets do not know what was counted in Redis: a caller may so use its burst once
+// more when Redis goes away.
 type sharedBuckets struct {
 	client  *redis.Client
 	script  *redis.Script
@@ -80,7 +81,8 @@ var errNoCount = errors.New("Redis does not answer with a count")
 
 // takeScript is the generic cell rate algorithm: one number per caller, the time at which its
 // bucket is full again, in microseconds of Redis' clock. It returns the microseconds to wait, 0
-// when the request passes, and how many requests may follow.
+// when the request passes, and how many requests may follow. Redis runs a script as one step, so that processes cannot
+// count past each other, and its clock is the only one. The key expires a second after the bucket is full again.
 func takeScript() *redis.Script {
 	return redis.NewScript(`
 local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -102,7 +104,7 @@ const (
 )
 
 // redisHealth is the last observation of Redis. The zero value means that Redis answers. It is safe
-// for concurrent use.
+// for concurrent use. The first failure after an answer is logged, and the first answer after a failure.
 type redisHealth struct {
 	mu   sync.Mutex
 	at   time.Time // of the last answer or failure

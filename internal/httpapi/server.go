@@ -131,7 +131,8 @@ func NewServer(o ServerOptions) (*Server, error) {
 
 // Protect says which roles a request takes, by its method and route as the router writes it (none:
 // it is open to all), and which paths, of a request or as the router writes them, show what not
-// everybody may see: pages of other sites may not ask for these.
+// everybody may see: pages of other sites may not ask for these. Without a call all routes are open. It MUST be called
+// before the first request.
 func (s *Server) Protect(needs func(r *http.Request, route string) []Role, private func(path string) bool) {
 	s.needs, s.private = needs, private
 }
@@ -140,7 +141,8 @@ func (s *Server) Protect(needs func(r *http.Request, route string) []Role, priva
 func (s *Server) Rewrite(f func(*url.URL)) { s.rewrite = f }
 
 // Handler returns the handler of all routes. HEAD is answered like GET, ids may be percent-encoded,
-// and a slash at the end of a path is ignored.
+// and a slash at the end of a path is ignored. Paths of the router are in decoded form, so that an id with an escaped
+// colon finds its route.
 func (s *Server) Handler() (http.Handler, error) {
 	doc, err := describe(s.API.OpenAPI())
 	if err != nil {

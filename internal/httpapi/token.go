@@ -97,7 +97,8 @@ func (t *Token) May(needed ...Role) error {
 	return nil
 }
 
-// TokenOf returns the token with a text, in constant time; nil if there is none.
+// TokenOf returns the token with a text, in constant time; nil if there is none. It compares with all tokens, also
+// after one was found.
 func (s *Server) TokenOf(text string) (found *Token) {
 	sum := sha256.Sum256([]byte(text))
 	for i := range s.tokens {

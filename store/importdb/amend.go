@@ -32,6 +32,11 @@ type Amendment struct {
 // events. When the time of the block changes, these are the agents of all its events. It is for
 // blocks whose receipts are proven, so nothing is compared with the stored rows. repute.ErrNotFound
 // when a log to remove is not stored, repute.ErrFenced when the lease is lost.
+//
+// The order within the transaction matters. Events whose age changes are read before the header is replaced, because
+// the comparison is with the stored time. Logs are removed before new ones are stored, since a new one may have the
+// position of a removed one. Agents are rebuilt last, from what is then stored. URIs and tags are interned before the
+// transaction: an interned text that nothing refers to does no harm.
 func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a Amendment) error {
 	if db.Options().Decode == nil {
 		return errors.New("amending a block needs Options.Decode")
@@ -78,7 +83,8 @@ func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a A
 }
 
 // retimed returns the stored events of a block whose time changes or becomes known, because everything derived from
-// them depends on their age. Payments that were ordered by the old time are checked again.
+// them depends on their age. Payments that were ordered by the old time are checked again. It returns nil when the time
+// stays.
 func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, error) {
 	var changed bool
 	err := m.tx.QueryRow(ctx,
@@ -111,7 +117,8 @@ func (m *merge) header(ctx context.Context, b repute.Block) error {
 	return store.Failed("amend header", m.tx.SendBatch(ctx, &batch).Close())
 }
 
-// remove deletes logs and their pending rows.
+// remove deletes logs and their pending rows. Hash and address are compared too, so that a log that was replaced
+// meanwhile is not removed.
 func (m *merge) remove(ctx context.Context, logs []types.Log) error {
 	for i := range logs {
 		l := &logs[i]
@@ -132,7 +139,9 @@ func (m *merge) remove(ctx context.Context, logs []types.Log) error {
 	return nil
 }
 
-// replace stores new records and rebuilds the agents of these and of changed records.
+// replace stores new records and rebuilds the agents of these and of changed records. changed are records that are
+// stored no longer, or whose time changed. The merge counts as late in any case, because the block may lie below
+// others.
 func (m *merge) replace(ctx context.Context, changed, records []repute.Record) error {
 	fresh, err := m.unknown(ctx, records)
 	if err != nil {

@@ -15,7 +15,9 @@ import (
 	"repute/store/hourdb"
 )
 
-// storeBlocks adds headers and completes stored ones.
+// storeBlocks adds headers and completes stored ones. Headers that are given take precedence over what logs say of
+// their block, and stored values over both; only missing ones are filled in. Two different hashes are
+// repute.ErrConflict. The hours of blocks that get a time are counted again.
 func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks []repute.Block) error {
 	known := make(map[uint64]repute.Block, len(blocks))
 	for _, b := range blocks {
@@ -76,7 +78,8 @@ func (m *merge) undated(ctx context.Context, numbers []uint64, times []*time.Tim
 	return found, store.Failed("find blocks without a time", err)
 }
 
-// sameTimes refuses times that differ from those of stored blocks, because one of the two is wrong.
+// sameTimes refuses times that differ from those of stored blocks, because one of the two is wrong. A time of a record
+// counts like that of a header. Unknown times agree with all. repute.ErrConflict names the lowest block.
 func (m *merge) sameTimes(ctx context.Context, records []repute.Record, blocks []repute.Block) error {
 	said := make(map[uint64]repute.Block, len(blocks))
 	for i := range records {

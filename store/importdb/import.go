@@ -40,6 +40,10 @@ type ImportResult struct {
 // blocks are headers with times where they are known; the block of a record without header is
 // stored without time. covered are the ranges whose logs are complete but for the gaps; it may be
 // empty. chaindb.ErrGapsFull when there are more gaps than a chain may have.
+//
+// The steps have an order: the chain is created first, so that it can be locked; times are compared before anything is
+// written; gaps are widened before ranges are covered, so that no reader takes a range with a gap for complete; and the
+// cursor is moved last.
 func Import(ctx context.Context, db *store.DB, c repute.Chain, records []repute.Record, blocks []repute.Block,
 	covered []repute.BlockRange, gaps ...chaindb.Gap) (ImportResult, error) {
 	c.Imported = true
@@ -88,7 +92,7 @@ func Import(ctx context.Context, db *store.DB, c repute.Chain, records []repute.
 
 // Repair inserts late logs of a followed chain at or below its cursor, as Import does for imported
 // chains. Their blocks must be given unless they are stored. repute.ErrFenced when the lease is
-// lost.
+// lost. It moves neither the cursor nor the covered ranges: the caller closes the gap that it filled.
 func Repair(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, records []repute.Record,
 	blocks []repute.Block) (ImportResult, error) {
 	records, err := sortRecords(records)
@@ -145,7 +149,7 @@ func conflictAt(l *types.Log) error {
 	return repute.Conflict("another log is known at block %d log %d", l.BlockNumber, l.Index)
 }
 
-// merge is one import or repair in its transaction.
+// merge is one import or repair in its transaction. It lives as long as its transaction.
 type merge struct {
 	db    *store.DB
 	tx    pgx.Tx
@@ -162,7 +166,9 @@ type merge struct {
 	result ImportResult
 }
 
-// beginMerge locks the chain and returns a merge into it.
+// beginMerge locks the chain and returns a merge into it. The lock on the chain's row keeps the indexer away until the
+// transaction ends, and the advisory lock a Reindex, which holds it for longer than a transaction. It is tried and not
+// waited for: repute.ErrHeld tells the caller to try again later.
 func beginMerge(ctx context.Context, db *store.DB, tx pgx.Tx, chainID uint64, l store.Lease,
 	ids docdb.Interned) (*merge, error) {
 	c, err := eventdb.BeginWrite(ctx, tx, chainID, l)
@@ -185,7 +191,8 @@ func beginMerge(ctx context.Context, db *store.DB, tx pgx.Tx, chainID uint64, l 
 }
 
 // merge stores new records and folds them: on top of the current state when all are newer than the
-// stored events, otherwise by rebuilding the affected agents.
+// stored events, otherwise by rebuilding the affected agents. Records count as late from the block of the newest stored
+// event on, because an event of the same block may come before it.
 func (m *merge) merge(ctx context.Context, records []repute.Record, blocks []repute.Block) error {
 	if err := m.storeBlocks(ctx, records, blocks); err != nil {
 		return err
@@ -251,7 +258,8 @@ func (m *merge) unknown(ctx context.Context, records []repute.Record) ([]repute.
 	return fresh, nil
 }
 
-// rebuild computes histories and current rows of the affected agents again from all their events.
+// rebuild computes histories and current rows of the affected agents again from all their events. What contested adds
+// MUST be known before forget, which deletes the rows that it reads.
 func (m *merge) rebuild(ctx context.Context) error {
 	if m.db.Options().Decode == nil {
 		return errors.New("merging late logs needs Options.Decode")
@@ -327,7 +335,9 @@ func (m *merge) contested(ctx context.Context, touched map[repute.TokenID]bool) 
 }
 
 // refold folds the stored events of the affected agents. It reads them through a server-side
-// cursor, so that they need not fit in memory.
+// cursor, so that they need not fit in memory. The last block of a fetch is held back until the next one shows that it
+// is complete, because folding needs whole blocks. Texts are interned on another connection, which the open cursor does
+// not disturb.
 func (m *merge) refold(ctx context.Context, operators bool) error {
 	_, err := m.tx.Exec(ctx, `declare late no scroll cursor for `+chaindb.SelectEvents+`
 		where chain_id = $1 and (token_id = any($2::numeric[]) or $3 and kind = $4) order by block, log_index`,
@@ -381,7 +391,7 @@ func splitLastBlock(records []repute.Record) (whole, last []repute.Record) {
 	return records[:n:n], records[n:]
 }
 
-// advance moves the cursor of an imported chain to its newest known block.
+// advance moves the cursor of an imported chain to its newest known block. It never moves back.
 func (m *merge) advance(ctx context.Context, covered []repute.BlockRange) error {
 	to := m.chain.Cursor.Number
 	for _, r := range covered {

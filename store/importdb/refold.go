@@ -49,7 +49,8 @@ func wholeBlocks(records []repute.Record, n int) int {
 }
 
 // forget deletes histories and current rows of agents, and with operators all operator spans of the
-// chain. Events, blocks and cursor stay.
+// chain. Events, blocks and cursor stay. Answers are deleted before the requests by which they are found. Rows of
+// pending that name no agent stay.
 func forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, operators bool) error {
 	ids := column.TokenArray(agents)
 	if err := hourdb.Forget(ctx, tx, chainID, ids); err != nil {

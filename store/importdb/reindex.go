@@ -16,7 +16,7 @@ import (
 	"repute/store/eventdb"
 )
 
-// derivedTables are the tables that follow from the events.
+// derivedTables are the tables that follow from the events. The order is free: there are no foreign keys between them.
 var derivedTables = []string{"pending", "agent_states", "metadata", "operators", "feedback", "responses",
 	"validation_requests", "validation_responses", "agents", "sums", "votes", "hours"}
 
@@ -25,6 +25,9 @@ var derivedTables = []string{"pending", "agent_states", "metadata", "operators",
 // transaction that locks the chain adds what was indexed meanwhile and replaces the rows.
 // repute.ErrFenced when the chain was rewound meanwhile, repute.ErrHeld while another Reindex or an
 // import of the chain runs; nothing is changed then.
+//
+// A failure before the last transaction leaves nothing behind: temporary tables end with their connection, and so does
+// the advisory lock. Readers see the old rows until the last transaction commits, and the new ones after it.
 func Reindex(ctx context.Context, db *store.DB, chainID uint64, decode func(types.Log) (repute.Event, error)) error {
 	// A connection of its own: temporary tables of the live names hide the live
 	// ones from it, and no statement was prepared on it before they did.
@@ -37,7 +40,7 @@ func Reindex(ctx context.Context, db *store.DB, chainID uint64, decode func(type
 	return store.Failed(fmt.Sprintf("reindex chain %d", chainID), r.run(ctx, chainID))
 }
 
-// reindexer is one Reindex: a connection with its temporary tables, and how far it folded.
+// reindexer is one Reindex: a connection with its temporary tables, and how far it folded. It is used by one goroutine.
 type reindexer struct {
 	db *store.DB
 	// conn is a connection of its own, whose temporary tables hide the real ones of the same names.
@@ -108,7 +111,8 @@ const rebuildLockClass = 0x62756c64 // "buld"
 // rebuildLock returns the second key of that lock.
 func rebuildLock(chainID uint64) int32 { return int32(uint32(chainID ^ chainID>>32)) }
 
-// fold folds the next chunk of events and reports whether there was one.
+// fold folds the next chunk of events and reports whether there was one. A chunk ends with a whole block. done moves on
+// before the transaction commits, which is harmless, because a failed commit ends the Reindex.
 func (r *reindexer) fold(ctx context.Context, tx pgx.Tx) (bool, error) {
 	rows, _ := tx.Query(ctx, chaindb.SelectEvents+`
 		where chain_id = $1 and block > $2 and block <= coalesce(
@@ -131,7 +135,8 @@ func (r *reindexer) fold(ctx context.Context, tx pgx.Tx) (bool, error) {
 }
 
 // swap folds the events that were indexed meanwhile, under the chain's lock, and replaces the
-// current rows.
+// current rows. What was indexed since the last fold is few blocks, so that the chain is locked for the time of the
+// copy alone.
 func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, store.PlanByKey); err != nil {
 		return err

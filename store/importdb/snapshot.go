@@ -69,7 +69,8 @@ func ReadSnapshot(ctx context.Context, db *store.DB, chainID uint64, want repute
 	})
 }
 
-// snapshotOf describes the export of a range of blocks, and checks that they are indexed.
+// snapshotOf describes the export of a range of blocks, and checks that they are indexed. A range that is wider than
+// what is covered is no error: Covered says what is complete.
 func snapshotOf(ctx context.Context, tx pgx.Tx, c *chaindb.ChainView, want repute.BlockRange) (s Snapshot, err error) {
 	s.Chain, s.Range = c.Chain, want
 	s.Chain.Imported = false // the reader decides
@@ -103,7 +104,8 @@ func snapshotOf(ctx context.Context, tx pgx.Tx, c *chaindb.ChainView, want reput
 	return s, err
 }
 
-// snapshotGaps returns the gaps that concern a range of blocks.
+// snapshotGaps returns the gaps that concern a range of blocks. When a gap was found, and how often it was tried,
+// concerns this database only.
 func snapshotGaps(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) ([]chaindb.Gap, error) {
 	rows, _ := tx.Query(ctx, `
 		select kind, subject, token_id, client, from_block, to_block, reason, found_at, tries, next_try from gaps

@@ -14,7 +14,8 @@ import (
 )
 
 // agentAt returns the SQL of relation a for wholeAgents as of block $3, from the histories and totals instead
-// of the current row.
+// of the current row. The row of table agents gives what never changes, such as the registration; everything else is of
+// the block.
 func agentAt(totals ratingTotals) string {
 	return `
 	with a as (
@@ -39,7 +40,8 @@ func agentAt(totals ratingTotals) string {
 }
 
 // readMetadata sets the metadata of an agent as of the subject's block: key and value as shown, the size of each value,
-// and how many keys there are.
+// and how many keys there are. At most column.MaxMetadata keys are read; the count is of all. Keys are ordered by their
+// bytes.
 func readMetadata(ctx context.Context, s chaindb.Subject, a *repute.Agent) error {
 	rows, _ := s.Tx.Query(ctx, `
 		select `+column.HeadOf("m.key")+`, `+column.HeadOf("m.value")+`, octet_length(m.value), count(*) over (),
@@ -78,7 +80,8 @@ func Agent(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (
 	return agent, asOf, err
 }
 
-// readAgent reads the agent as of the subject's block, without its metadata.
+// readAgent reads the agent as of the subject's block, without its metadata. The document of an earlier block is what
+// its URI gives now, because files have no history on the chain.
 func readAgent(ctx context.Context, s chaindb.Subject) (repute.Agent, error) {
 	if s.Block == chaindb.Everything {
 		agents, err := ReadAgents(ctx, s.Tx, []repute.AgentID{s.ID}, true)

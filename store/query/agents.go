@@ -30,7 +30,9 @@ func listedAgents() string {
 }
 
 // briefRegistration selects content, a parsed registration file, without unknown members, and
-// shortened when the rest is still long. Member partial says that something is missing.
+// shortened when the rest is still long. Member partial says that something is missing. It is shortened in the
+// database, because a page of whole files would be hundreds of megabytes. What is not an object is left as it is: its
+// problems say so.
 const briefRegistration = `(
 	select case
 		when jsonb_typeof(content) <> 'object' then content
@@ -50,7 +52,8 @@ const briefRegistration = `(
 		end as slim) s)`
 
 // columnsOfAgents returns the statement that reads agents from a relation a with the columns of
-// table agents, joined with what scanAgent needs besides. Each join is by primary key.
+// table agents, joined with what scanAgent needs besides. Each join is by primary key. The order of the columns is that
+// of scanAgent.
 func columnsOfAgents(uri, registration, problems string) string {
 	return `
 	select a.chain_id, c.identity, a.token_id, a.owner, a.claimed, a.wallet, a.approved, ` + uri + `, octet_length(u.uri),
@@ -73,7 +76,8 @@ func columnsOfAgents(uri, registration, problems string) string {
 	left join blocks ub on (ub.chain_id, ub.number) = (a.chain_id, a.updated_block)`
 }
 
-// pointRow receives a repute.Point whose event and block may be unknown.
+// pointRow receives a repute.Point whose event and block may be unknown. block and log are nil when there is no event;
+// tx and time are zero when the event or its block is not stored.
 type pointRow struct {
 	block *int64
 	log   *int64
@@ -95,7 +99,7 @@ func (p *pointRow) point() *repute.Point {
 	}
 }
 
-// scanAgent reads a row of columnsOfAgents.
+// scanAgent reads a row of columnsOfAgents. A URI that was shortened ends with a whole character.
 func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	var uri []byte
 	var registered, updated pointRow
@@ -123,7 +127,8 @@ func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	return a, err
 }
 
-// wholeRunes removes a partial character from the end of s; other bytes stay.
+// wholeRunes removes a partial character from the end of s; other bytes stay. It is for texts that were cut at a byte.
+// A URI may have any bytes, so that invalid ones are kept.
 func wholeRunes(s string) string {
 	for n := 1; n < utf8.UTFMax && n <= len(s); n++ {
 		if tail := s[len(s)-n:]; utf8.RuneStart(tail[0]) {
@@ -142,7 +147,8 @@ const currentAgents = `
 	a as (select a.* from k join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id))`
 
 // ReadAgents reads agents with one statement, however many there are, and their scores with another
-// one of the same message. whole says whether texts are complete or shortened as in lists.
+// one of the same message. whole says whether texts are complete or shortened as in lists. Agents that are not indexed
+// are absent.
 func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[column.AgentKey]*repute.Agent,
 	error) {
 	columns := listedAgents()
@@ -184,7 +190,7 @@ func AgentsByID(ctx context.Context, db *store.DB, ids []repute.AgentID) (map[re
 }
 
 // AddressAgents returns the agents of a chain that addresses own or that have them as wallet, by
-// address: at most most for each address and role.
+// address: at most most for each address and role. The texts are for people. It reads without a snapshot.
 func AddressAgents(ctx context.Context, db *store.DB, chainID uint64, of []common.Address,
 	most int) (map[common.Address][]string, error) {
 	rows, _ := db.Readers().Query(ctx, `

@@ -12,7 +12,7 @@ import (
 )
 
 // Chains returns the status of every chain, ordered by id. In a large index the totals may be some
-// seconds older than the rest: see totals.
+// seconds older than the rest: see totals. Everything but the totals is of one snapshot.
 func Chains(ctx context.Context, db *store.DB) (out []repute.ChainStatus, err error) {
 	err = chaindb.View(ctx, db, "read chains", func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := chaindb.ReadChains(ctx, tx, nil)

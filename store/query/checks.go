@@ -47,11 +47,12 @@ type TrustAnswer struct {
 	Block               uint64
 }
 
-// maxChecked is how many files of an agent are considered.
+// maxChecked is how many files of an agent are considered. The URIs come from a document that anybody may write.
 const maxChecked = 16
 
 // ReadTrustChecks reads the input of identity checks. files returns the URIs of an agent's other
-// files, of which maxChecked are considered. Errors are those of Agent.
+// files, of which maxChecked are considered. Errors are those of Agent. files is called within the transaction and MUST
+// NOT use the database.
 func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At,
 	files func(repute.Agent) []string) (out TrustChecks, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read checks", id, at, func(ctx context.Context, s chaindb.Subject) error {
@@ -76,7 +77,8 @@ func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at re
 	return out, err
 }
 
-// firstFile returns the first of the URIs' files that was read, nil when there is none.
+// firstFile returns the first of the URIs' files that was read, nil when there is none. A file that is known and was
+// not read yet tells that an answer may come.
 func firstFile(ctx context.Context, s chaindb.Subject, uris []string) (*CheckedFile, error) {
 	hashes := make([][]byte, 0, maxChecked)
 	for _, u := range uris[:min(len(uris), maxChecked)] {

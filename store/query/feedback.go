@@ -19,7 +19,8 @@ import (
 const maxInlineResponses = 10
 
 // feedbackColumns returns the statement that reads ratings from a relation f with the columns of
-// table feedback. What happened after block {at} is left out.
+// table feedback. What happened after block {at} is left out. The order of the columns is that of scanFeedback. A
+// rating whose event or block is not stored has no transaction or time.
 func feedbackColumns() string {
 	return `
 	select f.chain_id, c.identity, f.token_id, f.client, f.idx, f.value, f.decimals,
@@ -62,7 +63,7 @@ func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	return f, err
 }
 
-// logPos is a position in a list: an event of one chain.
+// logPos is a position in a list: an event of one chain. Its members have short names because it is part of cursors.
 type logPos struct {
 	Block int64 `json:"b"`
 	Log   int64 `json:"l"`
@@ -110,7 +111,8 @@ func startLog(desc bool) logPos {
 func posOf(p repute.Point) logPos { return logPos{int64(p.Block), int64(p.LogIndex)} }
 
 // statement returns the statement that reads a page by the index on block and log index. $1 to $3
-// are agent and block, $4 and $5 the position to continue after, $6 the limit.
+// are agent and block, $4 and $5 the position to continue after, $6 the limit. The conditions come after the range of
+// the index, so that a page of few matches may read many rows.
 func (f FeedbackFilter) statement(desc bool) (string, []any) {
 	than, direction := ">", "asc"
 	if desc {
@@ -151,7 +153,8 @@ func tagHash(tag *string) []byte {
 	return h[:]
 }
 
-// readFeedback executes a statement over feedbackColumns and adds the responses as of a block.
+// readFeedback executes a statement over feedbackColumns and adds the responses as of a block. A revocation after the
+// block is taken off here, because the row has the present one.
 func readFeedback(ctx context.Context, tx pgx.Tx, block int64, sql string, args ...any) ([]repute.Feedback, error) {
 	rows, _ := tx.Query(ctx, sql, args...)
 	items, err := pgx.CollectRows(rows, scanFeedback)
@@ -173,7 +176,8 @@ type ratingID struct {
 	index  uint64
 }
 
-// readResponses sets ResponseCount and the first Responses of the items.
+// readResponses sets ResponseCount and the first Responses of the items. It takes one statement for all items. Each
+// rating has its first responses and the number of all.
 func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.Feedback) error {
 	if len(items) == 0 {
 		return nil

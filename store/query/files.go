@@ -54,7 +54,7 @@ func joinRating(u string) string {
 			true`, u, maxListedFile)
 }
 
-// fileRow receives the state of a file.
+// fileRow receives the state of a file. Pointers are nil where the URI is no row of uris.
 type fileRow struct {
 	named                  *bool
 	source, reason, detail *string
@@ -78,7 +78,8 @@ func (f *fileRow) into() []any {
 		&f.feedback, &f.content, &f.problems, &f.problemCount, &f.errors}
 }
 
-// file returns the file as the API shows it; nil where the URI is empty and no hash was given.
+// file returns the file as the API shows it; nil where the URI is empty and no hash was given. The hash that was given
+// on the chain is compared even where nothing was read, so that callers see whether there is a proof.
 func (f *fileRow) file(given common.Hash) (*repute.File, error) {
 	if f.named == nil || !*f.named {
 		if given == (common.Hash{}) {
@@ -100,7 +101,7 @@ func (f *fileRow) file(given common.Hash) (*repute.File, error) {
 	return out, f.parsed(out)
 }
 
-// status returns the status that the API shows.
+// status returns the status that the API shows. The first case that holds counts.
 func (f *fileRow) status() repute.DocumentStatus {
 	switch {
 	// nor did anything in it look like one

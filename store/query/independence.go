@@ -16,7 +16,7 @@ import (
 )
 
 // newestRatings is the SQL of the ratings by which the independence of the agent in row k is
-// judged.
+// judged. A thousand are enough to see a pattern, and bound the cost for an agent with a million.
 const newestRatings = `(
 	select client, value, decimals, tag1, tag2, uri_id, block, log_index from feedback
 	where chain_id = k.chain_id and token_id = k.token_id and block <= $3 and (revoked_block is null or revoked_block > $3)
@@ -65,7 +65,8 @@ func queueIndependence(b *pgx.Batch, ids []repute.AgentID, block int64) map[colu
 	return out
 }
 
-// judgeRaters computes the figures from ratings and raters of one agent.
+// judgeRaters computes the figures from ratings and raters of one agent. Two raters are in one cluster when they have
+// an owner in common, one is the owner of the other's agent, or their first ratings are of one batch.
 func judgeRaters(ratings []glance, raters []rater) (i repute.Independence) {
 	i.Ratings, i.Raters, i.Busiest = len(ratings), len(raters), busiest(ratings)
 	c := clusters{}
@@ -141,7 +142,8 @@ func collectRatings(rows pgx.Rows) (ratings map[column.AgentKey][]glance, raters
 	return ratings, raters, err
 }
 
-// busiest returns the most ratings within 24 hours.
+// busiest returns the most ratings within 24 hours. Ratings at an unknown time are left out. The window is half open:
+// two ratings exactly a day apart are not in one.
 func busiest(ratings []glance) (most int) {
 	var times []time.Time
 	for _, g := range ratings {
@@ -160,7 +162,8 @@ func busiest(ratings []glance) (most int) {
 	return most
 }
 
-// clusters is a union-find: each address points at another one of its cluster or at itself.
+// clusters is a union-find: each address points at another one of its cluster or at itself. It is small, so that paths
+// are not compressed.
 type clusters map[common.Address]common.Address
 
 // top returns the address that stands for the cluster of a.

@@ -70,7 +70,8 @@ func ValidationsOf(ctx context.Context, db *store.DB, validator common.Address,
 }
 
 // listOf returns the page that read reads: $1 are the chains, $2 is the address, $3 to $5 are the
-// position to continue after, and $6 is the limit.
+// position to continue after, and $6 is the limit. The cursor names the question, so that it cannot be used with
+// another filter or address.
 func listOf[T any](ctx context.Context, db *store.DB, doing string, address common.Address, f ParticipantFilter,
 	more Beside, read func(context.Context, pgx.Tx, []any) ([]T, error),
 	pos func(T) chainPos) (page store.Page[T], err error) {

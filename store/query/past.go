@@ -7,7 +7,7 @@ import (
 )
 
 // ratingTotals are SQL relations with the totals of the live ratings of an agent as of block $3. The agent is that of
-// row k, and for counts that of row a.
+// row k, and for counts that of row a. The three functions below return the same totals in different ways.
 type ratingTotals struct {
 	// sums has tag1, tag2, decimals, n and sum of all clients together. Several rows may have the same tags and
 	// decimals.
@@ -54,7 +54,8 @@ func addedTotals() ratingTotals {
 }
 
 // undoneTotals takes out of the maintained totals what came after block $3: the ratings of each client that gave or
-// revoked one since then, as they are now, are replaced by those as of the block.
+// revoked one since then, as they are now, are replaced by those as of the block. Clients without a change since then
+// are never read.
 func undoneTotals() ratingTotals {
 	changed := func(row string) string {
 		of := `from feedback where chain_id = ` + row + `.chain_id and token_id = ` + row + `.token_id and `
@@ -94,7 +95,7 @@ func undoneTotals() ratingTotals {
 const sortMemory = "64MB"
 
 // totalsAt returns the totals as of the subject's block in the form that reads fewer ratings: those until the block, or
-// those after it.
+// those after it. The memory is set for this transaction alone.
 func totalsAt(ctx context.Context, s chaindb.Subject) (ratingTotals, error) {
 	if s.Block == chaindb.Everything {
 		return latestTotals(), nil

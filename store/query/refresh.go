@@ -15,7 +15,8 @@ import (
 // Failures still count: a dead document gets one attempt. A document that cannot change and is
 // stored is not fetched, only the proofs are. repute.ErrNotFound when there is no such agent or it
 // has no URI. repute.ErrConflict when the URI itself cannot be read. *repute.DeniedError when the
-// operator does not show it.
+// operator does not show it. The agent is read before the transaction begins: an agent that changes its URI in between
+// gets the new one scheduled.
 func RequestRefresh(ctx context.Context, db *store.DB, id repute.AgentID) (r repute.Refresh, err error) {
 	a, _, err := Agent(ctx, db, id, repute.At{Finality: repute.Latest})
 	if err != nil {

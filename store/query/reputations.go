@@ -11,7 +11,8 @@ import (
 	"repute/store/column"
 )
 
-// ReputationParts says what Reputations reads besides the scores without their results.
+// ReputationParts says what Reputations reads besides the scores without their results. It is comparable, so that
+// callers may use it as a key. Each part costs a statement.
 type ReputationParts struct {
 	Summary, Tags, Results, Independence bool
 }
@@ -56,7 +57,8 @@ func ReadReputations(ctx context.Context, tx pgx.Tx, ids []repute.AgentID,
 	return out, err
 }
 
-// queueSummaries queues what reads the newest summary of all clients and tags per agent.
+// queueSummaries queues what reads the newest summary of all clients and tags per agent. The map has a summary of
+// nothing for agents without ratings. It is filled when the batch is sent.
 func queueSummaries(b *pgx.Batch, ids []repute.AgentID) map[column.AgentKey]repute.Summary {
 	out := make(map[column.AgentKey]repute.Summary, len(ids))
 	for _, id := range ids {

@@ -28,7 +28,8 @@ import (
 )
 
 // leastPayers is how many raters with weight must have paid the owner of an agent before the owner counts as using
-// it. One payer is not enough, because anybody can send money to any address.
+// it. One payer is not enough, because anybody can send money to any address. More would let an owner with few
+// customers escape.
 const leastPayers = 2
 
 // History is who had an agent, and who acted for it. What is unknown is zero.
@@ -40,7 +41,8 @@ type History struct {
 	Actions []Action
 }
 
-// Action is the first transaction by which an owner acted for an agent: see ReadActions.
+// Action is the first transaction by which an owner acted for an agent: see ReadActions. An identity that acted began
+// to use the agent at that block at the latest.
 type Action struct {
 	Block uint64
 	By    common.Address

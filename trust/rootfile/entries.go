@@ -22,10 +22,12 @@ const (
 	maxLine = 64 << 10
 )
 
-// taker is given each entry with its line, or what is wrong with it, until it has enough.
+// taker is given each entry with its line, or what is wrong with it, until it has enough. It returns false after
+// mostErrors wrong entries, and the rest of the file is then not read.
 type taker func(e entry, wrong error) (more bool)
 
-// begin returns a reader of a file and its first bytes, which the reader still has.
+// begin returns a reader of a file and its first bytes, which the reader still has. An error of the reader is returned
+// even where it has given some bytes: a file that was cut short MUST NOT pass for a whole one.
 func begin(r io.Reader) (in *bufio.Reader, head []byte, err error) {
 	in = bufio.NewReaderSize(r, maxLine)
 	if head, err = in.Peek(maxLine); err != nil && !errors.Is(err, io.EOF) {
@@ -34,7 +36,8 @@ func begin(r io.Reader) (in *bufio.Reader, head []byte, err error) {
 	return in, head, nil
 }
 
-// entries finds out by its first bytes how a file is written. The error is about the file as a whole.
+// entries finds out by its first bytes how a file is written. The error is about the file as a whole. A byte order mark
+// at the beginning is skipped.
 func entries(in io.Reader, head []byte, list string, fields []string, take taker) error {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff"))), []byte("\n"))
 	if isLine(line, list) {
@@ -59,7 +62,8 @@ func readYAML(in io.Reader, list, hint string) ([]byte, error) {
 	return text, nil
 }
 
-// isLine reports whether the first line is an entry in JSON, not the begin of a YAML file.
+// isLine reports whether the first line is an entry in JSON, not the begin of a YAML file. JSON over many lines is read
+// as YAML, of which it is a part.
 func isLine(line []byte, list string) bool {
 	if !bytes.HasPrefix(line, []byte("{")) {
 		return false
@@ -71,7 +75,8 @@ func isLine(line []byte, list string) bool {
 	return members[list] == nil
 }
 
-// jsonLines reads a file of any length, one object in each line. Empty lines are left out.
+// jsonLines reads a file of any length, one object in each line. Empty lines are left out. Memory is that of one line.
+// Lines count from 1, with empty ones.
 func jsonLines(in io.Reader, fields []string, take taker) error {
 	scan := bufio.NewScanner(in)
 	scan.Buffer(nil, maxLine)
@@ -93,7 +98,8 @@ func jsonLines(in io.Reader, fields []string, take taker) error {
 	return scan.Err()
 }
 
-// members reads a JSON object of texts and numbers.
+// members reads a JSON object of texts and numbers. The decoder's tokens are read one by one, because a map would hide
+// a member that is given twice, and a struct would take other capitals.
 func members(line []byte, fields []string) (map[string]string, error) {
 	bad := func(err error) error {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -130,7 +136,8 @@ func members(line []byte, fields []string) (map[string]string, error) {
 	return out, nil
 }
 
-// put refuses members that mean nothing or stand twice.
+// put refuses members that mean nothing or stand twice. null is as if the member was absent; it still counts as unknown
+// where it is.
 func put(out map[string]string, fields []string, key string, value any) error {
 	if !slices.Contains(fields, key) {
 		return repute.Invalid(fmt.Sprintf("%.50q", key), "is no member of an entry",
@@ -175,7 +182,8 @@ func yamlList(text []byte, list string, fields []string, take taker) error {
 	return nil
 }
 
-// listOf finds the list of entries; nil where there is none.
+// listOf finds the list of entries; nil where there is none. Aliases and merge keys of YAML are not followed: they are
+// no scalars and are refused.
 func listOf(n *yaml.Node, list string) (*yaml.Node, error) {
 	if n.Kind == yaml.SequenceNode {
 		return n, nil

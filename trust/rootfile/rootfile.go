@@ -58,7 +58,7 @@ func (o Options) CheckSet(set []repute.TrustRoot) error {
 	return errors.Join(refused[:min(len(refused), mostErrors)]...)
 }
 
-// Root is an entry of a file of roots.
+// Root is an entry of a file of roots. Line is that of the entry's beginning.
 type Root struct {
 	Line    int // counted from 1
 	ChainID uint64
@@ -111,7 +111,8 @@ func ReadLinks(r io.Reader, o Options) ([]Link, error) {
 // mostErrors is how many bad entries are named.
 const mostErrors = 10
 
-// collector keeps what was made of the entries of a file, and what is wrong with others.
+// collector keeps what was made of the entries of a file, and what is wrong with others. A key names chain and address,
+// so that one address may be a root of several chains.
 type collector[T any] struct {
 	made  []T
 	wrong []error
@@ -134,7 +135,8 @@ func (c *collector[T]) add(line int, made T, key string, err error) (more bool) 
 	return true
 }
 
-// read makes something of each entry.
+// read makes something of each entry. Entries that are right are returned beside the error, and callers MUST NOT use
+// them then.
 func read[T any](in io.Reader, head []byte, list string, o Options, fields []string,
 	of func(entry, Options) (made T, key string, err error)) ([]T, error) {
 	var c collector[T]
@@ -207,7 +209,8 @@ func (e entry) chain(o Options) (uint64, error) {
 	return id, err
 }
 
-// ownChain is the chain that an entry names, else the one for those that name none.
+// ownChain is the chain that an entry names, else the one for those that name none. An id is tried before a name, so
+// that no name can stand for another chain's id.
 func (e entry) ownChain(o Options) (uint64, error) {
 	name := e.fields["chain"]
 	if name == "" {
@@ -233,7 +236,8 @@ func (e entry) ownChain(o Options) (uint64, error) {
 const weightDigits = 6
 
 // ParseWeight reads a root's weight, "" for 1: a decimal number above 0, at most 1000, with
-// up to six digits after the point. The result is in millionths.
+// up to six digits after the point. The result is in millionths. The number is read as text: a float could round a
+// weight up to another one.
 func ParseWeight(s string) (uint64, error) {
 	if s == "" {
 		return repute.RootUnit, nil
@@ -255,7 +259,7 @@ func ParseWeight(s string) (uint64, error) {
 	return 0, bad
 }
 
-// FormatWeight writes a weight as ParseWeight reads it.
+// FormatWeight writes a weight as ParseWeight reads it. It has as few digits as possible.
 func FormatWeight(w uint64) string {
 	s := fmt.Sprintf("%d.%06d", w/repute.RootUnit, w%repute.RootUnit)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
@@ -263,7 +267,7 @@ func FormatWeight(w uint64) string {
 
 // ParseExpiry reads when a root expires, "" for never: a day, from whose beginning in UTC
 // on it does not count, or a time of RFC 3339 in whole seconds. It must be after now, unless
-// that is zero.
+// that is zero. The result is in UTC, so that equal times are equal values.
 func ParseExpiry(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

@@ -14,7 +14,11 @@ import (
 	"repute/trust/rating"
 )
 
-// EvidenceOf converts stored data about an agent into evidence, without Related.
+// EvidenceOf converts stored data about an agent into evidence, without Related. Self and Named differ: an address in
+// Self is the agent's own, so that its ratings are self-ratings, while one in Named was only approved by the owner.
+// Self also has the former owners that are addresses of the present owner's identity. Where the events do not tell who
+// registered the agent, the first known owner stands in for the registrar. The weights MUST be set: their graph says
+// which addresses are one identity.
 func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *rating.Scales) trust.Evidence {
 	e := trust.Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w, Scales: scales,
 		Rows: make([]rating.Row, len(s.Rows))}
@@ -43,7 +47,8 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *rating.Scales) trust
 	return e
 }
 
-// GoneOf converts the ratings that were revoked since the caller read them.
+// GoneOf converts the ratings that were revoked since the caller read them. They are in the same form as those of the
+// evidence, because the caller finds its copies by block and log index.
 func GoneOf(s *trustdb.Subject) []rating.Row {
 	out := make([]rating.Row, len(s.Gone))
 	for i, r := range s.Gone {
@@ -56,6 +61,11 @@ func GoneOf(s *trustdb.Subject) []rating.Row {
 // Validations. The ratings are packed where the store has the graph of the weights and these scales; unpacked asks for
 // single rows instead. ok is false when the store is that of another block or is being changed to one, which may take
 // minutes, or when the agent has no ratings there.
+//
+// It tries the lock and does not wait for it: a caller who cannot have the evidence from memory reads the agent from
+// the database instead, which is sooner done than the pass. The block is compared by its hash too, because after a
+// reorganization another block has the same number. The evidence has slices of the store's memory, which its reader
+// MUST NOT change; a later pass does not change them either (see prepend).
 func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *rating.Params, w *flow.Weights,
 	scales *rating.Scales, unpacked bool) (subject trustdb.Subject, e trust.Evidence, ok bool) {
 	if !s.mu.TryRLock() {
@@ -72,6 +82,7 @@ func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *rating.Par
 	subject = s.subjectOf(a, s.chain)
 	subject.Block = block
 	e = EvidenceOf(subject, w, scales)
+	// Nil means that the store is of this block, but was moved to it without a graph, or by other parameters.
 	by := s.readingsOf(p, w)
 	if by != nil && !unpacked && by.packing.IsJudgedBy(scales) {
 		e.Packed, e.Packing = a.ratings, by.packing
@@ -90,7 +101,8 @@ func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *rating.Par
 	return subject, e, true
 }
 
-// unix is a time in seconds since 1970, 0 for the zero time.
+// unix is a time in seconds since 1970, 0 for the zero time. Time.Unix of the zero time would be a large negative
+// number, which later code would take for a date.
 func unix(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -98,7 +110,8 @@ func unix(t time.Time) int64 {
 	return t.Unix()
 }
 
-// RowOf converts a stored rating. A tag that was too long to be read does not become the empty one.
+// RowOf converts a stored rating. A tag that was too long to be read does not become the empty one, which has a meaning
+// of its own, but one that is in no table. A payment is converted to dollars.
 func RowOf(r trustdb.Row) rating.Row {
 	if r.Other {
 		r.Tag1 = rating.UnreadTag
@@ -114,7 +127,9 @@ func RowOf(r trustdb.Row) rating.Row {
 }
 
 // tenuresOf converts owners and wallets into tenures. Ratings from the block of a transfer
-// belong to the former owner: the new one cannot have used the agent yet.
+// belong to the former owner: the new one cannot have used the agent yet. Holders MUST be in the order of their blocks,
+// one for each change of the owner or the wallet; the first one has the agent from its own block on. The last tenure
+// does not end, and its Ended is 0.
 func tenuresOf(holders []trustdb.Holder) (out []rating.Tenure) {
 	for i, h := range holders {
 		t := rating.Tenure{From: h.From + 1, To: math.MaxUint64, Began: unix(h.Time), Owner: h.Owner, Wallet: h.Wallet}

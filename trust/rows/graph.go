@@ -14,7 +14,8 @@ import (
 	"repute/trust/rating"
 )
 
-// GraphOf holds the inputs of a graph besides events and parameters.
+// GraphOf holds the inputs of a graph besides events and parameters. They come from the configuration, from sources and
+// from earlier epochs.
 type GraphOf struct {
 	Block       repute.Block // the view; ages run to its time
 	Roots       []flow.Root
@@ -27,6 +28,12 @@ type GraphOf struct {
 
 // Graph makes the store that of a block and builds the graph of the chain through which trust flows. The reader has the
 // scales of its raters, and returns Coverage.
+//
+// The order of the steps is fixed. Addresses are ordered before the reader is made, because the reader takes their
+// order over. Agents and owners come before ratings, because a rating counts from the block on since when its owner had
+// the agent. The scales of raters are settled before the ratings are added, because the value of a rating depends on
+// its rater's scale. Nodes are known only after Build. After an error of the database the store is empty, and the
+// readings of the graph before are dropped in any case.
 func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.Graph, *graph.Reader, error) {
 	s.mu.Lock() // until the graph is built, or a pass could move the store to the block of another run
 	defer s.mu.Unlock()
@@ -52,7 +59,8 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.
 	return g, r, ctx.Err()
 }
 
-// many is how many ratings make the memory of one step of an epoch matter: it is some hundred megabytes then.
+// many is how many ratings make the memory of one step of an epoch matter: it is some hundred megabytes then. Below it
+// the collector's own pace is good enough, and forced collections would only cost time in tests and on small chains.
 const many = 500_000
 
 // The value for debug.SetGCPercent once a store with many ratings is loaded: the heap grows by mostGarbage percent of
@@ -71,7 +79,9 @@ func garbageOf(ratings int) int {
 }
 
 // boundGarbage sets the percentage for the whole process unless a lower limit is set. It is never raised again. It
-// follows from the largest chain alone: with several large ones the garbage is as many percent of all of them.
+// follows from the largest chain alone: with several large ones the garbage is as many percent of all of them. The
+// percentage belongs to the process and not to a Store, so that it is set when the first large chain is loaded, before
+// most of its memory is taken.
 func boundGarbage(ratings int) {
 	if ratings < many {
 		return
@@ -91,14 +101,17 @@ func (s *Store) Collect() {
 	}
 }
 
-// collect is Collect under the lock.
+// collect is Collect under the lock. runtime.GC blocks until the collection ends, and the caller holds the lock
+// meanwhile.
 func (s *Store) collect() {
 	if s.ratings >= many {
 		runtime.GC()
 	}
 }
 
-// addAgent adds the owners of an agent to a graph.
+// addAgent adds the owners of an agent to a graph. An agent without a subject never changed its owner, so that its
+// number is all that the graph needs. For others, since is the block after the last change of the owner: changes of the
+// wallet alone begin no new ownership, and ratings in the block of a transfer belong to the owner before.
 func (s *Store) addAgent(r *graph.Reader, a *agent) {
 	if a.subject == nil {
 		r.Owner(a.owner)
@@ -119,7 +132,8 @@ func (s *Store) addAgent(r *graph.Reader, a *agent) {
 }
 
 // addOwners makes agents known to Reader.OwnerOf. addAgent names only agents with a history: a million would take some
-// hundred megabytes.
+// hundred megabytes. Agents with a subject are known already. Tokens that the store does not have are left out, as
+// nobody can own them.
 func (s *Store) addOwners(r *graph.Reader, tokens []repute.TokenID) {
 	for _, token := range tokens {
 		if a := s.find(token); a != nil && a.subject == nil {
@@ -128,7 +142,9 @@ func (s *Store) addOwners(r *graph.Reader, tokens []repute.TokenID) {
 	}
 }
 
-// addRatings adds all ratings and answers, owner by owner.
+// addRatings adds all ratings and answers, owner by owner. The reader adds up what an owner is rated by in one place,
+// so that it needs all agents of an owner at once. The callback runs on several goroutines. They only read the store,
+// whose write lock the caller holds, and r.Packed is called before they start because it changes the reader.
 func (s *Store) addRatings(r *graph.Reader) {
 	odd := map[uint32]*graph.PackedAgent{}
 	for i := range s.agents {
@@ -152,7 +168,10 @@ func (s *Store) addRatings(r *graph.Reader) {
 	})
 }
 
-// byOwner returns the indices of the agents in order of their present owners, and where those of each owner begin.
+// byOwner returns the indices of the agents in order of their present owners, and where those of each owner begin. It
+// is a counting sort in two arrays instead of a map of slices, which would take several times the memory of the agents.
+// first has one entry more than there are owners; owners are in the order of their addresses, so that the graph does
+// not depend on the order in which the store learned of them.
 func (s *Store) byOwner() (order, first []uint32) {
 	addresses := &s.numbers.addresses
 	next := make([]uint32, addresses.Len()+1) // by owner
@@ -176,7 +195,8 @@ func (s *Store) byOwner() (order, first []uint32) {
 	return order, append(first, sum)
 }
 
-// scale lets a reader find the scales of all raters.
+// scale lets a reader find the scales of all raters. It takes two passes over the ratings, because Measure needs what
+// Survey found about all raters. On most chains no kind of rating may have a scale, and both passes are left out.
 func (s *Store) scale(r *graph.Reader) {
 	defer r.Settle()
 	may := make([]bool, len(s.numbers.kinds))
@@ -190,7 +210,8 @@ func (s *Store) scale(r *graph.Reader) {
 	s.eachRow(func(one *rating.PackedRow) bool { return r.IsScaled(one.Writer + 1) }, r.Measure)
 }
 
-// eachRow calls use with the ratings for which want returns true, and with all answers.
+// eachRow calls use with the ratings for which want returns true, and with all answers. The row is used again for the
+// next rating: use MUST NOT keep it.
 func (s *Store) eachRow(want func(*rating.PackedRow) bool, use func(repute.TokenID, rating.Row)) {
 	var row rating.Row
 	for i := range s.agents {
@@ -210,7 +231,8 @@ func (s *Store) eachRow(want func(*rating.PackedRow) bool, use func(repute.Token
 	}
 }
 
-// present returns the number of the agent's present owner, who is among the addresses.
+// present returns the number of the agent's present owner, who is among the addresses. readSubjects adds that owner, so
+// that Find cannot fail.
 func (a *agent) present(addresses *flow.Addresses) uint32 {
 	if a.subject != nil {
 		owner, _ := addresses.Find(a.subject.Owner)

@@ -14,11 +14,16 @@ import (
 	"repute/trust/rating"
 )
 
-// mostChanged is the part of all agents, and of all ratings, that is read again before everything is: a half.
+// mostChanged is the part of all agents, and of all ratings, that is read again before everything is: a half. Beyond
+// it, sorting changed agents into the list and keeping two copies of ratings costs more than a fresh pass.
 const mostChanged = 2
 
 // load reads everything. The agents have no ratings before arrange, which needs no transaction: a large chain takes
 // longer to sort than the database lets a transaction wait.
+//
+// The counts come first and only set the capacity of slices: they are of the newest state and not of the block, so that
+// they may be too large or too small. boundGarbage comes before the large allocations, or the heap could double while
+// they are made. The tags' texts come last, when all of their keys are known.
 func (s *Store) load(ctx context.Context, from *trustdb.Snapshot) error {
 	s.data = data{registry: from.Chain().Identity, numbers: newNumbers()}
 	agents, ratings, err := from.Size(ctx)
@@ -39,13 +44,17 @@ func (s *Store) load(ctx context.Context, from *trustdb.Snapshot) error {
 	return s.numbers.readTags(ctx, from)
 }
 
-// arrange gives the agents the ratings that load read.
+// arrange gives the agents the ratings that load read. After an update there is nothing unsorted, and each agent keeps
+// its ratings.
 func (s *Store) arrange() {
 	s.divide(s.agents, s.unsorted)
 	s.unsorted = loaded{}
 }
 
-// divide orders ratings by agent, in the memory that they are in, and gives each agent its own.
+// divide orders ratings by agent, in the memory that they are in, and gives each agent its own. It takes no second
+// array: ratings are exchanged along the cycles of the permutation, and each exchange brings at least one of them to
+// its agent. The slices that agents get have a capacity of their length, so that an append by accident copies instead
+// of overwriting the next agent's ratings.
 func (s *Store) divide(agents []agent, all loaded) {
 	first := make([]uint32, len(agents)+1)
 	for _, a := range all.agents {
@@ -77,7 +86,8 @@ func (s *Store) divide(agents []agent, all loaded) {
 	})
 }
 
-// reading reads agents and ratings.
+// reading reads agents and ratings from one snapshot into data. It serves a pass over everything and one over changed
+// agents alike; for the latter, data is a part that merge adds to the store afterwards, with the store's numbers.
 type reading struct {
 	*data
 	from  *trustdb.Snapshot
@@ -86,6 +96,11 @@ type reading struct {
 }
 
 // readAgents reads agents, those of tokens or all for nil, and appends them to data in order.
+//
+// A plain agent is described by one state; one that ever had another owner, another wallet or an approved address is
+// odd, and so is one that somebody acted for. For odd agents the whole history is read by readSubjects. The states of
+// one agent follow each other, so that it is enough to keep the last one; end is called when the next agent begins, and
+// after the last one.
 func (r *reading) readAgents(ctx context.Context, tokens []repute.TokenID) error {
 	begin := len(r.agents)
 	var raw []byte
@@ -129,7 +144,9 @@ func (r *reading) readAgents(ctx context.Context, tokens []repute.TokenID) error
 	return r.readSubjects(ctx, append(r.odd, acted...))
 }
 
-// readSubjects sets the subjects of agents.
+// readSubjects sets the subjects of agents. Operators are left out, because they belong to the owner and may change
+// without an event of the agent: subjectOf adds those that readShared read. The owner of a subject gets a number here,
+// because a former state may have set the one in agent.
 func (r *reading) readSubjects(ctx context.Context, tokens []repute.TokenID) error {
 	slices.SortFunc(tokens, func(a, b repute.TokenID) int { return a.Cmp(&b) })
 	tokens = slices.Compact(tokens)
@@ -150,7 +167,8 @@ func (r *reading) readSubjects(ctx context.Context, tokens []repute.TokenID) err
 	return nil
 }
 
-// readRatings appends the ratings after a block, all for -1, of agents that are in index to all.
+// readRatings appends the ratings after a block, all for -1, of agents that are in index to all. The order is that of
+// the tables; divide sorts by agent and chain order.
 func (r *reading) readRatings(ctx context.Context, tokens []repute.TokenID, after int64, all *loaded) error {
 	err := r.from.Ratings(ctx, tokens, after, func(row *trustdb.SnapshotRating) error {
 		i, known := r.index[string(row.Token)]
@@ -168,6 +186,13 @@ func (r *reading) readRatings(ctx context.Context, tokens []repute.TokenID, afte
 }
 
 // update reads the agents again that changed since the store's block. kept is false when everything must be read.
+//
+// Everything is read again when the store is empty, of a later block, or of another registry; when the database no
+// longer has the store's block has got events from before it since, or learned who paid for a rating; when more than
+// half of the agents changed; when so many ratings were read again that half of the first array is unused; and when the
+// counts differ at the end. The last is a check against mistakes of this package: a store that differs from the
+// database MUST NOT score anybody. Agents with a block of unknown time are read again each time, as the time may be
+// known by now.
 func (s *Store) update(ctx context.Context, from *trustdb.Snapshot, block repute.Block) (kept bool, err error) {
 	if s.at.Hash == (common.Hash{}) || s.at.Number > block.Number || s.registry != from.Chain().Identity {
 		return false, nil
@@ -198,7 +223,11 @@ func (s *Store) update(ctx context.Context, from *trustdb.Snapshot, block repute
 	return s.counts(ctx, from, block)
 }
 
-// replace reads agents again. Of those that it has it reads only the ratings since, and removes revoked ones.
+// replace reads agents again. Of those that it has it reads only the ratings since, and removes revoked ones. An agent
+// is read from the beginning when it is new, when a block of it had no known time, or when a rating was revoked that
+// the store does not have, which shows that the store's copy is not complete. divide is called twice, since the two
+// lists of ratings have no memory in common; the first call gives the grown agents their later ratings, to which
+// prepend adds the earlier ones.
 func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []repute.TokenID) error {
 	slices.SortFunc(tokens, func(a, b repute.TokenID) int { return a.Cmp(&b) })
 	tokens = slices.Compact(tokens)
@@ -238,8 +267,11 @@ func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []re
 	return nil
 }
 
-// prepend adds the ratings that the store has of some agents, but for revoked ones, to their later ones. Nobody else
-// may append to the memory of an agent's ratings: readers may have the ratings of earlier blocks.
+// prepend adds the ratings that the store has of some agents, but for revoked ones, to their later ones. The append
+// copies a part of the list of all, which has no spare capacity, and may write into the spare capacity of an array that
+// an earlier call made: readers of earlier blocks do not see it, because their slices end before. For the same reason
+// nobody else may append to the memory of an agent's ratings. An agent whose ratings leave the list of all for the
+// first time counts in reread, because its part of the list stays allocated.
 func (s *Store) prepend(agents []agent, grown []repute.TokenID, revoked map[repute.TokenID][]trustdb.LogAt) {
 	part := data{agents: agents}
 	for _, token := range grown {
@@ -257,7 +289,8 @@ func (s *Store) prepend(agents []agent, grown []repute.TokenID, revoked map[repu
 	}
 }
 
-// has reports whether the agent has ratings at these places.
+// has reports whether the agent has ratings at these places. An agent without the rating that was revoked was read
+// before the rating was found.
 func (a *agent) has(ratings []trustdb.LogAt) bool {
 	for _, at := range ratings {
 		if _, found := a.search(at); !found {
@@ -267,7 +300,7 @@ func (a *agent) has(ratings []trustdb.LogAt) bool {
 	return true
 }
 
-// search returns the index of the rating at a place in the chain.
+// search returns the index of the rating at a place in the chain. Block and log index name one event of a chain.
 func (a *agent) search(at trustdb.LogAt) (i int, found bool) {
 	return slices.BinarySearchFunc(a.ratings, at, func(r rating.PackedRow, at trustdb.LogAt) int {
 		return cmp.Or(cmp.Compare(uint64(r.Block), at.Block), cmp.Compare(r.Log, at.LogIndex))
@@ -294,7 +327,8 @@ func (a *agent) without(gone []trustdb.LogAt) []rating.PackedRow {
 	return out
 }
 
-// merge replaces agents and adds those that are new. Both lists are in order.
+// merge replaces agents and adds those that are new. Both lists are in order. A replaced agent keeps its place. New
+// ones are moved in from the end of the list, so that every agent is moved at most once, and without a second list.
 func (s *Store) merge(changed []agent) {
 	added := 0
 	for i := range changed {
@@ -320,7 +354,9 @@ func (s *Store) merge(changed []agent) {
 	}
 }
 
-// counts reports whether agents and ratings are as many as the database counts among agents without a later event.
+// counts reports whether agents and ratings are as many as the database counts among agents without a later event. The
+// database counts rows of the newest state, which is that of the block only for agents that no later event touched; the
+// others are taken off both sides.
 func (s *Store) counts(ctx context.Context, from *trustdb.Snapshot, block repute.Block) (bool, error) {
 	later, err := from.Changed(ctx, block.Number)
 	if err != nil {

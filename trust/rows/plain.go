@@ -14,6 +14,9 @@ import (
 // PlainReader returns the evidence about plain agents in memory of its own, so that a pass over a million agents leaves
 // no garbage. An agent is plain when it had one owner, with no other wallet, and nobody acted for it, as most agents. A
 // PlainReader MUST be used by one goroutine at a time.
+//
+// Evidence points into the fields of the reader: tenures, self and named are the memory of slices that the evidence
+// has, so that nothing is allocated for an agent. A caller that keeps evidence MUST copy it.
 type PlainReader struct {
 	store   *Store
 	params  *rating.Params
@@ -30,7 +33,10 @@ func (s *Store) Plain(block repute.Block, p *rating.Params, w *flow.Weights, sca
 }
 
 // Evidence returns what Store.Evidence returns, with packed ratings, until the next call. It returns nil when the agent
-// is not plain, or when its ratings are not in memory in packed form.
+// is not plain, or when its ratings are not in memory in packed form. Nil is no error: the caller asks Store.Evidence
+// or the database instead. The lock is tried for every agent and not held between two of them, so that a pass over all
+// agents does not keep the next epoch from beginning; when it begins, the comparison of blocks fails and the rest is
+// read from the database.
 func (r *PlainReader) Evidence(token repute.TokenID) *trust.Evidence {
 	s := r.store
 	if !s.mu.TryRLock() {
@@ -58,7 +64,8 @@ func (r *PlainReader) Evidence(token repute.TokenID) *trust.Evidence {
 	return &r.e
 }
 
-// set sets the evidence to that about an agent, without its ratings.
+// set sets the evidence to that about an agent, without its ratings. A plain agent has exactly one tenure, which its
+// registration began and nothing has ended.
 func (r *PlainReader) set(a *agent, owner common.Address) {
 	s, t := r.store, &r.tenures[0]
 	*t = rating.Tenure{From: a.from, To: math.MaxUint64, Began: a.began, Owner: owner}
@@ -90,7 +97,8 @@ func (s *Store) readingsOf(p *rating.Params, w *flow.Weights) *readings {
 }
 
 // findAfter returns the index of the first agent whose token id is at least token. It is fastest when that is near an
-// index after which it is expected.
+// index after which it is expected. Callers walk agents in order and leave some out, so that a few steps forward mostly
+// find the next one, and the binary search is for the rest.
 func (d *data) findAfter(expected int, token repute.TokenID) int {
 	const near = 8
 	if expected < len(d.agents) && d.agents[expected].token.Cmp(&token) <= 0 {

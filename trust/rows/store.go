@@ -15,7 +15,8 @@ import (
 	"repute/trust/rating"
 )
 
-// Store has the agents and the live ratings of a chain as of a block. It is safe for concurrent use.
+// Store has the agents and the live ratings of a chain as of a block. It is safe for concurrent use: At and Graph hold
+// the lock for a whole pass, and readers try the read lock and do without the store while they cannot have it.
 type Store struct {
 	db    *store.DB
 	chain uint64
@@ -26,12 +27,14 @@ type Store struct {
 
 // data is the content of a Store.
 type data struct {
+	// registry is the Identity Registry of the chain. A store of another one is read again.
 	registry common.Address
 	at       repute.Block // the zero block when nothing is loaded
 	run      uint64       // newest run when it was read
 	agents   []agent      // in order of their token ids
 	numbers  numbers
-	// operators are those of each owner.
+	// operators are those of each owner. They are of the whole chain and read anew by every pass, like answers: there
+	// are few of both.
 	operators map[common.Address][]common.Address
 	// answers are the latest answers of the validation contracts, by agent.
 	answers map[repute.TokenID][]rating.Row
@@ -49,8 +52,11 @@ type agent struct {
 	isOwn   bool   // the owner is the verified wallet too; otherwise there is none, unless subject says so
 	undated bool   // the time of some block is unknown, and may become known
 	isMoved bool   // ratings has memory of its own instead of a part of a list of all
-	from    uint64
-	began   int64 // time of block from in Unix seconds, 0 when unknown
+	// from is the block of the registration, or of the first known state.
+	from  uint64
+	began int64 // time of block from in Unix seconds, 0 when unknown
+	// ratings is a part of the list of all agents' ratings unless isMoved. It is never changed in place once readers
+	// may have it.
 	ratings []rating.PackedRow
 	// subject is set for agents that had several owners or wallets, another wallet than the owner, or an approved
 	// address, or that somebody acted for. It has neither operators nor rows.
@@ -64,7 +70,7 @@ type loaded struct {
 	agents []uint32
 }
 
-// inChain orders ratings of one agent.
+// inChain orders ratings of one agent as the chain does: by block, and in a block by log index.
 func inChain(a, b rating.PackedRow) int {
 	if a.Block != b.Block {
 		return cmp.Compare(a.Block, b.Block)
@@ -72,18 +78,20 @@ func inChain(a, b rating.PackedRow) int {
 	return cmp.Compare(a.Log, b.Log)
 }
 
-// New returns an empty Store of a chain.
+// New returns an empty Store of a chain. It reads nothing before the first call of At or Graph.
 func New(db *store.DB, chain uint64) *Store { return &Store{db: db, chain: chain} }
 
 // At makes the store that of a block, with the answers of these validation contracts. With anew it reads everything
-// again.
+// again. It is for callers that need agents and no graph. The ratings of Evidence are then not packed. A block before
+// the store's own is possible, but reads everything.
 func (s *Store) At(ctx context.Context, block repute.Block, validations []common.Address, anew bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.moveTo(ctx, block, validations, anew)
 }
 
-// moveTo is At under the lock.
+// moveTo is At under the lock. arrange is called after the transaction has ended: see load. The block is set before
+// readShared, which is harmless because an error empties the store.
 func (s *Store) moveTo(ctx context.Context, block repute.Block, validations []common.Address, anew bool) error {
 	err := trustdb.ReadSnapshot(ctx, s.db, s.chain, block.Number,
 		func(ctx context.Context, from *trustdb.Snapshot) error {
@@ -110,7 +118,8 @@ func (s *Store) moveTo(ctx context.Context, block repute.Block, validations []co
 	return nil
 }
 
-// readShared reads what does not belong to one agent: operators and answers.
+// readShared reads what does not belong to one agent: operators and answers. Without validation contracts that count
+// there are no answers, and none are asked for.
 func (s *Store) readShared(ctx context.Context, from *trustdb.Snapshot, validations []common.Address) (err error) {
 	if s.operators, err = from.Operators(ctx); err != nil {
 		return fmt.Errorf("operators: %w", err)
@@ -149,7 +158,8 @@ func (d *data) search(token repute.TokenID) (at int, found bool) {
 	return low, low < len(d.agents) && d.agents[low].token == token
 }
 
-// subjectOf returns the agent without its ratings.
+// subjectOf returns the agent without its ratings. The copy shares the slices of the stored subject. Holders of a plain
+// agent are made of its one state, so that callers need not tell plain agents from others.
 func (d *data) subjectOf(a *agent, chain uint64) trustdb.Subject {
 	if a.subject != nil {
 		out := *a.subject

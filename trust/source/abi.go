@@ -14,9 +14,12 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
+// wordSize is the length of a word of the contract ABI, in bytes.
 const wordSize = 32
 
-// wordType is a type of the contract ABI whose values take one word: address, bool, uintN or bytesN.
+// wordType is a type of the contract ABI whose values take one word: address, bool, uintN or bytesN. Types of variable
+// length are left out, apart from one name and the data of an attestation, so that an answer has one length and a
+// contract cannot return more than is read.
 type wordType struct {
 	name string
 	size int // bits of uintN, bytes of bytesN
@@ -28,7 +31,8 @@ type value struct {
 	wordType
 }
 
-// function is the signature of a contract function that a plan calls.
+// function is the signature of a contract function that a plan calls. text is the canonical signature without names,
+// whose hash begins with selector.
 type function struct {
 	text     string
 	selector [4]byte
@@ -42,7 +46,8 @@ type function struct {
 const maxSignature = 500
 
 // parseFunction parses a signature such as lookupHuman(address) returns (uint256 humanId). newPlan calls it for each
-// function and each error of a file of sources.
+// function and each error of a file of sources. The same form serves errors, which return nothing. Unnamed outputs are
+// refused later, by declare.
 func parseFunction(text string) (f function, err error) {
 	parts := regexp.MustCompile(`^(\w+)\(([^()]*)\)(?: returns \(([^()]*)\))?$`).FindStringSubmatch(text)
 	if parts == nil || len(text) > maxSignature {
@@ -65,7 +70,8 @@ func parseFunction(text string) (f function, err error) {
 	return f, err
 }
 
-// parseValues parses a list of types with optional names, divided by commas.
+// parseValues parses a list of types with optional names, divided by commas. A single word is a type without a name, as
+// parameters mostly have.
 func parseValues(text string) (out []value, err error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -102,7 +108,9 @@ func parseType(name string) (wordType, error) {
 	return t, nil
 }
 
-// valid reports whether a word is an encoded value of the type.
+// valid reports whether a word is an encoded value of the type. Decoders of Solidity revert on words with other bits
+// set, so that a contract that returns them is not the one declared. Numbers, addresses and bool are padded on the
+// left, bytesN on the right.
 func (t wordType) valid(w common.Hash) bool {
 	switch {
 	case t.name == "address":
@@ -128,7 +136,8 @@ func zero(b []byte) bool {
 	return true
 }
 
-// literal encodes a value that is written in the file of sources.
+// literal encodes a value that is written in the file of sources. An address may be written in any capitals. Numbers
+// are decimal, bytesN exactly N bytes in hexadecimal.
 func (t wordType) literal(text string) (w common.Hash, err error) {
 	switch {
 	case t.name == "bool" && (text == "true" || text == "false"):
@@ -160,7 +169,8 @@ func (f *function) encode(arguments []common.Hash) []byte {
 	return out
 }
 
-// errEncoding is returned for an answer that is not of the declared type.
+// errEncoding is returned for an answer that is not of the declared type. It turns the source off, since no rater can
+// cause it.
 var errEncoding = errors.New("the answer is not of the declared type")
 
 // decode returns the words of an answer. It refuses with errEncoding everything that no ABI encoder writes, and with
@@ -175,7 +185,8 @@ func (f *function) decode(data []byte) ([]common.Hash, error) {
 	return f.words(data)
 }
 
-// words decodes an answer that consists of exactly the words of the declared outputs.
+// words decodes an answer that consists of exactly the words of the declared outputs. More bytes than declared are an
+// error as well: the function would be another one.
 func (f *function) words(data []byte) ([]common.Hash, error) {
 	if len(data) != len(f.outputs)*wordSize {
 		return nil, fmt.Errorf("%w: %d bytes instead of %d", errEncoding, len(data), len(f.outputs)*wordSize)
@@ -194,7 +205,9 @@ func (f *function) words(data []byte) ([]common.Hash, error) {
 const recordText = "getAttestation(bytes32) returns (bytes32 uid, bytes32 schema, uint64 time, " +
 	"uint64 expirationTime, uint64 revocationTime, bytes32 refUID, address recipient, address attester, bool revocable)"
 
-// decodeRecord decodes an EAS attestation: a tuple of nine words and the bytes of data.
+// decodeRecord decodes an EAS attestation: a tuple of nine words and the bytes of data. The layout is that of a dynamic
+// tuple: an offset to the tuple, nine words, an offset to data within the tuple, its length, and its bytes padded to
+// whole words. Every offset MUST have its only canonical value.
 func (f *function) decodeRecord(data []byte) ([]common.Hash, error) {
 	head := len(f.outputs) * wordSize
 	tail := wordSize + head + wordSize // after the offset of the tuple, the nine words and the offset of data
@@ -209,7 +222,8 @@ func (f *function) decodeRecord(data []byte) ([]common.Hash, error) {
 	return f.words(data[wordSize : wordSize+head])
 }
 
-// number returns a word as a number, or the largest uint64 when the word does not fit.
+// number returns a word as a number, or the largest uint64 when the word does not fit. data MUST have at least a word;
+// the largest value fails every comparison with a length.
 func number(data []byte) uint64 {
 	if !zero(data[:24]) {
 		return 1<<64 - 1

@@ -19,10 +19,13 @@ const (
 	maxRelays  = 10_000 // addresses of all relays together
 )
 
-// unpriced is the highest weight of a credential without a published price.
+// unpriced is the highest weight of a credential without a published price. A quarter is what a credential of 25
+// dollars would give.
 const unpriced = fixed.One / 4
 
 // check validates the whole file, compiles the plan of each source and fills the lookup of relays. Parse calls it once.
+// The order matters: bounds of all sources come before those of classes, and these before those of sources, because
+// each is compared with the one around it. Sources come before defaults, which name their ids.
 func (p *Policy) check() error {
 	switch {
 	case p.Version != "1":
@@ -72,7 +75,8 @@ func (p *Policy) checkClasses() error {
 	return nil
 }
 
-// check refuses bounds that are not above zero, and bounds above those of within, the next larger group.
+// check refuses bounds that are not above zero, and bounds above those of within, the next larger group. Bounds of a
+// group MUST NOT be above those of the group around it, or LiftPrice would compute too low a price.
 func (b Bounds) check(field string, within Bounds) error {
 	if b.Praise <= 0 || b.Praise > within.Praise {
 		return repute.Invalid(field+".praise", "out of range", "above 0, at most "+within.Praise.Decimal(1))
@@ -83,7 +87,9 @@ func (b Bounds) check(field string, within Bounds) error {
 	return nil
 }
 
-// checkSource validates the i-th source and compiles its plan.
+// checkSource validates the i-th source and compiles its plan. KeepDays is at most 30, because a credential that is
+// kept may have been revoked meanwhile. maturityDays is never 0: a credential that is bought for one rating would count
+// at once.
 func (p *Policy) checkSource(field string, i int) (err error) {
 	s := &p.Sources[i]
 	rule, known := p.Classes[s.Class]
@@ -134,7 +140,8 @@ func (p *Policy) checkSource(field string, i int) (err error) {
 	return s.checkHomes(field)
 }
 
-// Dated reports whether the contracts or logs of the source give the time at which a credential was issued.
+// Dated reports whether the contracts or logs of the source give the time at which a credential was issued. plan.issued
+// is -1 where the source names no value.
 func (s *Source) Dated() bool {
 	return s.plan.issued >= 0 || len(s.plan.events) > 0 || s.Read.Payments != nil
 }
@@ -159,7 +166,8 @@ func (s *Source) checkWeight(field string, most fixed.Fixed) error {
 	return nil
 }
 
-// checkHomes requires that each home lists exactly the contracts that the plan calls or reads logs of.
+// checkHomes requires that each home lists exactly the contracts that the plan calls or reads logs of. A contract that
+// is listed and not used is an error, since the author expected it to be checked.
 func (s *Source) checkHomes(field string) error {
 	asked := map[string]bool{}
 	for _, step := range s.plan.steps {
@@ -192,7 +200,8 @@ func (s *Source) checkHomes(field string) error {
 	return nil
 }
 
-// check validates a contract of a home. asked says that the plan uses it.
+// check validates a contract of a home. asked says that the plan uses it. It does not ask the chain: whether the
+// address has code is found by the reading.
 func (c Contract) check(field string, asked bool) error {
 	if !asked {
 		return repute.Invalid(field, "is not used by read", "leave it out")
@@ -237,7 +246,8 @@ func (p *Policy) checkIDs(field string, ids []string) error {
 	return nil
 }
 
-// checkRelays validates the relays and fills the lookup of their addresses.
+// checkRelays validates the relays and fills the lookup of their addresses. Many people send from the address of a
+// relay, so that a credential of it says nothing about any of them.
 func (p *Policy) checkRelays() error {
 	p.relays = map[common.Address]string{}
 	for i, r := range p.Relays {

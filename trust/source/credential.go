@@ -14,7 +14,8 @@ import (
 )
 
 // Credential is one fact about one address, as it was read at a block. Times are Unix seconds. Inquiry.Credential makes
-// it, Date sets the times that logs give, and Settle sets Lapsed.
+// it, Date sets the times that logs give, and Settle sets Lapsed. It is stored as it was read, and is never changed by
+// a later version of the policy, which decides at each use whether and how much it counts.
 type Credential struct {
 	Source  string         `json:"source"`  // id of the source
 	Version int            `json:"version"` // of the source's declaration, when the credential was read
@@ -58,7 +59,8 @@ const (
 const day = 24 * 60 * 60
 
 // Counts returns the reason for which a credential gives no weight at a time in Unix seconds, or "" when it gives
-// weight.
+// weight. The first reason that holds is returned. A time in the future, of a clock or
+// a contract that is wrong, counts as maturing.
 func (p *Policy) Counts(c *Credential, at uint64) Why {
 	s := p.Source(c.Source)
 	if s == nil || s.Version != c.Version {
@@ -99,7 +101,8 @@ type Part struct {
 
 // Raters returns the weights of all raters at a time in Unix seconds, in ascending order of their addresses. At most
 // one credential of each source counts for a rater, within the bound of its class. The weights are those of the policy,
-// not those that the credentials were stored with.
+// not those that the credentials were stored with. The result depends neither on the order of credentials nor on the
+// machine.
 func (p *Policy) Raters(credentials []Credential, at uint64) []Rater {
 	counting := make([]*Credential, 0, len(credentials))
 	for i := range credentials {
@@ -121,7 +124,9 @@ func (p *Policy) Raters(credentials []Credential, at uint64) []Rater {
 }
 
 // add adds the weight of a credential. Credentials MUST be added in the order of their sources. Several credentials of
-// one source have the same weight, so the first one counts and the others are ignored.
+// one source have the same weight, so the first one counts and the others are ignored. With InAll a class gives a rater
+// no more than the weight of one credential, whatever the number of its sources; the sources whose ids come first use
+// it up.
 func (r *Rater) add(p *Policy, c *Credential) {
 	if n := len(r.Parts); n > 0 && r.Parts[n-1].Source == c.Source {
 		return
@@ -166,7 +171,8 @@ func Encode(credentials []Credential) ([]byte, error) {
 	return append([]byte{}, out.Bytes()...), nil // empty, not nil, without credentials
 }
 
-// Decode reads what Encode wrote. The error is repute.ErrInvalid and names the line.
+// Decode reads what Encode wrote. The error is repute.ErrInvalid and names the line. Empty lines are skipped, so that
+// the text of no credentials is valid. It does not check that the lines are sorted.
 func Decode(text []byte) (out []Credential, err error) {
 	for n, line := range bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
 		if len(line) == 0 {

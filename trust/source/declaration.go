@@ -8,7 +8,9 @@ import (
 	"repute/trust/fixed"
 )
 
-// Source is the declaration of one kind of credential: one entry under sources in the file. Parse makes it.
+// Source is the declaration of one kind of credential: one entry under sources in the file. Parse makes it. Durations
+// in days count from times of blocks and never from a local clock. Name, Issuer and Meaning are shown to people and
+// change no score, but are part of the policy's hash.
 type Source struct {
 	ID      string `yaml:"id" json:"id"`
 	Version int    `yaml:"version" json:"version"` // raised when the meaning of an answer changes
@@ -38,14 +40,16 @@ type Source struct {
 	plan *plan // Read, compiled by Parse
 }
 
-// Price is what one credential costs on the market, at the lower end of a published quote.
+// Price is what one credential costs on the market, at the lower end of a published quote. The lower end is the safe
+// side: weight follows the price, and an attacker pays the lowest one.
 type Price struct {
 	USD       fixed.Fixed `yaml:"usd" json:"usd"`
 	Date      string      `yaml:"date" json:"date"` // of the quote, as 2006-01-02
 	Reference string      `yaml:"reference" json:"reference"`
 }
 
-// Home is a chain on which a source can be read.
+// Home is a chain on which a source can be read. A source may have one home for each chain; raters of a chain without
+// one are looked up in the first (see Source.ReadOn).
 type Home struct {
 	Chain uint64 `yaml:"chain" json:"chain"`
 	// FromBlock is a block at or before the first log of the events of Read. Logs are read from this block on.
@@ -65,7 +69,8 @@ type Contract struct {
 const FirstSeen = "first-seen"
 
 // Accepts reports whether the contract may delegate to an implementation, which is the zero address for a contract that
-// is no proxy. first is the implementation that an earlier reading found, nil before the first reading.
+// is no proxy. first is the implementation that an earlier reading found, nil before the first reading. A contract that
+// was a proxy and is none any more is refused where implementations are listed.
 func (c Contract) Accepts(implementation common.Address, first *common.Address) bool {
 	if implementation == (common.Address{}) && len(c.Implementations) == 0 {
 		return true
@@ -88,7 +93,8 @@ func (s *Source) Home(chain uint64) *Home {
 	return &s.Homes[at]
 }
 
-// ReadOn returns the chain on which the source is read for raters of a chain.
+// ReadOn returns the chain on which the source is read for raters of a chain. Addresses are the same party on all EVM
+// chains as long as they have a key; a contract account need not be.
 func (s *Source) ReadOn(chain uint64) uint64 {
 	if s.Read.Payments != nil || s.Home(chain) != nil {
 		return chain
@@ -96,7 +102,8 @@ func (s *Source) ReadOn(chain uint64) uint64 {
 	return s.Homes[0].Chain
 }
 
-// Method is how a source is read. It has one of these forms: EAS, Calls, Events, Calls and Events, or Payments.
+// Method is how a source is read. It has one of these forms: EAS, Calls, Events, Calls and Events, or Payments. newPlan
+// refuses other combinations. The zero values of the named members mean that the contract does not tell.
 type Method struct {
 	EAS   *EAS   `yaml:"eas,omitempty" json:"eas,omitempty"`
 	Calls []Call `yaml:"calls,omitempty" json:"calls,omitempty"`
@@ -180,7 +187,8 @@ type Event struct {
 	Holds []Condition `yaml:"holds,omitempty" json:"holds,omitempty"`
 }
 
-// Condition is a condition for a returned value. Exactly one of NotZero, AtLeast, Future and Equals MUST be set.
+// Condition is a condition for a returned value. Exactly one of NotZero, AtLeast, Future and Equals MUST be set. Values
+// are compared as words, so that Equals needs the type of Value.
 type Condition struct {
 	Value   string `yaml:"value" json:"value"` // name of the returned value
 	NotZero bool   `yaml:"notZero,omitempty" json:"notZero,omitempty"`

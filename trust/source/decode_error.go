@@ -12,7 +12,8 @@ import (
 	"repute"
 )
 
-// decodeError converts an error of the YAML decoder to repute.ErrInvalid with the name of the first wrong field.
+// decodeError converts an error of the YAML decoder to repute.ErrInvalid with the name of the first wrong field. Only
+// the first of several errors is told, because later ones often follow from it.
 func decodeError(err error, text []byte) error {
 	const hint = "docs/reference/sources.md lists the members of the file"
 	var list *yaml.LoadErrors

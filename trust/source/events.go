@@ -15,7 +15,8 @@ import (
 	"repute"
 )
 
-// logEvent is a compiled Event.
+// logEvent is a compiled Event. indexed has an entry for each value, so that a place in values leads to a topic; topics
+// count from 1, behind the hash of the declaration.
 type logEvent struct {
 	contract string
 	topic    common.Hash
@@ -45,7 +46,8 @@ func (e *EAS) events() []Event {
 // maxEvents bounds the kinds of logs of one source.
 const maxEvents = 8
 
-// listen compiles the events of a method.
+// listen compiles the events of a method. Sources with calls may date credentials by logs; the time of issue MUST then
+// have one origin only.
 func (p *plan) listen(field string, m *Method) error {
 	if len(m.Events) > maxEvents {
 		return repute.Invalid(field+".events", fmt.Sprintf("%d kinds", len(m.Events)),
@@ -67,7 +69,9 @@ func (p *plan) listen(field string, m *Method) error {
 	return nil
 }
 
-// newEvent compiles an event. The error is repute.ErrInvalid and names a field below field.
+// newEvent compiles an event. The error is repute.ErrInvalid and names a field below field. It compiles the conditions
+// by a plan of its own, in which nothing but the values of the event has a name: an event cannot refer to what calls
+// returned.
 func newEvent(field string, text *Event) (*logEvent, error) {
 	names := &plan{values: []value{{}}}
 	e := &logEvent{contract: text.Contract, indexed: []int{0}, revoked: text.Means == Revoked}
@@ -108,7 +112,8 @@ func newEvent(field string, text *Event) (*logEvent, error) {
 	return e, nil
 }
 
-// parse reads the declaration of an event.
+// parse reads the declaration of an event. Only types of one word are accepted, so that every indexed value is its own
+// topic and not a hash. An event has three indexed values at most, because the first of four topics is its hash.
 func (e *logEvent) parse(text string) (values []value, err error) {
 	parts := regexp.MustCompile(`^(\w+)\(([^()]+)\)$`).FindStringSubmatch(text)
 	if parts == nil || len(text) > maxSignature {
@@ -147,7 +152,8 @@ func (s *Source) ByLogs() bool {
 	return len(s.plan.events) > 0 && (s.Read.EAS != nil || len(s.plan.steps) == 0)
 }
 
-// ByEvents reports whether logs tell since when a rater has a credential.
+// ByEvents reports whether logs tell since when a rater has a credential. An attestation of EAS has its own time of
+// issue.
 func (s *Source) ByEvents() bool { return len(s.plan.events) > 0 && s.Read.EAS == nil }
 
 // Filter asks for logs of one contract by topics as a node's filter does: an empty position is any.
@@ -157,6 +163,8 @@ type Filter struct {
 }
 
 // Filters ask for all logs of the source at a home that are about any of some raters; without raters, about anybody.
+// Events of one contract that ask for the same topics share a filter, which halves the requests for an issue and its
+// revocation.
 func (s *Source) Filters(home *Home, raters []common.Address) (out []Filter) {
 	var about []common.Hash
 	for _, r := range raters {
@@ -179,7 +187,9 @@ func (s *Source) Filters(home *Home, raters []common.Address) (out []Filter) {
 	return out
 }
 
-// wanted are the topics behind the first.
+// wanted are the topics behind the first. Conditions on indexed values that are literals become topics, so that the
+// node leaves out logs of other schemas and attesters; Signs checks all conditions again. Empty positions at the end
+// are left out.
 func (e *logEvent) wanted(about []common.Hash) [][]common.Hash {
 	last := 0
 	topics := make([][]common.Hash, 3)
@@ -203,7 +213,7 @@ func (e *logEvent) wanted(about []common.Hash) [][]common.Hash {
 // named reports whether the argument is a value that is known only once others were read.
 func (a argument) named() bool { return a.place >= 0 }
 
-// Sign is what one log says of a rater's credential.
+// Sign is what one log says of a rater's credential. It is comparable.
 type Sign struct {
 	Rater   common.Address
 	Key     common.Hash // tells the credentials of one rater apart; zero where there is one
@@ -226,7 +236,9 @@ func (s Sign) Compare(o Sign) int {
 }
 
 // Signs reads a log of the source's contracts; none where it is another one. A log that both takes a credential from a
-// rater and gives it to the same says nothing.
+// rater and gives it to the same says nothing. The error means that the contract writes other logs than declared. One
+// log may match several events, such as a transfer, which is the issue for the receiver and the revocation for the
+// sender.
 func (s *Source) Signs(home *Home, l *types.Log) (out []Sign, err error) {
 	for i := range s.plan.events {
 		e := &s.plan.events[i]
@@ -253,7 +265,8 @@ func (s *Source) Signs(home *Home, l *types.Log) (out []Sign, err error) {
 	return out, nil
 }
 
-// decode returns the values of a log, the first one zero.
+// decode returns the values of a log, the first one zero. Words that are not indexed follow each other in the data. A
+// log with more data or topics than declared is refused.
 func (e *logEvent) decode(l *types.Log) ([]common.Hash, error) {
 	values := make([]common.Hash, len(e.values))
 	data, topics := l.Data, 1

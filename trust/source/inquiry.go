@@ -16,7 +16,8 @@ type Query struct {
 	Gas  uint64
 }
 
-// Verdict is the state of an inquiry about a rater.
+// Verdict is the state of an inquiry about a rater. The difference between Denied and Unknown decides whether a rater
+// loses a credential at once or keeps it for KeepDays; Unreadable concerns all raters of the source.
 type Verdict int
 
 // Verdicts.
@@ -28,7 +29,9 @@ const (
 	Unreadable                // the answer is not of the declared type: the source cannot be read
 )
 
-// Inquiry asks one source about one rater. The caller calls Next and Answer alternately while Verdict is Open.
+// Inquiry asks one source about one rater. The caller calls Next and Answer alternately while Verdict is Open. It is
+// used by one goroutine. Many inquiries are open at the same time, so that the caller can put the next calls of all of
+// them into one request.
 type Inquiry struct {
 	Rater   common.Address
 	Verdict Verdict // set by Ask and Answer
@@ -42,7 +45,8 @@ type Inquiry struct {
 
 // Ask begins an inquiry at one of the source's homes. latest is the Subject of the rater's Tenure for a source with
 // ByLogs, and zero for others. now is the time of the block at which the calls are made, in Unix seconds. For a source
-// without calls the verdict is Holds at once: the caller MUST have found a Tenure of the rater in the logs.
+// without calls the verdict is Holds at once: the caller MUST have found a Tenure of the rater in the logs. home MUST
+// be one of s.
 func (s *Source) Ask(home *Home, rater common.Address, latest common.Hash, now uint64) *Inquiry {
 	q := &Inquiry{Rater: rater, source: s, home: home, now: now,
 		values: []common.Hash{common.BytesToHash(rater[:]), reverseNode(rater, home.Chain)}}
@@ -55,7 +59,8 @@ func (s *Source) Ask(home *Home, rater common.Address, latest common.Hash, now u
 	return q
 }
 
-// Next returns the next call. It MUST be called only while the verdict is Open.
+// Next returns the next call. It MUST be called only while the verdict is Open. It changes nothing, so that a request
+// that failed on its way can be repeated.
 func (q *Inquiry) Next() Query {
 	s := &q.source.plan.steps[q.step]
 	arguments := make([]common.Hash, len(s.arguments))
@@ -69,7 +74,8 @@ func (q *Inquiry) Next() Query {
 	return Query{to, s.call.encode(arguments), s.gas}
 }
 
-// foreign reports whether a step names a contract by a value that is none of the declared contracts.
+// foreign reports whether a step names a contract by a value that is none of the declared contracts. The address comes
+// from an answer and is the choice of the rater.
 func (q *Inquiry) foreign(s *step) bool {
 	return s.contract == "" && !slices.ContainsFunc(s.among, func(name string) bool {
 		return q.home.Contracts[name].Address == common.BytesToAddress(q.values[s.at][:])
@@ -86,6 +92,10 @@ func (a argument) of(values []common.Hash) common.Hash {
 
 // Answer takes the data that the call of Next returned, or without success the data of its revert, and sets Verdict.
 // The error is the reason of the verdicts Unknown and Unreadable, nil for others.
+//
+// A revert with a declared error is a clear no. Any other revert is Unknown, because a node without the state, a call
+// without enough gas and a contract that is paused fail alike. Conditions are checked after every call, so that later
+// calls of a rater without a credential are saved. The answers are kept for the hash of the credential.
 func (q *Inquiry) Answer(success bool, data []byte) error {
 	s := &q.source.plan.steps[q.step]
 	if !success {
@@ -119,7 +129,7 @@ func (q *Inquiry) Answer(success bool, data []byte) error {
 	return nil
 }
 
-// met reports whether these values meet the condition at a time in Unix seconds.
+// met reports whether these values meet the condition at a time in Unix seconds. NotZero is atLeast 1.
 func (c condition) met(values []common.Hash, now uint64) bool {
 	switch {
 	case c.atLeast != nil:
@@ -135,7 +145,8 @@ func (c condition) met(values []common.Hash, now uint64) bool {
 func (q *Inquiry) Person() common.Hash { return q.values[max(0, q.source.plan.person)] }
 
 // Credential returns the credential that was found. The arguments are number, hash and time in Unix seconds of the
-// block at which the calls were made. The verdict MUST be Holds.
+// block at which the calls were made. The verdict MUST be Holds. Issued is the time of the block where neither a value
+// nor a log gives it; Settle then sets it to that of the first reading.
 func (q *Inquiry) Credential(block uint64, hash common.Hash, time uint64) Credential {
 	s := q.source
 	c := Credential{Source: s.ID, Version: s.Version, Class: s.Class, Weight: s.Weight, Rater: q.Rater,

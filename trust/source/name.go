@@ -39,7 +39,8 @@ const (
 // errName is returned for an answer that is a string but no name that a registry can have.
 var errName = errors.New("the answer is no name")
 
-// nameValues returns the values that a plan has for a returned name.
+// nameValues returns the values that a plan has for a returned name. The words are in the order that decodeName returns
+// them in.
 func nameValues(name string) []value {
 	hash := wordType{name: "bytes32", size: wordSize}
 	return []value{{name + nodeSuffix, hash}, {name + labelSuffix, wordType{name: "uint256", size: 256}},
@@ -48,7 +49,8 @@ func nameValues(name string) []value {
 
 // decodeName decodes an answer that consists of one string, and returns the words of nameValues. The error is
 // errEncoding for an answer that no ABI encoder writes, and errName for a string that is no name: whoever owns a record
-// chooses its text, so that a bad text says nothing about the contract.
+// chooses its text, so that a bad text says nothing about the contract. n is compared with the length of the data
+// before it is converted, so that a huge length cannot overflow.
 func decodeName(data []byte) ([]common.Hash, error) {
 	const head = 2 * wordSize // the offset of the string and its length
 	if len(data) < head || number(data) != wordSize {
@@ -88,7 +90,8 @@ func namehash(name string) (node common.Hash, err error) {
 }
 
 // reverseNode returns the node of an address's reverse record on a chain: that of <address>.addr.reverse on Ethereum,
-// and of <address>.<coin type>.reverse on other chains (ENSIP-19), both in hexadecimal.
+// and of <address>.<coin type>.reverse on other chains (ENSIP-19), both in hexadecimal. The first chain is Ethereum
+// itself; test networks are other chains in this sense.
 func reverseNode(a common.Address, chain uint64) common.Hash {
 	space := "addr"
 	if chain != ethereum {

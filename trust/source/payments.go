@@ -14,7 +14,8 @@ import (
 )
 
 // Payments is the rule of a source that reads verified payments of raters: a rater has a credential while its payments
-// of the last AgeDays to enough payees reach a sum. Only payees count for which roots vouch.
+// of the last AgeDays to enough payees reach a sum. Only payees count for which roots vouch. Nobody can buy the
+// credential from its own accounts alone: it takes several payees for which roots vouch.
 type Payments struct {
 	USD    fixed.Fixed `yaml:"usd" json:"usd"`       // sum that the payments reach, in US dollars
 	Payees int         `yaml:"payees" json:"payees"` // distinct payees that share in it
@@ -30,7 +31,8 @@ const (
 	maxPayees = 1000
 )
 
-// newPaymentPlan is the plan of a source that asks no contract.
+// newPaymentPlan is the plan of a source that asks no contract. most times payees MUST reach usd, or no rater could
+// complete the rule.
 func newPaymentPlan(field string, m *Method) (*plan, error) {
 	if m.EAS != nil || len(m.Calls)+len(m.Events) > 0 || m.Person+m.Issued+m.Expires+m.Revoked != "" || m.KeepFirst {
 		return nil, repute.Invalid(field, "has other members beside payments", "payments alone")
@@ -54,7 +56,8 @@ func newPaymentPlan(field string, m *Method) (*plan, error) {
 	return &plan{person: -1, issued: -1, expires: -1, revoked: -1}, nil
 }
 
-// Payment is a verified payment of a rater that is known to the index.
+// Payment is a verified payment of a rater that is known to the index. Payees are counted both by address and by
+// identity: see completed.
 type Payment struct {
 	Rater common.Address
 	// Payee is the address that was paid, and Identity stands for all addresses of the party that was paid.
@@ -68,7 +71,8 @@ type Payment struct {
 
 // Spent returns the reading of a source by payments, as of a block of a chain. All payments MUST be to payees that the
 // rule accepts; older ones than AgeDays are left out. A credential is issued by the payment that completes the sum and
-// the number of payees.
+// the number of payees. The order in which payments are given does not matter. There are no Unknown raters, because the
+// index has all payments that count.
 func (s *Source) Spent(chain uint64, at repute.Block, payments []Payment) Reading {
 	r := Reading{State: State{Source: s.ID, Chain: chain, Status: StatusOK, Block: at.Number, Hash: at.Hash,
 		Time: unixSeconds(at.Time)}}
@@ -96,7 +100,9 @@ func (s *Source) Spent(chain uint64, at repute.Block, payments []Payment) Readin
 // unixSeconds is a time in seconds of the Unix era, 0 for those before it.
 func unixSeconds(t time.Time) uint64 { return uint64(max(0, t.Unix())) }
 
-// completed returns the index of the payment of one rater that completes the rule, -1 where none does.
+// completed returns the index of the payment of one rater that completes the rule, -1 where none does. Payments MUST be
+// in the order of time. Of several addresses of one identity the payments are added before Most applies, and of one
+// address that changed its identity neither counts twice: the smaller one of both numbers MUST reach Payees.
 func (r *Payments) completed(payments []Payment) int {
 	paid, addresses := map[common.Address]fixed.Fixed{}, map[common.Address]bool{}
 	var sum fixed.Fixed
@@ -112,7 +118,8 @@ func (r *Payments) completed(payments []Payment) int {
 	return -1
 }
 
-// spent is the credential of a rater whose payments, the last one of them, complete the rule.
+// spent is the credential of a rater whose payments, the last one of them, complete the rule. The hash of the answer is
+// over these payments alone; a later payment that changes nothing does not change the credential.
 func (s *Source) spent(at *State, payments []Payment) Credential {
 	last := payments[len(payments)-1]
 	answer := sha256.New()

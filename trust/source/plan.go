@@ -13,17 +13,19 @@ import (
 	"repute"
 )
 
-// plan is a compiled Method. Its calls are made in order, each for the raters that passed all calls before it.
+// plan is a compiled Method. Its calls are made in order, each for the raters that passed all calls before it. It does
+// not change after Parse.
 type plan struct {
 	steps []step
 	// values are those of all steps, in order. The first ones are the rater's address and the node of its reverse
 	// record.
-	values                           []value
+	values []value
+	// person, issued, expires and revoked are indices in values, -1 for none.
 	person, issued, expires, revoked int // indices in values, -1 for none
 	events                           []logEvent
 }
 
-// step is a compiled Call.
+// step is a compiled Call. Either contract is set, or at and among.
 type step struct {
 	contract  string // "" when at names the contract
 	at        int    // index of the value with the contract's address
@@ -35,7 +37,7 @@ type step struct {
 	gas       uint64
 }
 
-// label returns the contract of the step for error messages.
+// label returns the contract of the step for error messages. With at, the contract is known only for one rater.
 func (s *step) label() string {
 	if s.contract != "" {
 		return s.contract
@@ -60,7 +62,8 @@ type condition struct {
 // raterName is the name of the rater's address in arguments.
 const raterName = "rater"
 
-// maxSteps is the highest number of calls of one source for one rater.
+// maxSteps is the highest number of calls of one source for one rater. Each step takes requests of its own about all
+// raters that are left.
 const maxSteps = 8
 
 // defaultGas is what a call takes that reads an attestation; minGas and maxGas bound what a declaration may state.
@@ -71,6 +74,11 @@ const (
 )
 
 // newPlan compiles a method. The error is repute.ErrInvalid and names a field below field.
+//
+// An EAS source is turned into calls and events of the general form first, whose values then have the names that EAS
+// gives them. Values are numbered in the order in which they become known: the rater, the node of its reverse record,
+// the uid from logs where there are any, and the outputs of each call. An argument or a condition may only name what is
+// known before it.
 func newPlan(field string, m *Method) (*plan, error) {
 	if m.Payments != nil {
 		return newPaymentPlan(field, m)
@@ -116,7 +124,9 @@ func newPlan(field string, m *Method) (*plan, error) {
 // latestName is the name of the value with the uid of an address's latest attestation.
 const latestName = "latest"
 
-// calls returns the calls of an EAS source.
+// calls returns the calls of an EAS source. The conditions repeat what the indexer promises, because an indexer may be
+// written by anybody: the attestation MUST have the uid that was asked for, be of the schema, about the rater, and by
+// an attester.
 func (e *EAS) calls() []Call {
 	indexed := Call{Contract: "indexer", Function: "getAttestationUid(address,bytes32) returns (bytes32 latest)",
 		Arguments: []string{raterName, e.Schema.ID.Hex()}, Holds: []Condition{{Value: latestName, NotZero: true}}}
@@ -140,6 +150,7 @@ func (e *EAS) attesters() []string {
 }
 
 // check requires an attester and a schema id that is the hash of text, resolver and revocable, as EAS computes it.
+// Anybody may register a schema with the same text and another resolver, whose id differs.
 func (e *EAS) check(field string) error {
 	if len(e.Attester) == 0 || slices.Contains(e.Attester, common.Address{}) {
 		return repute.Invalid(field+".attester", "is missing", "the address that attests, or a list")
@@ -156,7 +167,8 @@ func (e *EAS) check(field string) error {
 	return nil
 }
 
-// add compiles a call and appends it to the steps.
+// add compiles a call and appends it to the steps. The outputs are declared before the conditions, which may name them,
+// and after the arguments, which may not.
 func (p *plan) add(field string, c *Call) error {
 	f, err := parseFunction(c.Function)
 	if err != nil {
@@ -202,7 +214,8 @@ func (p *plan) add(field string, c *Call) error {
 	return nil
 }
 
-// target compiles the contract of a call.
+// target compiles the contract of a call. The word rater is no address to call: an address that rates is the rater's
+// choice.
 func (p *plan) target(field string, c *Call, s *step) error {
 	if c.At == "" {
 		if c.Contract == "" || len(c.Among) > 0 {
@@ -244,7 +257,7 @@ func (p *plan) place(name string) int {
 }
 
 // argument compiles an argument of a type. The rater's address may also be used, padded on the left, as bytes32 and as
-// a number of 160 bits or more.
+// a number of 160 bits or more. A name of a value wins over a literal.
 func (p *plan) argument(text string, t wordType) (argument, error) {
 	if at := p.place(text); at >= 0 {
 		have := p.values[at].wordType
@@ -302,7 +315,8 @@ func (p *plan) condition(field string, c *Condition, s *step) error {
 	return nil
 }
 
-// name sets person, issued, expires and revoked to the indices of the values that the method names.
+// name sets person, issued, expires and revoked to the indices of the values that the method names. A value that no
+// member names gets the place -1, as place returns for the empty name.
 func (p *plan) name(field string, m *Method) error {
 	for _, c := range []struct {
 		member, name string

@@ -23,7 +23,9 @@ var defaultFile []byte
 // maxFile is the largest size of a file of sources, in bytes.
 const maxFile = 1 << 20
 
-// Policy is a validated file of sources. Parse makes it. It does not change and is safe for concurrent use.
+// Policy is a validated file of sources. Parse makes it. It does not change and is safe for concurrent use. The members
+// in JSON are the canonical form whose hash a run stores. Changing a tag or the order of members changes the hash of
+// every policy.
 type Policy struct {
 	Version   string              `yaml:"version" json:"version"`
 	Multicall common.Address      `yaml:"multicall" json:"multicall"` // Multicall3, at this address on every chain
@@ -39,7 +41,8 @@ type Policy struct {
 	relays map[common.Address]string // names of Relays by address
 }
 
-// Class is how hard a credential is to get.
+// Class is how hard a credential is to get. Its rule bounds all credentials of the class together, so that many cheap
+// ones do not add up to one that is hard to get.
 type Class string
 
 // Classes of credentials.
@@ -63,7 +66,8 @@ type Bounds struct {
 }
 
 // Budget limits how many agents the credentials of one rater lift. A rater that rated n agents, more than Agents, in
-// the last Days days before the end of the epoch has Agents/n of its weight at each of them.
+// the last Days days before the end of the epoch has Agents/n of its weight at each of them. Without it one holder
+// could be rented to lift any number of agents.
 type Budget struct {
 	Agents int `yaml:"agents" json:"agents"`
 	Days   int `yaml:"days" json:"days"`
@@ -82,13 +86,15 @@ type Relay struct {
 	Addresses []common.Address `yaml:"addresses" json:"addresses"`
 }
 
-// Default parses the file of sources in this package.
+// Default parses the file of sources in this package. The file is embedded in the program, so that an error is a
+// mistake of the build.
 func Default() (*Policy, error) { return Parse(defaultFile) }
 
 // DefaultFile returns the text of the file of sources in this package.
 func DefaultFile() []byte { return slices.Clone(defaultFile) }
 
-// Parse reads a file of sources. The error is repute.ErrInvalid and names the field.
+// Parse reads a file of sources. The error is repute.ErrInvalid and names the field. Unknown members and a second
+// document are errors. The canonical JSON is made after the check, from the same values.
 func Parse(text []byte) (*Policy, error) {
 	if len(text) > maxFile {
 		return nil, repute.Invalid("sources", "larger than 1 MiB", "fewer sources or relays")
@@ -130,7 +136,8 @@ func (p *Policy) Source(id string) *Source {
 	return &p.Sources[at]
 }
 
-// On returns the sources that count on a chain, in the order of the file.
+// On returns the sources that count on a chain, in the order of the file. An entry for the chain replaces others, even
+// with an empty list: then no source counts there.
 func (p *Policy) On(chain uint64) []*Source {
 	ids := p.Others
 	for _, d := range p.Defaults {
@@ -147,7 +154,8 @@ func (p *Policy) On(chain uint64) []*Source {
 	return out
 }
 
-// Relay reports whether an address belongs to a relay, and returns the relay's name.
+// Relay reports whether an address belongs to a relay, and returns the relay's name. It is asked for every credential,
+// hence the map.
 func (p *Policy) Relay(a common.Address) (name string, relay bool) {
 	name, relay = p.relays[a]
 	return name, relay

@@ -21,7 +21,7 @@ type Lift struct {
 	Priced, Unpriced []string
 }
 
-// offer is a source with a price.
+// offer is a source with a price. unit is the price divided by the weight.
 type offer struct {
 	*Source
 	weight fixed.Fixed // of one credential
@@ -31,7 +31,8 @@ type offer struct {
 // LiftPrice returns the cost of units of praise for one new agent by these sources of the policy. It buys whole
 // credentials in ascending order of the price of one unit, within the bounds of each source, each class and all
 // sources. The bounds are nested, so no other order costs less, except for the unused part of the last credential. The
-// trust engine calls it once per run, and stores the result in the run's coverage.
+// trust engine calls it once per run, and stores the result in the run's coverage. The sum of a class is counted over
+// all of its sources; a source that finds its class full is listed in Priced and buys nothing.
 func (p *Policy) LiftPrice(sources []*Source, units fixed.Fixed) Lift {
 	out := Lift{Priced: []string{}, Unpriced: []string{}}
 	var offers []offer

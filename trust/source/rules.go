@@ -9,7 +9,8 @@ import (
 )
 
 // Rules returns the policy's bounds in the types of package flow, which limits evidence by them. Sources are in the
-// order of the policy, classes in the order of their ids.
+// order of the policy, classes in the order of their ids. A class without InAll bounds one rater by 1, which is the
+// bound of every rater. The order makes the result equal on every machine.
 func (p *Policy) Rules() (rules flow.SourceRules) {
 	rules.All = flow.SourceBounds(p.All)
 	classes := slices.Sorted(maps.Keys(p.Classes))

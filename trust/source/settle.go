@@ -20,7 +20,8 @@ const (
 	StatusIncomplete Status = "incomplete"
 )
 
-// State is the result of reading one source at one block. A run stores the states of all its sources as JSON.
+// State is the result of reading one source at one block. A run stores the states of all its sources as JSON. Block,
+// Hash and Time are those of the reading also where it failed.
 type State struct {
 	Source string      `json:"source"`
 	Chain  uint64      `json:"chain"` // on which it was read
@@ -48,7 +49,8 @@ func StateOf(states []State, id string) *State {
 	return &states[at]
 }
 
-// Reading is the result of reading one source about a list of raters.
+// Reading is the result of reading one source about a list of raters. A rater that is in neither list was answered
+// about and has no credential. With StatusOff both lists are empty and mean nothing.
 type Reading struct {
 	State
 	Credentials []Credential
@@ -68,7 +70,11 @@ type Past struct {
 //   - After KeepDays, and while the source is off, the credential has no weight. For a source that is not Dated it
 //     stays in the list for CarryDays with Lapsed set, so that a failure does not restart its maturity.
 //   - For a source that is not Dated, the time of issue is that of the first reading that found the credential. A
-//     reading that denies the credential ends this: a later reading starts at its own time.
+//
+// reading that denies the credential ends this: a later reading starts at its own time.
+//
+// Credentials of another version of the source are dropped: their answers had another meaning. So are those of readings
+// after r, which may be left from a chain that was reorganized. Neither previous nor r is changed.
 func (p *Policy) Settle(previous []Credential, r *Reading) []Credential {
 	s := p.Source(r.Source)
 	if s == nil {
@@ -101,7 +107,8 @@ func (p *Policy) Settle(previous []Credential, r *Reading) []Credential {
 	return out
 }
 
-// keep appends a credential that the reading r did not confirm, unless KeepDays and CarryDays are over.
+// keep appends a credential that the reading r did not confirm, unless KeepDays and CarryDays are over. KeepDays count
+// from the last reading that confirmed the credential and not from each failure.
 func (s *Source) keep(out []Credential, c Credential, r *Reading) []Credential {
 	kept := func(days int) bool { return r.Time-c.Read <= uint64(days)*day }
 	switch {
@@ -117,7 +124,8 @@ func (s *Source) keep(out []Credential, c Credential, r *Reading) []Credential {
 }
 
 // carry copies the time of issue, and with KeepFirst the person, from an older credential of the same rater. It does
-// nothing for a source that is Dated, whose readings give both.
+// nothing for a source that is Dated, whose readings give both. Where the person changed without KeepFirst, the
+// credential is a new one and matures again.
 func (s *Source) carry(c, old *Credential) {
 	if s.Read.EAS != nil {
 		s.renew(c, old)

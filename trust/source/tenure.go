@@ -5,7 +5,8 @@ import (
 )
 
 // Moment is the time of a log. When Block is above 0, Time is unknown until the caller has looked up the block's time.
-// When Block is 0, Time is known, in Unix seconds.
+// When Block is 0, Time is known, in Unix seconds. Times of blocks are looked up for the few logs that count instead of
+// for all.
 type Moment struct {
 	Block, Time uint64
 }
@@ -19,7 +20,7 @@ type Tenure struct {
 	place int // position of the issue among all signs, from 1; 0 for a credential known before
 }
 
-// Telling is the result of Source.Tenure.
+// Telling is the result of Source.Tenure. The zero value is Tells.
 type Telling int
 
 // Results of Source.Tenure.
@@ -36,6 +37,10 @@ const (
 // When a rater has several credentials at once, the latest attestation counts for EAS. For other sources the credential
 // of person counts where calls return a person and KeepFirst is not set, else the one that the rater has had for
 // longest.
+//
+// The third result exists because logs are read from where the last reading ended. As long as the known credential
+// lives, older ones do not matter; when it ends, an older one may take its place, and only all logs of the rater can
+// tell.
 func (s *Source) Tenure(known *Credential, person common.Hash, signs []Sign) (Tenure, Telling) {
 	held := map[common.Hash]*Tenure{}
 	lost := false // the known credential was revoked, whether or not it was issued again
@@ -86,7 +91,8 @@ func (s *Source) prefers(t, than *Tenure) bool {
 	return t.place < than.place
 }
 
-// Date sets the person and the times of a credential to those of a tenure. Its moments MUST have their times.
+// Date sets the person and the times of a credential to those of a tenure. Its moments MUST have their times. Expires
+// and Revoked stay as the calls returned them.
 func (c *Credential) Date(t Tenure) {
 	c.Subject, c.Issued, c.Renewed = t.Subject, t.Issued.Time, t.Renewed.Time
 }
