@@ -107,6 +107,9 @@ func Parse(text []byte) (*Policy, error) {
 	if err := dec.Decode(&p.file); err != nil && !errors.Is(err, io.EOF) {
 		return nil, repute.Invalid("policy", err.Error(), "docs/reference/orchestrator.md lists the keys")
 	}
+	if more := dec.Decode(&yaml.Node{}); !errors.Is(more, io.EOF) { // its rules would not be read
+		return nil, repute.Invalid("policy", "there is a second document behind ---", "one document")
+	}
 	if err := p.file.complete(); err != nil {
 		return nil, err
 	}

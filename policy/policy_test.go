@@ -125,6 +125,7 @@ func TestParseRefuses(t *testing.T) {
 	for text, field := range map[string]string{
 		"version: \"2\"":                                                                "version",
 		"version: \"1\"\ndefault: perhaps":                                              "default",
+		"version: \"1\"\n---\nversion: \"1\"\ndefault: deny":                            "policy",
 		"version: \"1\"\nlimits: {maxSteps: -1}":                                        "maxSteps",
 		"version: \"1\"\nlimits: {maxGasWei: 1e9}":                                      "maxGasWei",
 		"version: \"1\"\ntrust: {unrated: maybe}":                                       "trust.unrated",

@@ -34,6 +34,7 @@ func TestBadInput(t *testing.T) {
 		`{ agents(where: {agentId_gt: null}) { id } }`:                                           "Filter not supported by value `null`: `gt`",
 		`{ agents(where: {agentId: [1]}) { id } }`:                                               "Query contains value with invalid type `BigInt`: `List([Int(1)])`",
 		`{ feedbacks(where: {value: "1e9999"}) { id } }`:                                         "Failed to decode `BigDecimal` value: `invalid decimal`",
+		`{ feedbacks(where: {value_gt: ".+5"}) { id } }`:                                         "Failed to decode `BigDecimal` value: `invalid decimal`",
 		`{ feedbacks(where: {isRevoked: "yes"}) { id } }`:                                        "Failed to decode `Boolean` value: `String(\"yes\")`",
 		`{ agents(where: {agentURI: "a\u0000b"}) { id } }`:                                       "Failed to decode `String` value: `a zero byte is in no text`",
 		`{ agents(where: {operators_contains: ["zz"]}) { id } }`:                                 "Failed to decode `Bytes` value: `Invalid character 'z' at position 0`",

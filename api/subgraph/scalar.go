@@ -81,8 +81,8 @@ func isDecimal(s string) bool {
 		}
 		s = s[:i]
 	}
-	whole, fraction, _ := strings.Cut(s, ".")
-	return isInteger(whole + fraction)
+	whole, fraction, _ := strings.Cut(strings.TrimLeft(s[:min(len(s), 1)], "+-")+s[min(len(s), 1):], ".")
+	return isDigits(whole + fraction)
 }
 
 // isDigits reports whether a text consists of digits.

@@ -206,6 +206,7 @@ type outerAnswer struct {
 	Score  *json.Number    `json:"score"`
 	Low    *json.Number    `json:"low"`
 	High   *json.Number    `json:"high"`
+	Tier   *int            `json:"tier"`
 	Guard  json.RawMessage `json:"guard"`
 }
 
@@ -220,6 +221,9 @@ func (a outerAnswer) compare(s statement.Signed) error {
 	}
 	if a.Status != nil && *a.Status != string(s.Status) {
 		return differs("status")
+	}
+	if a.Tier != nil && *a.Tier != s.Tier {
+		return differs("tier")
 	}
 	if a.Guard != nil && (string(a.Guard) != "null") != s.Guarded {
 		return differs("guard")

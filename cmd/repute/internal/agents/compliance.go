@@ -200,7 +200,11 @@ func (d documentsOf) Read(ctx context.Context, uri string) ([]byte, error) {
 			return nil, err
 		}
 		defer file.Close()
-		return io.ReadAll(io.LimitReader(file, capability.MaxBytes))
+		body, err := io.ReadAll(io.LimitReader(file, capability.MaxBytes+1))
+		if err == nil && len(body) > capability.MaxBytes {
+			err = repute.Invalid("policy", fmt.Sprintf("%s is larger than %d bytes", uri, capability.MaxBytes), "a smaller file")
+		}
+		return body, err
 	}
 	return d.documents.Read(ctx, uri)
 }

@@ -265,7 +265,7 @@ func introduce(ctx context.Context, p *cli.Program, r running) error {
 	if ctx.Err() != nil { // the agent has ended, so that another program answered
 		return ctx.Err()
 	}
-	fmt.Fprintf(p.Stdout, "agent %s answers at %s\n", info.Slug, base)
+	fmt.Fprintf(p.Stdout, "agent %s answers at %s\n", cli.Visible(info.Slug), base)
 	if r.alone {
 		return nil
 	}

@@ -182,7 +182,7 @@ func submitted(p *cli.Program, task, run string) error {
 			Run  string `json:"runId"`
 		}{"task", task, run})
 	}
-	_, err := fmt.Fprintf(p.Stdout, "task %s\nrun  %s\n", task, run)
+	_, err := fmt.Fprintf(p.Stdout, "task %s\nrun  %s\n", cli.Visible(task), cli.Visible(run))
 	return err
 }
 
@@ -259,7 +259,7 @@ func showEvent(p *cli.Program, root string, e repute.RunEvent) error {
 	if e.Run != root {
 		of = "  " + cli.Visible(e.Run)
 	}
-	_, err := fmt.Fprintf(p.Stdout, "%s  %-18s %s%s\n", e.Time.Format("15:04:05.000"), e.Kind,
+	_, err := fmt.Fprintf(p.Stdout, "%s  %-18s %s%s\n", e.Time.Format("15:04:05.000"), cli.Visible(e.Kind),
 		cli.Visible(string(e.Data)), of)
 	return err
 }
