@@ -19,7 +19,7 @@
 // # Errors
 //
 // Errors come with status 200, as clients expect, and pass through the same table as those of REST: a code in the
-// extensions, a hint, and no word of the inside.
+// extensions, a hint, and no internal details.
 //
 // # Subscriptions
 //
