@@ -127,7 +127,7 @@ type NewFeedback struct {
 	FeedbackHash common.Hash
 }
 
-// FeedbackRevoked withdraws a rating for good.
+// FeedbackRevoked withdraws a rating permanently.
 type FeedbackRevoked struct {
 	TokenID TokenID
 	Client  common.Address

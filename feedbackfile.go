@@ -2,9 +2,8 @@ package repute
 
 import "encoding/json"
 
-// FeedbackFile is the file behind a rating's feedbackURI. It only claims: what was
-// rated, by whom and how is on the chain. Strings are as written, valid UTF-8
-// without NUL and bounded; "" and nil mean absent.
+// FeedbackFile is the file behind a rating's feedbackURI. It only claims: the rated agent, the rater and the value are
+// on the chain. Strings are as written, valid UTF-8 without NUL and bounded; "" and nil mean absent.
 type FeedbackFile struct {
 	Registry  string // eip155:{chain}:{address}
 	TokenID   *TokenID

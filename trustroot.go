@@ -12,7 +12,7 @@ const DefaultRoots = "default"
 // RootUnit is a TrustRoot's weight of 1.
 const RootUnit = 1_000_000
 
-// ReviewedWriter is the class of a root that is a reviewed platform: it has at most half the weight of a rater whom
+// ReviewedWriter is the class of a root that is a reviewed platform: it has at most half the weight of a rater that
 // roots vouch for, vouches for nobody, and is bounded as sources of class B are.
 const ReviewedWriter = "B"
 

@@ -50,9 +50,9 @@ func lasting(ctx context.Context, store func(context.Context) error) error {
 var errStopped = fmt.Errorf("the agent stops: %w", repute.ErrUnavailable)
 
 // renew keeps the claim until ctx ends, and ends the work where another process has it. The channel is closed at the
-// end. Unlike store.DB.KeepRenewed it does not give up when the database is away for longer than the lease: the handler
-// may be at work then, or money on its way, and every step that is stored later checks the claim anyway. It is due by
-// the clock, not by the end of the renewal before: one that waited for a lock is followed by the next at once.
+// end. Unlike store.DB.KeepRenewed it does not give up when the database is unavailable for longer than the lease: the
+// handler may be at work then, or money on its way, and every step that is stored later checks the claim anyway. It is
+// due by the clock, not by the end of the renewal before: one that waited for a lock is followed by the next at once.
 func (w *work) renew(ctx context.Context, cancel context.CancelCauseFunc) <-chan struct{} {
 	ended, row := make(chan struct{}), *w.row
 	go func() {
@@ -162,7 +162,7 @@ func (w *work) step(ctx context.Context, store func(context.Context, ...agentdb.
 	return err
 }
 
-// charged tells in an error whether money moved, and whether it is owed back.
+// charged returns the end of an error message: whether the payment was charged and whether a refund is due.
 func (w *work) charged() string {
 	switch s := w.response.Settlement; {
 	case s == nil || !s.Success:
@@ -240,9 +240,9 @@ func (w *work) unknown(ctx context.Context, cause error) error {
 var errEarlier = errors.New("the facilitator refuses the payment, and the end of an earlier attempt is not known")
 
 // unsettled answers a payment that the facilitator refused to settle. The payer MUST NOT be asked to pay again while
-// an earlier attempt can have charged this payment or can still charge it: only the chain ends that. The payer MUST NOT
-// be asked either while another process settles the payment because this process was stalled: the settlement of that
-// process can be the cause of the refusal.
+// an earlier attempt can have charged this payment or can still charge it: only a final block can rule that out
+// (Settlement.Dead). The payer MUST NOT be asked either while another process settles the payment because this process
+// was stalled: the settlement of that process can be the cause of the refusal.
 func (w *work) unsettled(ctx context.Context, s *x402.Settlement, pending bool) error {
 	if pending && !s.Dead {
 		return w.unknown(ctx, errEarlier)
@@ -261,8 +261,8 @@ func (w *work) unsettled(ctx context.Context, s *x402.Settlement, pending bool) 
 	return w.demand(ctx, &x402.Refusal{Reason: w.failure.ErrorReason, Message: "it was not settled"})
 }
 
-// moved is a settlement without what a facilitator wrote beside the transaction: it is stored and sent
-// in a header, which has room for 64 KiB.
+// moved returns a settlement without the facilitator's other fields: it is stored and sent in a header, which has room
+// for 64 KiB.
 func moved(s *x402.Settlement, r *x402.Requirements, payer common.Address) x402.Settlement {
 	out := x402.Settlement{Success: true, Network: r.Network, Payer: payer.Hex(), Amount: &r.Amount}
 	if hash := common.HexToHash(s.Transaction); strings.EqualFold(hash.Hex(), s.Transaction) {

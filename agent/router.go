@@ -83,8 +83,8 @@ type Request struct {
 	Client   *signed.SignedRequest // who asks, where it was proved
 }
 
-// Identify reads who asks, and a payment by promise, from the headers X-Client-* and X-Payment-Receipt. A payment by
-// x402, which MUST be read before, wins over a promise.
+// Identify reads who asks, and a payment by promise, from the headers X-Client-* and X-Payment-Receipt. Set q.Payment
+// first: if it is set, a promise is ignored.
 func (q *Request) Identify(h http.Header) (err error) {
 	if text := h.Get(signed.HeaderReceipt); text != "" && q.Payment == nil {
 		promise, err := signed.DecodePromise(text)
@@ -191,8 +191,7 @@ func (r *Router) Do(ctx context.Context, q Request) *Response {
 	return w.finish(ctx, span, w.run(ctx))
 }
 
-// Service returns a service by the name of its capability, and nil for none. In names, _ stands for
-// - too.
+// Service returns the service of a capability, and nil if no capability has the name. In names, _ can replace -.
 func (r *Router) Service(name string) *Service {
 	if s := r.services[name]; s != nil {
 		return s
@@ -200,7 +199,7 @@ func (r *Router) Service(name string) *Service {
 	return r.services[strings.ReplaceAll(name, "_", "-")]
 }
 
-// Services are the services, by name.
+// Services returns all services, ordered by name.
 func (r *Router) Services() []*Service {
 	out := []*Service{}
 	for _, name := range r.Names() {
@@ -209,26 +208,26 @@ func (r *Router) Services() []*Service {
 	return out
 }
 
-// Names are the names of the capabilities, in order.
+// Names returns the names of the capabilities, in order.
 func (r *Router) Names() []string {
 	out := slices.AppendSeq([]string{}, maps.Keys(r.services))
 	slices.Sort(out)
 	return out
 }
 
-// ID is the agent's.
+// ID returns the agent's id.
 func (r *Router) ID() repute.AgentID { return r.o.ID }
 
-// Signer is the account that signs answers.
+// Signer returns the address of the account that signs answers.
 func (r *Router) Signer() common.Address { return r.o.Signer.Address() }
 
-// Version is the agent's.
+// Version returns the agent's version.
 func (r *Router) Version() string { return r.o.Version }
 
 // Mode returns how the agent works, and whether it accepts requests.
 func (r *Router) Mode() (Mode, bool) { return r.gate.state() }
 
-// Uptime is the time since the router was made.
+// Uptime returns the time since the router was made.
 func (r *Router) Uptime() time.Duration { return time.Since(r.started) }
 
 // SetMode changes how the agent works. A change is logged and stored.

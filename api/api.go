@@ -27,8 +27,8 @@
 // newest block may be one second old: package hot keeps some in memory while the database does not change, and the
 // server keeps public ones in Redis for a second. Neither hides a change that a stream of the process has sent.
 //
-// An API makes no request when it is made, so that a process starts while its database is away: /healthz says that it
-// runs, and /readyz why it cannot answer.
+// An API makes no request when it is made, so that a process starts while its database is unavailable: /healthz says
+// that it runs, and /readyz why it cannot answer.
 package api
 
 import (

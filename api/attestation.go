@@ -95,7 +95,7 @@ func (a *API) attestation(ctx context.Context, in *attestationInput) (*output[at
 	return ok(issuer.Evaluate(&in.Query, s.network, judged)), nil
 }
 
-// subject is whom an evaluation is about: an account or an agent.
+// subject is the account or the agent that an evaluation is about.
 type subject struct {
 	account   *common.Address  // nil for an agent
 	agent     *repute.AgentRef // nil for an account

@@ -229,7 +229,7 @@ func TestPagesOfErrors(t *testing.T) {
 	}
 }
 
-// TestPagesWithoutDatabase: a page says that the index is away, and how to see why.
+// TestPagesWithoutDatabase: a page says that the index is unavailable, and how to see why.
 func TestPagesWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	s := serve(t, api.Options{DB: open(t, nowhere)})

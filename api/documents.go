@@ -94,8 +94,8 @@ const (
 	octetType = "application/octet-stream"
 )
 
-// rawOutput is the bytes of a document. They are foreign and MUST NOT be rendered as a page of this
-// host, whatever their declared type.
+// rawOutput is the bytes of a document. They are untrusted and MUST NOT be rendered as a page of this host, whatever
+// their declared type.
 type rawOutput struct {
 	Status       int
 	ContentType  string `header:"Content-Type"`

@@ -49,7 +49,7 @@ func asText(op *huma.Operation) {
 		Content: map[string]*huma.MediaType{plainType: {Example: "https://agent.example/agent.json"}, octetType: {}}}
 }
 
-// textOutput returns foreign bytes with headers that keep browsers from rendering them.
+// textOutput returns untrusted bytes with headers that keep browsers from rendering them.
 func textOutput(body []byte) *rawOutput {
 	kind := plainType
 	if wire.PlainText(body) == nil {

@@ -411,7 +411,7 @@ func TestCloseLeavesNoGoroutines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cycle() // what the process keeps for good starts here
+	cycle() // what the process keeps until its end starts here
 	before := len(goroutines())
 	for range 5 {
 		cycle()
@@ -430,9 +430,8 @@ func TestCloseLeavesNoGoroutines(t *testing.T) {
 }
 
 // goroutines are the stacks of all goroutines but those that go-ethereum loses:
-// a subscription that ends after the loop of its event system has ended waits
-// for that loop for good (eth/filters, Subscription.Unsubscribe), and which of
-// the two ends first is the scheduler's choice.
+// a subscription that ends after the loop of its event system has ended waits for that loop forever (eth/filters,
+// Subscription.Unsubscribe), and which of the two ends first is the scheduler's choice.
 func goroutines() []string {
 	buf := make([]byte, 8<<20)
 	all := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")

@@ -159,7 +159,7 @@ func TestClockSkew(t *testing.T) {
 	}
 }
 
-// Answers that are no answers stop nothing for good: Run goes on once they end.
+// Invalid answers stop nothing permanently: Run continues once they end.
 func TestRunSurvivesNonsense(t *testing.T) {
 	t.Parallel()
 	c := rpctest.New(t, rpctest.Options{})

@@ -36,7 +36,7 @@ func (p *poller) observe(number uint64, blockTime, now time.Time) {
 		p.tries++
 		return
 	case last >= 0 && (number < p.blocks[last].number || number > p.blocks[last].number+pollWindow):
-		p.blocks, p.interval = nil, 0 // a reorganization, or the node was away
+		p.blocks, p.interval = nil, 0 // a reorganization, or the node was unavailable
 	}
 	at := now
 	if p.tries > 0 {

@@ -6,8 +6,8 @@
 // "book_flight". BM25 adds a little for rare words that both have. The default Embedder is in
 // package sentence and needs no service; package openai asks a server.
 //
-// A Result says whether its first match is sure. Scores of right and wrong matches overlap, so a
-// match that is not sure MUST NOT be executed without asking, and one that costs money never.
+// A Result says whether its first match is sure. Scores of right and wrong matches overlap. A match that is not sure,
+// or that costs money, MUST NOT be executed without asking the user.
 //
 // The vectors of an item depend only on its texts and on the model. Vectors computes them, a Vector
 // can be stored as bytes, and Put takes it back. Vectors of another model are refused, because their dot

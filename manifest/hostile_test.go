@@ -73,7 +73,7 @@ func TestHostileDocuments(t *testing.T) {
 }
 
 // Text is data: script in names, SVG in images and control characters come out as they
-// went in, for whoever shows them to escape.
+// went in, for the program that shows them to escape.
 func TestHostileText(t *testing.T) {
 	const script = `</script><img src=x onerror=alert(1)>`
 	const svg = `data:image/svg+xml,<svg onload=alert(1)>`

@@ -129,7 +129,7 @@ func isRegistration(o *object) bool {
 }
 
 // isNFT reports whether a file has what marketplaces show of a token and nothing that
-// is an agent's own. It is read all the same: its name and image are the agent's.
+// is an agent's own. It is read as a registration file anyway, because its name and image are the agent's.
 func isNFT(o *object) bool { return o.has("attributes") && o.has("image") && !isRegistration(o) }
 
 // isFeedback: it says who rated, or it rates an agent, or it rates in words as well.

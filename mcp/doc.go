@@ -8,11 +8,12 @@
 // version of the protocol, or with Server.Stdio.
 //
 // A tool's function returns errors of the kinds in the root package; the caller reads code, detail and fix, and a fault
-// of this program is logged and told without a word of the inside. A panic fails the call alone. Token is the caller's
+// of this program is logged and reported with no internal details. A panic fails the call alone. Token is the caller's
 // bearer token inside a tool: what a caller may do is for the tool to check.
 //
 // A model reads the list of tools before anything else, so that its length is paid for in every conversation: the
-// schema of an answer is listed as an outline of 400 bytes, which says less than the whole and nothing else.
+// schema of an answer is listed as an outline, which leaves members out and never contradicts the schema. It has at
+// most 400 bytes, unless the answer's own members need more.
 //
 // No state is kept between requests over HTTP, so that any process answers any of them. A call ends after
 // Options.Timeout or when its caller leaves, and an answer of a tool by Add that is above Options.Output

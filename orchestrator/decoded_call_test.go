@@ -58,8 +58,8 @@ func (h *house) shown(run string) (subject string, s approval.Shown) {
 	return open[0].Subject, *asked.Shown
 }
 
-// Whoever approves sees the decoded call, amounts, names, effects and bounds; when any of it
-// changes the answer is void, and the question comes again.
+// The person who approves sees the decoded call, amounts, names, effects and bounds; when any of it changes the answer
+// is void, and the question comes again.
 func TestApprovalIsOfWhatIsShown(t *testing.T) {
 	t.Parallel()
 	token, payee := common.Address{10}, common.Address{5}
@@ -138,9 +138,8 @@ const (
 	forAll   = "ApprovalForAll(address,address,bool)"
 )
 
-// What the simulation emits is shown beside what leaves the treasury: approvals, whoever gives
-// them, and transfers of others. The answer holds while amounts that others move change, and
-// for nothing else.
+// What the simulation emits is shown beside what leaves the treasury: approvals of any account, and transfers of
+// others. The answer holds while amounts that others move change, and for nothing else.
 func TestApprovalShowsEffects(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)

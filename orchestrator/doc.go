@@ -16,19 +16,20 @@
 // its key (Pay), or sent once by its intent (Send). Steps of other agents are runs below the run, with all phases and
 // with a decision about that agent, and they share the budget of the root.
 //
-// Who decides: package trustgate about agents, the operator's policy about tasks, calls and payments, package safety
-// what no policy lifts. What is left to a person makes the run wait: its phase is stored as waiting, the process lets
-// go of the run, and an answer queues it again. A decision is made again right before something is signed, because
-// the policy, the agent and its trust may have changed since. Decisions are stored as a chain of hashes
-// (store/rundb), which package audit checks.
+// Package trustgate decides about agents, and the operator's policy about tasks, calls and payments. Package safety has
+// the limits that no policy lifts. A decision that is left to a person makes the run wait: its phase is stored as
+// waiting, the process lets go of the run, and an answer queues it again. A decision is made again right before
+// something is signed, because the policy, the agent and its trust may have changed since. Decisions are stored as a
+// chain of hashes (store/rundb), which package audit checks.
 //
-// What may fail: an error of the database or of a chain's endpoints is no fault of a run. The phase ends and is
-// repeated, whatever the agent made of the error (see lost and interrupted), for as long as the budget gives the
-// whole run. Code of agents may panic, hang or ignore its end (package guard): that fails its phase and nothing else.
+// An error of the database or of a chain's endpoints does not fail a run. The phase ends and is repeated, whatever the
+// agent made of the error (see lost and interrupted), for as long as the budget gives the whole run. Code of agents may
+// panic, hang or ignore its end (package guard): that fails its phase and nothing else.
 //
-// The other packages below have the parts: standard the types that agents and the runtime exchange, lifecycle the
-// rules of the phases, schedule the order of steps, transaction what a transaction is and moves, pending the
-// transactions that were journaled, quote what payments would cost, approval what a person sees who must approve,
-// crosscheck the comparison of what an agent says with its receipts, journal the stored form of records, builtin the
-// registration of the binary's agents, and telemetry metrics and traces. Package control serves all of it over HTTP.
+// The other packages below have the parts. Package standard has the types that agents and the runtime exchange,
+// lifecycle the rules of the phases, schedule the order of steps, transaction the types and effects of transactions,
+// and pending the transactions that were journaled. Package quote computes what payments would cost, approval shows a
+// person what to approve, and crosscheck compares what an agent says with its receipts. Package journal has the stored
+// form of records, builtin registers the binary's agents, and telemetry has metrics and traces. Package control serves
+// all of it over HTTP.
 package orchestrator

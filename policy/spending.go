@@ -12,7 +12,7 @@ import (
 // dollars; known stablecoins count one dollar each. Caps of different range apply together, and the lowest one that is
 // reached refuses.
 type Payments struct {
-	// Index is the base URL of the index that is asked whom an account belongs to, and for its score.
+	// Index is the base URL of the index that is asked which agent an account belongs to, and for the agent's score.
 	Index string `yaml:"index"`
 	// MinScore is compared with the lower bound of the payee's score, -100 to 100; nil: 20.
 	MinScore *float64 `yaml:"minScore"`

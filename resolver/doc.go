@@ -16,7 +16,7 @@
 // One fetch takes at most Options.Timeout, with all redirects or all gateways together. A body over the limit is an
 // error, never a part of the document. Compressed bytes are inflated only as far as the limit, and given up when they
 // inflate too much. A body that makes almost no progress is given up too, because a few slow servers would otherwise
-// occupy all workers. Panics of decoders on foreign blocks are errors of the document.
+// occupy all workers. Panics of decoders on untrusted blocks are errors of the document.
 //
 // # The guard
 //

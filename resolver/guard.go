@@ -50,7 +50,7 @@ type GuardOptions struct {
 }
 
 // Guard decides which URLs may be requested and which addresses may be dialed. Every outgoing
-// request to a foreign host MUST use one.
+// request to an untrusted host MUST use one.
 type Guard struct {
 	hosts     map[string]bool
 	prefixes  []netip.Prefix

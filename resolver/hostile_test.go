@@ -38,8 +38,7 @@ func linked(t *testing.T, data []byte, name string, to cid.Cid, n int) *merkleda
 	return nd
 }
 
-// Blocks that refer to each other cannot have the hashes they claim: whoever serves
-// them is caught at the first.
+// Blocks that refer to each other cannot have the hashes they claim: a host that serves them is caught at the first.
 func TestIPFSCycle(t *testing.T) {
 	hash, err := mh.Sum([]byte("a"), mh.SHA2_256, -1)
 	if err != nil {

@@ -359,7 +359,7 @@ func TestIPFSGatewaysAreGuarded(t *testing.T) {
 	}
 }
 
-// The blocks are hashed by whoever wrote them, so the decoders see anything.
+// The blocks are hashed by their authors, so the decoders see anything.
 func FuzzUnixFS(f *testing.F) {
 	f.Add([]byte{}, "a")
 	f.Add(unixfs.FilePBData([]byte("x"), 1), "")

@@ -12,8 +12,8 @@ const (
 	maxErrorText = 1 << 10
 )
 
-// storable makes foreign text fit for databases and logs: valid UTF-8 without control characters,
-// of at most limit bytes.
+// storable makes untrusted text fit for databases and logs: valid UTF-8 without control characters, of at most limit
+// bytes.
 func storable(s string, limit int) string {
 	// Mapping replaces invalid bytes by U+FFFD, which is longer; therefore the text is cut again.
 	return cut(strings.Map(func(r rune) rune {

@@ -44,8 +44,8 @@ type pbNode struct {
 	kind int64
 }
 
-// survive turns a panic into bad_dag: a panic of a library's decoder on foreign blocks is a fault
-// of the document and must not end the process.
+// survive turns a panic into bad_dag: a panic of a library's decoder on untrusted blocks is a fault of the document and
+// must not end the process.
 func survive(err *error) {
 	if r := recover(); r != nil {
 		*err = final(ReasonBadDAG, "decoder gave up: %v", r)

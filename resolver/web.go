@@ -34,7 +34,7 @@ func (c *Client) fetchWeb(ctx context.Context, target string, known Validators, 
 		"Accept":          "application/json, */*;q=0.5",
 		"Accept-Encoding": "gzip",
 	}
-	// Validators are foreign texts: only a valid header value is sent.
+	// Validators are untrusted texts: only a valid header value is sent.
 	if tag := validator(known.ETag); tag != "" {
 		header["If-None-Match"] = tag
 	}

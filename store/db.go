@@ -37,10 +37,10 @@
 //
 // # The change feed
 //
-// Table changes is an outbox: whoever changes what users see inserts a row in the same transaction. Changes returns
-// rows in the order of their transactions, and only those below the oldest transaction that still writes. So a reader
-// that continues at the cursor it got misses no change, however late it commits. The price is that an open write
-// delays all changes after it.
+// Table changes is an outbox: each transaction that changes what users see inserts a row. Changes returns rows in the
+// order of their transactions, and only those below the oldest transaction that still writes. So a reader that
+// continues at the cursor it got misses no change, however late it commits. The price is that an open write delays all
+// changes after it.
 package store
 
 import (

@@ -27,8 +27,8 @@ func told(t *testing.T, db *store.DB, kind string, since *string) map[string]str
 	return out
 }
 
-// Whoever's domain is proven hears when the proof goes, lapses, moves or returns, though
-// the bytes read last are the same, and of nothing that turns no verdict.
+// An agent whose domain is proven gets a change in the feed when the proof goes, lapses, moves or returns, though the
+// bytes read last are the same. It gets none when the verdict stays the same.
 func TestProofsThatEndAreAnnounced(t *testing.T) {
 	t.Parallel()
 	const proof = "https://b.example/.well-known/agent-registration.json"

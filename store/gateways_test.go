@@ -107,8 +107,8 @@ func wantPayers(t *testing.T, dump string, want []any) {
 	}
 }
 
-// Which gateways are listed is configuration: ratings belong to those whom the present list says, as if it had always
-// been so. What was not asked for in earlier blocks is a gap from the block on that the list names.
+// Which gateways are listed is configuration: ratings belong to the raters that the present list gives, as if it had
+// always been so. What was not asked for in earlier blocks is a gap from the block on that the list names.
 func TestListOfGatewaysChanges(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)

@@ -140,7 +140,7 @@ func TestProofsEnd(t *testing.T) {
 	}
 }
 
-// A proof that nobody wanted to know of is read again for whoever names its domain.
+// A proof that nobody wanted to know of is read again for an agent that names its domain.
 func TestIdleProofIsRead(t *testing.T) {
 	t.Parallel()
 	const proof = "https://b.example/.well-known/agent-registration.json"

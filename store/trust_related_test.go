@@ -11,7 +11,7 @@ import (
 )
 
 // Saving the score of a bad agent makes nobody else stale: those of its party are marked in
-// parts, by whoever comes, and a run is not closed before.
+// parts, by any process, and a run is not closed before.
 func TestFollowGuiltInParts(t *testing.T) {
 	t.Parallel()
 	db, _ := followed(t, 7)

@@ -82,7 +82,7 @@ func TestCyclesHaveNoWeight(t *testing.T) {
 	}
 }
 
-// Whoever acts for the agent now does not count, whenever it spoke.
+// A rater that acts for the agent now does not count, no matter when it rated.
 func TestClientBecomesTheAgents(t *testing.T) {
 	w := newWorld()
 	praise := []rating.Row{row(20, 100, 300*testDay), row(25, 100, 300*testDay)}
@@ -102,8 +102,8 @@ func TestClientBecomesTheAgents(t *testing.T) {
 	}
 }
 
-// Whom an owner names without being asked may not praise the agent; a critic he names is
-// not silenced.
+// An address that an owner names without its consent may not praise the agent, but a critic that is named can still
+// blame it.
 func TestOperatorsMayBlame(t *testing.T) {
 	w := newWorld()
 	e := w.evidence(row(20, 100, testDay), row(21, 0, testDay), row(25, 50, testDay))
@@ -135,7 +135,7 @@ func TestClocksThatAreWrong(t *testing.T) {
 	}
 }
 
-// An agent of which nothing is known is unrated, with roots and without, whoever it is.
+// An agent of which nothing is known is unrated, with roots and without.
 func TestNoDataIsUnrated(t *testing.T) {
 	w := newWorld()
 	nobody := flow.NewGraphBuilder().Build().Walk(nil, w.params.Walk)

@@ -40,8 +40,8 @@ type Result struct {
 	Vouching   fixed.Fixed    `json:"vouching"` // of the agent's own identity, 0 to 1
 	Prior      Points         `json:"prior"`    // where the agent starts
 	// PathsFor and PathsAgainst are the independent trust behind the evidence of each side, in whole units: one for
-	// a rater of full weight whom a root reaches by identities that serve no other rater.
-	// TrustedFor and TrustedAgainst count raters with weight by what they say most of all of the agent.
+	// a rater of full weight that a root reaches by identities that serve no other rater. TrustedFor and TrustedAgainst
+	// count raters with weight by what they say most of all of the agent.
 	TrustedFor     int           `json:"trustedFor"`
 	TrustedAgainst int           `json:"trustedAgainst"`
 	PathsFor       int           `json:"pathsFor"`

@@ -79,7 +79,7 @@ func TestReviewedWritersAreBounded(t *testing.T) {
 	}
 }
 
-// Reviewed writers vouch for nobody: whom they praise has no weight as a rater.
+// Reviewed writers vouch for nobody: an address that they praise gets no weight as a rater.
 func TestReviewedWritersVouchForNobody(t *testing.T) {
 	t.Parallel()
 	set := []repute.TrustRoot{reviewed(1, repute.MaxWriterWeight), {Address: address(2), Weight: repute.RootUnit}}

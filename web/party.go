@@ -90,7 +90,7 @@ type reviewer struct {
 	AsOf []asOf
 }
 
-// reviewer shows what an address rated and what its word weighs.
+// reviewer shows what an address rated and the weight of its opinion.
 func (s *site) reviewer(ctx context.Context, p *page) (string, error) {
 	p.Title = "Reviewer " + format.Shorten(format.Short(p.ID))
 	r, err := ask[struct{ Client reviewer }](ctx, s, p, "reviewer",

@@ -10,9 +10,9 @@
 // The table of pages is site.mount. A page is a function of type show: it runs documents with ask, which decodes the
 // answer into a type that MUST have all that the document asks for, puts what it shows into page.Body, and
 // returns the name of a template. The URL has the whole state of a page, so that a link to it shows the same. An error
-// becomes a page that says in plain words what to do next (package failure); it never shows the inside.
+// becomes a page that says in plain words what to do next (package failure); it never shows internal details.
 //
-// Templates take their functions from package format, which makes foreign text showable, and draws gauges and bars as
+// Templates take their functions from package format, which makes untrusted text showable, and draws gauges and bars as
 // SVG with attributes alone. Files are served under names with a hash of their content (package assets), and kept for
 // ever.
 //

@@ -13,6 +13,6 @@
 // Transfer.ID, however often it is asked, or payers would be charged for gas in vain and callers
 // would not get the same answer twice.
 //
-// Decoders take foreign bytes: headers have at most MaxHeader bytes, amounts are exact decimal
-// digits below 2^256, and what a payment says of its price is only compared, never used.
+// Decoders take untrusted bytes: headers have at most MaxHeader bytes, amounts are exact decimal digits below 2^256,
+// and what a payment says of its price is only compared, never used.
 package x402

@@ -46,7 +46,7 @@ func (e *end) paid() bool { return e.Transaction != (common.Hash{}) }
 // errNoHistory is returned where the chain's past cannot be read.
 var errNoHistory = errors.New("the chain's past cannot be read")
 
-// end asks the chain how a transfer ended, whoever sent its transaction.
+// end asks the chain how a transfer ended, no matter which account sent its transaction.
 func (v *Verifier) end(ctx context.Context, h History, t *Transfer) (e end, err error) {
 	if h == nil {
 		return e, errNoHistory

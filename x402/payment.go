@@ -24,8 +24,8 @@ type Extensions map[string]json.RawMessage
 type Payment struct {
 	Version  int       // V1 or V2; it decides in which form the payment is written
 	Resource *Resource // nil where the client names none; version 1 has none
-	// Accepted are the requirements that the client says it accepts: foreign text, only to be
-	// compared. Version 1 gives scheme and network alone.
+	// Accepted are the requirements that the client says it accepts: untrusted text, only to be compared. Version 1
+	// gives scheme and network alone.
 	Accepted   Requirements
 	Payload    Payload
 	Extensions Extensions // version 2

@@ -9,7 +9,7 @@
 // Tasks are remembered by the process for an hour, within a bound of bytes. A paid task is in the database as long as
 // its payment: any process tells about it, and a new message with the same input and payment gets the same answer. Paid
 // work cannot be canceled; free work ends when it is canceled or when its client leaves a stream. Callers are not
-// known, so that nobody's tasks are listed, and whoever knows the id of a task may read it.
+// known, so that tasks are not listed, and any caller that knows the id of a task may read it.
 package a2aserver
 
 import (

@@ -200,7 +200,7 @@ func transport() *http.Transport {
 		MaxResponseHeaderBytes: 4 * x402.MaxHeader}
 }
 
-// shown bounds foreign text and keeps it on one line.
+// shown bounds untrusted text and keeps it on one line.
 func shown(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsGraphic(r) {

@@ -92,7 +92,7 @@ type Validation struct {
 	Daily     int    `json:"daily" doc:"requests that are judged in 24 hours, in all processes together" default:"24"`
 }
 
-// Manifest says for whom the agent's agent.json speaks.
+// Manifest says for which host the agent's agent.json speaks.
 type Manifest struct {
 	Domain string `json:"domain" doc:"host that serves agent.json; that of profile.url. Without either there is none"`
 	KeyEnv string `json:"key_env" doc:"variable of the environment with the Ed25519 key in PEM that proves the domain (tier 3) and signs commitments (tier 3+)"`

@@ -97,7 +97,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// FuzzParse: foreign text is refused as invalid input.
+// FuzzParse: untrusted text is refused as invalid input.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(file))
 	f.Add([]byte("a: &a [*a]"))

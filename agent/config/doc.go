@@ -4,10 +4,10 @@
 // Load and Parse return a Config that is complete and checked: defaults are filled in, relative paths follow the
 // directory of the file, and every value is within its bounds. Variables win over the file; where both say something
 // else, Config.Notes tells. Unknown members are refused with the allowed ones, and the error joins everything that is
-// wrong, so that an operator mends a file in one go. Errors show no secret: a key is named by its variable or file, and
-// a URL by its host.
+// wrong, so that an operator can fix all errors at once. Errors show no secret: a key is named by its variable or file,
+// and a URL by its host.
 //
 // The tags doc and default of the fields are the source of the reference (docs/reference/agent.md), and default is also
 // what an absent member means. The package opens no file but the one that it reads: keys, policies and handlers are
-// opened by whoever uses the Config.
+// opened by the program that uses the Config.
 package config

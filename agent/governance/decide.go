@@ -90,7 +90,7 @@ type Score struct {
 	Value float64
 	Low   float64 // the score is shown to be at least this
 	High  float64 // and at most this
-	Rated bool    // false: nobody whom the index trusts has rated, and rules see 0 for value and bounds
+	Rated bool    // false: no rater that the index trusts has rated, and rules see 0 for value and bounds
 	// Unknown says that the index did not tell the score: it is not known whether there is one.
 	Unknown bool
 	At      time.Time // when it was read; zero when it never was

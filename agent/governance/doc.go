@@ -6,9 +6,8 @@
 // Policy.TakeFree counts free requests. Decisions list every reason, with a stable code; of several effects the
 // strongest counts. Nothing here falls back: a rule that cannot be evaluated denies.
 //
-// Scores have bounds. What admits compares the lower bound and what refuses the upper one, so that little evidence
-// neither admits a client nor refuses it, neither degrades an agent that is rated well nor shuts one down. An own
-// score that is older than MaxScoreAge changes no mode.
+// Scores have bounds. Rules that admit read the lower bound; rules that refuse read the upper bound. With little
+// evidence neither applies. An own score that is older than MaxScoreAge changes no mode.
 //
 // A Policy does not change and is safe for concurrent use. A Loader reads it again when it changes, from a file or an
 // https URL, and keeps the last good one. It verifies the owner's signature each time, since an agent can be sold,

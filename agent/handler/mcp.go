@@ -290,7 +290,7 @@ func (p *MCPProgram) kill(session *sdk.ClientSession) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session == session {
-		_ = p.process.Kill() // it has ended by itself
+		_ = p.process.Kill() // an error means that it has already ended
 		p.session = nil
 	}
 }

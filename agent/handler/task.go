@@ -124,8 +124,9 @@ func (t *Task) await(ctx context.Context, call capability.Call, task *taskView) 
 	return nil
 }
 
-// giveUp cancels the task of a call whose time is up. A paid call that ended with the process is not
-// canceled: another process repeats it and waits for the same task.
+// giveUp cancels the task of a call that ended before it: of a free call after any error of await, of a paid call only
+// if its deadline passed. Otherwise the task of a paid call keeps running, because another process repeats the call and
+// waits for the same task.
 func (t *Task) giveUp(ctx context.Context, call capability.Call, task *taskView) {
 	if call.Payment != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return

@@ -13,7 +13,7 @@ import (
 	"repute/manifest/agentjson/identity"
 )
 
-// Draft is what a manifest says that a person begins with, without a runtime.
+// Draft has the values of a starter manifest for a service without this runtime.
 type Draft struct {
 	Domain        string // the host that will serve the manifest
 	PayoutAddress string // the zero address, which a check reports, where it is not known yet

@@ -26,7 +26,8 @@ type view struct {
 	foreign bool // the address is no identity registry
 }
 
-// same reports whether two nodes say the same of who the agent is. Its URI may be a block apart.
+// same reports whether two nodes say the same of who the agent is. URIs may differ, because nodes can be at different
+// blocks.
 func (v *view) same(w *view) bool {
 	return v.missing == w.missing && v.foreign == w.foreign && v.Owner == w.Owner && v.Wallet == w.Wallet
 }

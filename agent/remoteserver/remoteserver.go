@@ -261,8 +261,8 @@ func (s *Server) execute(ctx context.Context, q *remote.Question) (remote.Answer
 
 // verify checks that the result of each step is what the agent signed, for this task.
 //
-// Every step is checked, and one that fails makes the score 0. It needs no state: whoever has the result can ask,
-// after a restart as well. Where the task itself cannot be read all steps fail with that reason.
+// Every step is checked, and one that fails makes the score 0. It needs no state: any caller that has the result can
+// ask, after a restart as well. Where the task itself cannot be read all steps fail with that reason.
 func (s *Server) verify(_ context.Context, q *remote.Question) (remote.Answer, error) {
 	v := standard.Verification{Checks: []standard.Check{}, Score: 1}
 	if q.Execution == nil || len(q.Execution.Steps) == 0 {

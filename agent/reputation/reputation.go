@@ -50,7 +50,7 @@ func (c *Client) score(ctx context.Context, chainID uint64, id string) (agent.Sc
 		At: time.Now()}, nil
 }
 
-// unavailable adds repute.ErrUnavailable to an answer of an index that knows nothing.
+// unavailable adds repute.ErrUnavailable to ErrNotFound and ErrLimited: the score is not known.
 func unavailable(err error) error {
 	if errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrLimited) {
 		return fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
@@ -58,8 +58,9 @@ func unavailable(err error) error {
 	return err
 }
 
-// Of returns the score of a client: that of the agent that it is wallet of, the lowest of several; an
-// unrated one of 0 where it is none's. repute.ErrUnavailable where its agents are too many to ask for.
+// Of returns the score of a client, which is the score of the agent whose wallet the client is; of several, the one
+// with the lowest lower bound. A client that is no agent's wallet is unrated, with a score of 0. repute.ErrUnavailable:
+// the client has too many agents to ask for.
 func (c *Client) Of(ctx context.Context, client common.Address) (agent.Score, error) {
 	out := agent.Score{Status: indexclient.StatusUnrated, At: time.Now()}
 	ids, err := c.index.Agents(ctx, c.id.ChainID, "wallet", client.Hex())

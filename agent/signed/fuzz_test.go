@@ -11,7 +11,7 @@ import (
 	"repute/agent/signed"
 )
 
-// FuzzDecodePromise: foreign text is refused as invalid input, and what is read is written as it was.
+// FuzzDecodePromise: untrusted text is refused as invalid input, and what is read is written as it was.
 func FuzzDecodePromise(f *testing.F) {
 	good := `{"from":"0x0100000000000000000000000000000000000000","to":"0x0200000000000000000000000000000000000000","amount":"1",` +
 		`"currency":"ETH","taskHash":"0x0100000000000000000000000000000000000000000000000000000000000000","timestamp":1700000000,"signature":"0x12"}`

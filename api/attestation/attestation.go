@@ -50,7 +50,8 @@ const (
 )
 
 type (
-	// Query are the parameters of an evaluation: whom it is about, and what is demanded of its agents.
+	// Query are the parameters of an evaluation: which account or agent it is about, and what is demanded of its
+	// agents.
 	Query struct {
 		answers.Request
 		Subject     string         `query:"subject" required:"true" maxLength:"200" doc:"an account, 0x… or by CAIP-10, or the id of an agent" example:"0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`

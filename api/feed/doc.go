@@ -8,7 +8,7 @@
 // it could be seen; changes of another process too, because the table is what is read. Final changes, which no
 // reorganization undoes, are read from the table once a second.
 //
-// While the database is away followers that keep up wait, and continue where they were. Those that read the table
-// themselves, because they begin, lag or ask for final changes, end with its error and may follow again from their
-// cursor.
+// While the database is unavailable, followers that keep up wait, and continue where they were. Those that read the
+// table themselves, because they begin, lag or ask for final changes, end with its error and may follow again from
+// their cursor.
 package feed

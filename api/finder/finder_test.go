@@ -269,7 +269,7 @@ func TestFollowsAgents(t *testing.T) {
 	first(t, x, manifestdb.IntentFilter{Text: "I am hungry for a pizza", Kind: "tool"}, "tool play_chess 1:7 of 1")
 }
 
-// While the index loads, and while the model is away, words are compared.
+// While the index loads, and while the model is unavailable, words are compared.
 func TestWordsServe(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -296,7 +296,7 @@ func TestWordsServe(t *testing.T) {
 	}
 }
 
-// forbidden is a model that refuses texts with some words, as a server that is away does.
+// forbidden is a model that refuses texts with some words, as a server that is unavailable does.
 type forbidden struct {
 	*sentence.Encoder
 	first, second string

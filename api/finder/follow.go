@@ -63,7 +63,7 @@ type progress struct {
 }
 
 // Run reads what is offered, and then what changes, until ctx ends, which is no error. While the database or the model
-// is away it tries again.
+// is unavailable, it retries.
 func (x *Finder) Run(ctx context.Context) error {
 	var at progress
 	for ctx.Err() == nil {

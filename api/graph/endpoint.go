@@ -19,7 +19,7 @@
 // # Errors
 //
 // Errors come with status 200, as clients expect, and pass through the same table as those of REST: a code in the
-// extensions, a hint, and no word of the inside.
+// extensions, a hint, and no internal details.
 //
 // # Subscriptions
 //
@@ -282,8 +282,8 @@ func (e *Endpoint) sdl(c echo.Context) error {
 }
 
 // settleError puts an error through the same table as REST's: a stable code in
-// the extensions, no word of the inside. Errors that are nobody's but the
-// query's (syntax, validation) keep their text and have no problem. b is nil for them, and so is a wait.
+// the extensions, no internal details. Errors that are nobody's but the query's (syntax, validation) keep their text
+// and have no problem. b is nil for them, and so is a wait.
 func (e *Endpoint) settleError(ctx context.Context, q *gqlerrors.QueryError) *httpapi.ErrorBody {
 	cause := q.ResolverError
 	if cause == nil && (errors.Is(q.Err, context.DeadlineExceeded) || errors.Is(q.Err, context.Canceled)) {

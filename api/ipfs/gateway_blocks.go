@@ -45,7 +45,7 @@ var errReadOnly = errors.New("the gateway only reads")
 
 // served reports whether a CID may be read. Raw blocks are served unchanged. The gateway decodes
 // dag-pb; only blocks that the resolver decoded are stored. Other codecs are refused, because
-// foreign bytes would reach their decoders.
+// untrusted bytes would reach their decoders.
 func served(id cid.Cid) bool {
 	p := id.Prefix()
 	return p.Codec == cid.Raw || p.Codec == cid.DagProtobuf && p.MhType != mh.IDENTITY

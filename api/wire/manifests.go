@@ -375,7 +375,7 @@ func EncodeFoundIntents(f manifestdb.FoundIntents) IntentList {
 	return w
 }
 
-// encodeFoundIntent writes an intent that a search found. Texts of agents are foreign and not checked.
+// encodeFoundIntent writes an intent that a search found. Texts of agents are untrusted and not checked.
 func encodeFoundIntent(f manifestdb.FoundIntent) FoundIntent {
 	var terms agentjson.Terms
 	_ = json.Unmarshal(f.Terms, &terms) // this program wrote it; another version's unknown members are left out

@@ -88,8 +88,9 @@ func settle(ctx context.Context, c *config.Config, db *store.DB) error {
 }
 
 // serveOn runs the service on its database until ctx ends, which is no error, or until the requested end. The port is
-// opened first and the database last, so that requests wait in the port's queue while a database that is away is waited
-// for. What was opened is closed in reverse: the database before the server that it is on, and the screen last.
+// opened first and the database last, so that requests wait in the port's queue while the service waits for a database
+// that is unavailable. What was opened is closed in reverse: the database before the server that it is on, and the
+// screen last.
 func serveOn(ctx context.Context, p *cli.Program, c config.Config, end service.Ending) error {
 	screen := newScreen(p, c)
 	defer screen.Close()

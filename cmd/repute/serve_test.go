@@ -83,7 +83,7 @@ func TestNodeAwayAtStart(t *testing.T) {
 	c.GoDark(false)
 	eventually(t, "http://"+address+"/readyz", 200, "", out)
 	eventually(t, "http://"+address+"/agents/0/reputation", 200, `"status":"unrated"`, out)
-	// What is indexed is answered while the node is away, which is told.
+	// What is indexed is answered while the node is unavailable, which is told.
 	c.GoDark(true)
 	eventually(t, "http://"+address+"/readyz", 200, strings.TrimPrefix(c.URL(), "http://"), out)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

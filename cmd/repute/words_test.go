@@ -31,8 +31,7 @@ func TestDatabaseAwayIsOneLine(t *testing.T) {
 	}
 }
 
-// A service says when it starts that Redis is away, once, and /status and the metric
-// do too.
+// A service says when it starts that Redis is unavailable, once, and /status and the metric do too.
 func TestRedisAway(t *testing.T) {
 	address := freeport.Address(t)
 	cmd, out := child(t, "serve", "--roles", "api", "--database-url", pgtest.New(t), "--redis-url",

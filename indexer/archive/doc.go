@@ -7,8 +7,8 @@
 //
 // Import stores logs that another program recorded, in any of the usual forms of JSON, all or nothing.
 //
-// Both take foreign bytes: every number, time and length is bounded before it reaches the store, and an error names
-// the line. Neither trusts the writer about events that it does not list: what is missing becomes a gap that
-// package verify searches. With a Compare a sample of the blocks is compared with the chain before anything is
-// stored. A chain that this database follows refuses an import; a finished import can be followed on from its end.
+// Both take untrusted bytes: every number, time and length is bounded before it reaches the store, and an error names
+// the line. Neither trusts the writer about events that it does not list: what is missing becomes a gap that package
+// verify searches. With a Compare a sample of the blocks is compared with the chain before anything is stored. A chain
+// that this database follows refuses an import; a finished import can be followed on from its end.
 package archive

@@ -10,7 +10,7 @@
 // so that a server gets at most HostParallel requests at once. Documents that URIs contain, and those of ipfs, have no
 // such claim: every process works on them.
 //
-// Hosts are foreign, and some are hostile. A host that does not answer twice is left until its backoff ends. Hosts of
+// Hosts are untrusted, and some are hostile. A host that does not answer twice is left until its backoff ends. Hosts of
 // feedback files, of which anybody can make many, have places of their own, so that they delay no file of an agent. A
 // job ends after a time, so that hosts with many documents do not delay others. A document that makes the parser or the
 // database panic is stored as unreadable, and stops neither its job nor the documents that are saved with it.
@@ -32,8 +32,8 @@ import (
 	"repute/store"
 )
 
-// Limits of concurrent requests to foreign servers. Most of the time is spent waiting for answers:
-// many hosts cost little, and a slow host should start early.
+// Limits of concurrent requests to untrusted servers. Most of the time is spent waiting for answers: many hosts cost
+// little, and a slow host should start early.
 const (
 	DefaultHosts = 256 // hosts, if Options do not say otherwise
 	HostParallel = 2   // requests to one host

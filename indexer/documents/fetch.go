@@ -78,8 +78,7 @@ func (l *Loop) resolveMany(ctx context.Context, due []docdb.URI) {
 }
 
 // outcome fetches and parses one document; nil if nothing was learned about it. The error is the
-// failure that the outcome records. The bytes are foreign: a document that causes a panic must not
-// stop the others.
+// failure that the outcome records. The bytes are untrusted: a document that causes a panic must not stop the others.
 func (l *Loop) outcome(ctx context.Context, u docdb.URI) (r *docdb.FetchResult, err error) {
 	defer func() {
 		if r != nil {
@@ -226,7 +225,7 @@ func (l *Loop) delay(attempts int) time.Duration {
 	return node.Doubled(l.opts.RetryMin, l.opts.RetryMax, attempts-1)
 }
 
-// plain removes from foreign text what a text column cannot store.
+// plain removes from untrusted text what a text column cannot store.
 func plain(s string) string {
 	const most = 500
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")

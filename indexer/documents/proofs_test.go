@@ -18,7 +18,7 @@ import (
 	"repute/store/query"
 )
 
-// proofAddress is where every name leads. Proofs are on port 443, whoever listens there.
+// proofAddress is where every name leads. Proofs are on port 443, no matter which server listens there.
 const proofAddress = "127.0.80.4"
 
 // serveNames answers https for names on port 443 and gives a client that trusts it.

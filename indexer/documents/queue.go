@@ -69,7 +69,7 @@ func newSlots(hosts int) (claimed [2]*slots, own *slots) {
 }
 
 // Run fetches until ctx ends, which is no error; running fetches get a moment
-// to finish. While the database is away it waits.
+// to finish. While the database is unavailable it waits.
 func (l *Loop) Run(ctx context.Context) error {
 	retry := node.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for ctx.Err() == nil {

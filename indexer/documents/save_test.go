@@ -67,7 +67,7 @@ func TestSaverStoresTogether(t *testing.T) {
 	}
 }
 
-// While the database is away, or hangs, documents are not tried one by one.
+// While the database is unavailable, or hangs, documents are not tried one by one.
 func TestSaveAllWhileAway(t *testing.T) {
 	t.Parallel()
 	for _, away := range []error{repute.ErrUnavailable, fmt.Errorf("save documents: %w", context.DeadlineExceeded)} {

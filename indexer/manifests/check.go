@@ -42,7 +42,7 @@ func (o *outcome) save(ctx context.Context, db *store.DB, c manifestdb.Claim) er
 	return err
 }
 
-// outcome checks a domain; nil if nothing was learned about it. The bytes are foreign: a manifest that causes a panic
+// outcome checks a domain; nil if nothing was learned about it. The bytes are untrusted: a manifest that causes a panic
 // must not stop the others.
 func (l *Loop) outcome(ctx context.Context, c manifestdb.Claim) (o *outcome) {
 	defer func() {

@@ -99,7 +99,7 @@ func New(db *store.DB, fetch *wellknown.Fetcher, o Options) *Loop {
 }
 
 // Run asks until ctx ends, which is no error; running checks then end early, and their domains are due again. While the
-// database is away it waits.
+// database is unavailable it waits.
 func (l *Loop) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { l.plan(ctx); return nil })

@@ -138,7 +138,7 @@ func TestReorgedPayment(t *testing.T) {
 	w.sees(2, "refused no-transaction")
 }
 
-// Whom the file declares is a payee as the wallet is, where the file cannot change.
+// An account that the file declares is a payee as the wallet is, if the file cannot change.
 func TestDeclaredPayee(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})

@@ -5,11 +5,11 @@
 // paid the agent and whether the money came back within a window of time. Only final blocks count. A claim
 // that no endpoint can answer for stays open and is retried with growing pauses.
 //
-// What a file claims is of no weight by itself: payer and payee are compared with the rater and with whom the
-// agent is paid by, only listed stablecoins count, and one transfer pays for one rating. A verified payment is
-// looked at again until its window has ended, because money may be sent back, and whenever a block is given
-// another time. Package paydb orders the claims, round-robin by client, and stores the outcome in the
-// transaction that checks that no other rating has taken the transfer.
+// What a file claims is of no weight by itself: payer and payee are compared with the rater and with the payees of the
+// agent, only listed stablecoins count, and one transfer pays for one rating. A verified payment is looked at again
+// until its window has ended, because money may be sent back, and whenever a block is given another time. Package paydb
+// orders the claims, round-robin by client, and stores the outcome in the transaction that checks that no other rating
+// has taken the transfer.
 //
 // Several processes may run a Loop for one chain: a lease lets one of them work. All progress is in the store.
 package payments

@@ -37,8 +37,7 @@ func stepOn(t *testing.T, v *Verifier) {
 	}
 }
 
-// A registry's count that cannot be one leaves the agents' number unverified, and
-// the rest is verified all the same.
+// A registry's count that cannot be one leaves the agents' number unverified, and the rest is still verified.
 func TestImpossibleAgentCount(t *testing.T) {
 	t.Parallel()
 	dn := livedin.New(t)
@@ -108,7 +107,7 @@ func TestHistoryGoesOnWhereItStopped(t *testing.T) {
 }
 
 // One failed request, or one wrong bloom, does not end the proof of a chain's
-// blocks, whoever goes on with it.
+// blocks, no matter which process continues it.
 func TestProofOutlivesOneFailure(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(rpctest.ProxyCall, map[string]json.RawMessage) bool{

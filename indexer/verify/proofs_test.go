@@ -37,7 +37,7 @@ func rated(c *rpctest.Chain, blocks int) {
 }
 
 // A log that a node leaves out of its answers, of the receipts too, and that no state
-// shows, is missing for good. The header's root tells, and the chain is never complete.
+// shows, stays missing. The header's root tells, and the chain is never complete.
 func TestLogLostEverywhereIsUnproven(t *testing.T) {
 	t.Parallel()
 	dn := livedin.New(t)

@@ -12,8 +12,8 @@ import (
 	"repute/trust/rating"
 )
 
-// Detection is how well a score tells bad from good parties of whom the ratings by
-// known good ones were taken away.
+// Detection is how well a score tells bad from good parties if the ratings that they got from known good ones are
+// removed.
 type Detection struct {
 	World string `json:"world"`
 	// Tested parties, of which Bad are bad.

@@ -91,8 +91,8 @@ func hold(first, each int, sources ...string) (held []holding) {
 	return held
 }
 
-// credited returns the engine with what sources give holders, each of whom rated so many agents lately, by which the
-// policy's budget divides. The engine itself does not change.
+// credited returns the engine with what sources give to holders, if each of them rated the given number of agents
+// lately, by which the policy's budget divides. The engine itself does not change.
 func (e *Engine) credited(s *Sources, held []holding, agents int) *Engine {
 	reader := graph.NewReader(blockAt(e.w.Now), nil, nil, e.p)
 	for n := range agents {

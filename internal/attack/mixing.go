@@ -134,7 +134,7 @@ func (b *Bench) Shells(n, agents int, shape Shape) Outcome {
 	return b.outcome(fmt.Sprintf("T18 shells of honest praise lift %d agents, %s", agents, shape), n, target, more...)
 }
 
-// VouchAge is the weight of a rater whom a root praised once, so many half-lives ago, for each of 0 to most.
+// VouchAge is the weight of a rater that a root praised once, so many half-lives ago, for each of 0 to most.
 func VouchAge(p *rating.Params, most int) (weights []float64) {
 	at := blockAt(1_800_000_000)
 	root, rater := common.Address{1}, common.Address{2}

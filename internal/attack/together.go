@@ -90,7 +90,7 @@ func (t *trial) sources(s *Sources, worlds []*Engine, holders []holding, out *So
 	} else {
 		blamers = t.rng.IntN(len(held))
 	}
-	if e.Rows = slices.Clone(e.Rows); t.rng.IntN(3) == 0 && len(e.Rows) > 0 { // compromised roots, whom nobody outvotes
+	if e.Rows = slices.Clone(e.Rows); t.rng.IntN(3) == 0 && len(e.Rows) > 0 { // compromised roots that nobody outvotes
 		for i, root := range t.b.World.Roots[:1+t.rng.IntN(2)] {
 			e.Rows = append(e.Rows, RowOf(1<<30+i, Rating{root, 0, 1, t.b.World.Now}))
 		}

@@ -13,8 +13,7 @@ import (
 	"repute"
 )
 
-// Cache is an LRU cache bounded by size, for values that are expensive to compute. At most
-// one value is computed at a time, and callers that ask for the same one share it.
+// Cache caches values by keys, within its Bounds. See the package comment.
 type Cache[K comparable, V any] struct {
 	size func(V) int64
 	name func(K) string
@@ -41,7 +40,7 @@ type Bounds struct {
 	Asked  int           // most values computed or waiting at once; 0: unbounded
 	Memory int64         // most bytes kept
 	Age    time.Duration // for which a value is used since it was made; 0: until it is evicted
-	// instead says what a caller may ask for that needs no such value; empty: nothing.
+	// Instead names what a caller may ask for that needs no such value; empty: nothing.
 	Instead string
 }
 
@@ -49,8 +48,8 @@ type Bounds struct {
 // long as a full queue of them takes on a large chain.
 const busyRetry = 5 * time.Second
 
-// New returns a cache of values that are expensive to compute, bounded by their size. name
-// appears in errors.
+// New returns an empty cache. size returns the bytes of a value. name returns a text for a key: callers whose keys have
+// the same text share one computation.
 func New[K comparable, V any](b Bounds, size func(V) int64, name func(K) string) *Cache[K, V] {
 	h := &Cache[K, V]{Bounds: b, size: size, name: name, turn: make(chan struct{}, 1),
 		kept: lru.NewBasicLRU[K, entry[V]](1 << 20)}

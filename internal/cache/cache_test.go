@@ -16,8 +16,7 @@ func newTestCache(b Bounds) *Cache[int, int] {
 	return New(b, func(int) int64 { return 1 }, func(k int) string { return fmt.Sprint(k) })
 }
 
-// Whoever asks for more values than may wait is refused at once, and served again when one
-// of the others is made.
+// A caller that asks for more values than may wait is refused at once, and served again when one of the others is made.
 func TestCacheRefusesTooMany(t *testing.T) {
 	t.Parallel()
 	h := newTestCache(Bounds{Limit: time.Minute, Asked: 2})
@@ -53,8 +52,7 @@ func TestCacheRefusesTooMany(t *testing.T) {
 	}
 }
 
-// What takes too long is given up, whoever waits for it is told so, and what waits behind it
-// has its turn.
+// What takes too long is given up, each caller that waits for it is told so, and what waits behind it has its turn.
 func TestCacheGivesUp(t *testing.T) {
 	t.Parallel()
 	h := newTestCache(Bounds{Limit: 50 * time.Millisecond, Asked: 2})

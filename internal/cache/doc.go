@@ -1,5 +1,5 @@
-// Package cache keeps values that are expensive to compute, bounded by their size. Callers that ask for the same value
-// share one computation, and callers that would have to wait too long are refused.
+// Package cache has LRU caches bounded by size, for values that are expensive to compute. Callers that ask for the same
+// value share one computation, and callers that would have to wait too long are refused.
 //
 // At most one value of a Cache is computed at a time, so that one kind of answer takes one connection of the database.
 // A computation continues after its caller has left, within Bounds.Limit: others may wait for it, and the next one

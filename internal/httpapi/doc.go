@@ -16,17 +16,16 @@
 // # Callers
 //
 // A caller is its address (an IPv6 network is one), or the API key that it sends; CallerOf names it, and Limiter counts
-// it, in Redis where one is configured, so that processes count together, and in this process while Redis is away.
-// Rights come from tokens alone: Protect says which roles a route takes, and Allowed asks for more within a handler. An
-// API key raises a limit and gives no right.
+// it, in Redis where one is configured, so that processes count together, and in this process while Redis is
+// unavailable. Rights come from tokens alone: Protect says which roles a route takes, and Allowed asks for more within
+// a handler. An API key raises a limit and gives no right.
 //
 // Guard stands in front of it all against pages that make a browser send requests.
 //
 // # Errors
 //
 // Errors become RFC 9457 problems in one table (ErrorOf), which names the kinds of errors of the root package. An error
-// of no known kind is logged and becomes a 500 without a word of the inside. Handlers return errors and do not log
-// them.
+// of no known kind is logged and becomes a 500 with no internal details. Handlers return errors and do not log them.
 //
 // # Lifetimes
 //

@@ -22,7 +22,7 @@ func (l literal) Handle(op *huma.Operation, handle func(huma.Context)) {
 const escapedColon = `\:`
 
 // routeOf returns the template of a route of the router in OpenAPI's form, and "unmatched" without a
-// route, so that foreign paths do not create metrics.
+// route, so that paths that callers choose do not create metrics.
 func routeOf(path string) string {
 	if path == "" {
 		return "unmatched"

@@ -85,7 +85,7 @@ func TestMatchesETag(t *testing.T) {
 }
 
 // TestKeptAnswers: an answer is read from Redis as it was written, and other bytes are no answer or one of the same
-// parts, whoever wrote them.
+// parts, no matter who wrote them.
 func TestKeptAnswers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

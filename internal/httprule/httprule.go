@@ -1,6 +1,6 @@
 // Package httprule has rules of HTTP (RFC 9110) that net/http leaves to its callers, so that all readers of a header
 // or a URL agree on what it says. Two readers that disagree on a host are a way around a deny-list or a rate. Its
-// inputs are foreign: every function takes any text in bounded time, and has no error.
+// inputs are untrusted: every function takes any text in bounded time, and has no error.
 package httprule
 
 import (

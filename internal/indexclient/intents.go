@@ -27,7 +27,7 @@ type Intents struct {
 }
 
 // Intents searches what services and agents offer, by meaning. kind is one of Found, "" for all. Only indexes of this
-// program answer it: others are repute.ErrNotFound. The texts of the answer are foreign.
+// program answer it: others are repute.ErrNotFound. The texts of the answer are untrusted.
 func (c *Client) Intents(ctx context.Context, text, kind string, limit int) (Intents, error) {
 	query := url.Values{"q": {text}, "limit": {fmt.Sprint(limit)}}
 	if kind != "" {

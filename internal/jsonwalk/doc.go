@@ -1,6 +1,6 @@
 // Package jsonwalk reads JSON text in place: it walks over objects and arrays without copying them, measures depth and
 // bad characters before a parser may recurse, finds repeated members, and translates between offsets, lines and JSON
-// pointers (RFC 6901). Parsers of foreign documents use it, because they keep what they do not know as written and
+// pointers (RFC 6901). Parsers of untrusted documents use it, because they keep what they do not know as written and
 // report every defect with its place.
 //
 // A parser of hostile text first calls Scan, which needs no valid JSON, and refuses what is too deep; then it checks

@@ -2,8 +2,8 @@
 //
 // A Chain mines blocks of any logs. Blocks have real header hashes, parents, blooms and receipt roots, so that
 // whatever a reader proves of a chain can be proven. A fork is two lines: Fork(at) and Mine(...); the blocks that
-// it replaces stay known by hash, as on a real node. Second serves the same chain by another host, 127.0.0.2 and
-// so on, because a host counts as one witness whatever its ports are.
+// it replaces stay known by hash, as on a real node. Second serves the same chain by another host, 127.0.0.2 and so on,
+// because another port is no second witness (see package indexer/node).
 //
 // Faults are injected while the chain is served. Inject answers a call with something else, late or never.
 // MapLogs changes the logs that eth_getLogs returns: Drop, Duplicate and Corrupt are such changes. ServeHead makes

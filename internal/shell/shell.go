@@ -10,9 +10,9 @@ import (
 // MaxLine bounds a command line, in bytes: terminals cut lines at 4,096 bytes.
 const MaxLine = 4000
 
-// Line returns a command line with its arguments quoted where they need it. Arguments may be foreign texts, such as the
-// ids of steps that a planner chose. It returns "" where the line would be longer than MaxLine, and where an argument
-// has characters that terminals act upon or that readers cannot see.
+// Line returns a command line with its arguments quoted where they need it. Arguments may be untrusted texts, such as
+// the ids of steps that a planner chose. It returns "" where the line would be longer than MaxLine, and where an
+// argument has characters that terminals act upon or that readers cannot see.
 func Line(args ...string) string {
 	quoted := make([]string, 0, len(args))
 	for _, a := range args {

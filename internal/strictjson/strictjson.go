@@ -3,7 +3,7 @@
 // JSON pointer, because a misspelled member of a policy would otherwise be a rule that does not hold.
 //
 // YAML becomes JSON first (FromYAML), so that there is one decoder. Decode gives each error the kind repute.ErrInvalid,
-// and bounds the foreign text in it.
+// and bounds the untrusted text in it.
 package strictjson
 
 import (
@@ -24,7 +24,7 @@ type Document struct {
 	Hint    string // which members are allowed
 }
 
-// maxText bounds the parts of errors, in bytes, because they contain foreign text.
+// maxText bounds the parts of errors, in bytes, because they contain untrusted text.
 const maxText = 200
 
 // Decode decodes a document. The error is that of Wrong.

@@ -1,5 +1,6 @@
 // Package tracing sends spans to a collector by OTLP over HTTP, as the standard environment variables of OpenTelemetry
-// say. Without one of them nothing is traced and nothing is sent. A collector that is away costs spans and no request.
+// say. Without one of them nothing is traced and nothing is sent. While the collector is unavailable, spans are lost
+// and no request fails.
 package tracing
 
 import (
@@ -22,8 +23,8 @@ import (
 // Open makes a provider of tracers where OTEL_EXPORTER_OTLP_ENDPOINT or
 // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a collector, and nil where neither does or
 // OTEL_SDK_DISABLED is true. ids may name spans; nil: at random. The collector is not asked
-// yet: while it is away spans are lost, which is logged once a minute at most and holds
-// nothing up. The caller shuts the provider down, which sends what is left.
+// yet: while it is unavailable, spans are lost, which is logged once a minute at most and holds nothing up. The caller
+// shuts the provider down, which sends what is left.
 func Open(ctx context.Context, version string, ids trace.IDGenerator, log *slog.Logger) (*trace.TracerProvider, error) {
 	if cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) == "" ||
 		os.Getenv("OTEL_SDK_DISABLED") == "true" {

@@ -16,5 +16,5 @@
 // the arguments of a call. Package measure compares commitments with measurements. SignCommitments signs a manifest;
 // package identity makes keys and DID documents, and repute/agent/publication manifests.
 //
-// Whoever changes what Parse returns for any document MUST raise Version, because stored parses are keyed by it.
+// A change of what Parse returns for any document MUST raise Version, because stored parses are keyed by it.
 package agentjson

@@ -12,7 +12,7 @@ import (
 	"repute/manifest/agentjson/measure"
 )
 
-// FuzzParse feeds the parser foreign bytes. Whatever they are, problems point into the document, texts can be stored,
+// FuzzParse feeds the parser untrusted bytes. Whatever they are, problems point into the document, texts can be stored,
 // calls stay at the origin, and nothing is verified that has errors.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{}`))
@@ -80,7 +80,7 @@ func checkProblems(t *testing.T, b []byte, problems []repute.Problem) {
 	}
 }
 
-// FuzzTerms resolves how every intent of foreign bytes is paid.
+// FuzzTerms resolves how every intent of untrusted bytes is paid.
 func FuzzTerms(f *testing.F) {
 	f.Add(base(`,` + paidX402(`"networks":[`+goodBoth+`],"recipient":"R"`) + `,` +
 		intents(`"payments":{"x402":{`+ethereum+`}}`)))
@@ -114,7 +114,7 @@ func FuzzTerms(f *testing.F) {
 	})
 }
 
-// FuzzVerify verifies a manifest of tier 3 with foreign DID documents: only a document with its key verifies it.
+// FuzzVerify verifies a manifest of tier 3 with untrusted DID documents: only a document with its key verifies it.
 func FuzzVerify(f *testing.F) {
 	key := testKey(f, 1)
 	m, problems := Parse(signedManifest(f, "example.com", key), Options{Host: "example.com"})

@@ -114,8 +114,8 @@ type SignatureState string
 const (
 	SignatureNone    SignatureState = "none"    // the commitments are not signed
 	SignatureInvalid SignatureState = "invalid" // or nobody can verify it
-	// SignatureUnbound is a valid signature of a key that is not proven to be the origin's: whoever copies identity and
-	// commitments from another manifest has one.
+	// SignatureUnbound is a valid signature of a key that is not proven to be the origin's: anybody can copy it from
+	// another manifest, with identity and commitments.
 	SignatureUnbound SignatureState = "unbound"
 	SignatureBound   SignatureState = "bound" // the origin made the commitments
 )

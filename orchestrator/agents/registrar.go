@@ -120,7 +120,7 @@ func (r *registrar) Accept(o order[Identity]) error {
 }
 
 // subject returns the agent that an order concerns. The registrar itself is refused: its key sends the
-// transactions, so that whoever writes a task could otherwise rename it or move its wallet.
+// transactions, so that the author of a task could otherwise rename it or move its wallet.
 func (r *registrar) subject(o order[Identity]) (id repute.AgentID, c Chain, err error) {
 	text := o.In.Agent
 	if text == "" {

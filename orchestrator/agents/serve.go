@@ -20,8 +20,8 @@ import (
 const maxQuestion = 8 << 20
 
 // Handler serves an agent by the protocol repute-agent/1, for orchestrators in other processes. It keeps nothing
-// between requests, and checks no callers: whoever may reach it learns what the agent would do, and no more, since
-// every call is made by the runtime that asks.
+// between requests, and checks no callers: a caller that can reach it learns what the agent would do, and no more,
+// since every call is made by the runtime that asks.
 func Handler(a Agent) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /info", func(w http.ResponseWriter, _ *http.Request) {

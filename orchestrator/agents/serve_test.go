@@ -74,7 +74,7 @@ func TestSameCallsAgain(t *testing.T) {
 	}
 }
 
-// Whoever does not speak the protocol gets an error in its form.
+// A caller that does not speak the protocol gets an error in its form.
 func TestHandlerRefuses(t *testing.T) {
 	t.Parallel()
 	for _, name := range agents.Names() {

@@ -8,6 +8,6 @@
 // one page of a chain. Each disagreement is a DecisionFault.
 //
 // It does not check the signature of the head (trust/statement does), nor make trust decisions again
-// (trustgate.Verify does, with GateDecisionOf). Without a signature whoever can write the database can rewrite the
-// whole chain.
+// (trustgate.Verify does, with GateDecisionOf). Without a signature, anybody who can write to the database can rewrite
+// the whole chain.
 package audit

@@ -34,7 +34,7 @@ func (h *house) described() map[string][]string {
 var pathParameter = regexp.MustCompile(`\{\w+\}`)
 
 // TestMethodsBeforeParameters: at every path, a method that it does not have is 405 with the
-// methods that it has, whoever asks, and whatever else is wrong with the request.
+// methods that it has, to every caller, and whatever else is wrong with the request.
 func TestMethodsBeforeParameters(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(o *options) { o.PrivateReads = true })

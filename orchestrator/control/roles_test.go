@@ -62,7 +62,7 @@ func TestRoles(t *testing.T) {
 		refused(name, http.MethodPost, "/v1/treasury/calls", `{}`, "operate")
 	}
 	refused("runs", http.MethodPost, "/v1/treasury/calls?approve=true", `{}`, "approve")
-	// Whoever spends sets no caps, nor the other way around.
+	// A role that spends sets no caps, and a role that sets caps spends nothing.
 	for _, name := range []string{"decides", "asks", "looks", "runs"} {
 		refused(name, http.MethodPut, "/v1/treasury/policies/plain", `{"nativePerTxCapWei":"1"}`, `\"own\"`)
 		refused(name, http.MethodPut, "/v1/treasury/policies/plain?dry_run=true", `{"nativePerTxCapWei":"1"}`,

@@ -79,8 +79,8 @@ func (b toolbox) decided() {
 	b.refuses("openfi_cancel_task", `{"taskId":"`+asked.ID+`","dry_run":true}`, "conflict: ")
 }
 
-// TestTaskToolsFollowRoles: whoever asks for tasks does not approve, and what tasks did is
-// shown to nobody where reading takes a token.
+// TestTaskToolsFollowRoles: a caller who may submit tasks may not approve, and what tasks did is shown to nobody where
+// reading takes a token.
 func TestTaskToolsFollowRoles(t *testing.T) {
 	t.Parallel()
 	h := newRoles(t, true)

@@ -10,6 +10,6 @@
 // that the manifest states is the most that is paid. No redirect is followed, because it would leave what the
 // manifest names.
 //
-// An intent without an endpoint says what to do in words. They are foreign text, and are returned as such: data, and
+// An intent without an endpoint says what to do in words. They are untrusted text, and are returned as such: data, and
 // no orders to a model.
 package intentcall

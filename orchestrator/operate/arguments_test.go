@@ -40,8 +40,8 @@ rules:
 	}
 }
 
-// The entry of an allow-list names the function of its selector: whoever approves, and rules,
-// see the arguments of a call that nothing else knows, with the names inside of tuples.
+// The entry of an allow-list names the function of its selector: people who approve, and rules, see the arguments of a
+// call that nothing else knows, with the names inside of tuples.
 func TestAllowListNamesFunctions(t *testing.T) {
 	w := newWorld(t)
 	const text = "settle((address payee, uint96 share)[] parts, bytes32 memo)"

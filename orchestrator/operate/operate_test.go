@@ -381,7 +381,7 @@ func TestEachActGetsItsTurn(t *testing.T) {
 	}
 }
 
-// An act that nobody waits for is brought to its end, whoever began it.
+// An operator action that nobody waits for is completed by any process, not only by the one that began it.
 func TestRunEndsActs(t *testing.T) {
 	w := newWorld(t)
 	w.d.SetPeriod(0)

@@ -21,8 +21,7 @@ type IntentPlan struct {
 	Instructions *Instructions `json:"instructions,omitempty"` // of an intent without an endpoint
 }
 
-// Instructions are what an intent without an endpoint says. They are foreign text, which nobody checked: data, and no
-// orders to a model.
+// Instructions are what an intent without an endpoint says. They are untrusted text: data, and no orders to a model.
 type Instructions struct {
 	Intent      string                     `json:"intent"`
 	Origin      string                     `json:"origin"`

@@ -1,5 +1,5 @@
-// Package quote says what the payments that an agent plans would cost, whom they would pay, and whether they would be
-// made: by the payments and the rules of a policy. Nothing is paid.
+// Package quote says what the payments that an agent plans would cost, which accounts they would pay, and whether they
+// would be made: by the payments and the rules of a policy. Nothing is paid.
 //
 // It serves the dry run: Rules.All asks each server for its demand, without a payment, and compares it with the caps,
 // the score of the payee and the rules. A planned payment that would be refused ends the run before Execute, and so

@@ -10,11 +10,11 @@
 // it, with the manifest as it was accepted. Both give an orchestrator.Module, which is an orchestrator.DryRunner
 // too where the agent has a dry run.
 //
-// What an agent answers is foreign. An answer has at most 1 MiB, a method wants at most 16 calls at once and calls
-// at most 32 times, and the outcomes of a method have at most 8 MiB, since each question carries them all. What a
-// rule refuses is an outcome, from which the agent may go on. What ends the run (an approval that is awaited, a
-// budget that is used up, a transaction or payment whose end is open) is never told to the agent: it would look
-// like something that was not done.
+// The answer of an agent is untrusted. An answer has at most 1 MiB, a method wants at most 16 calls at once and calls
+// at most 32 times, and the outcomes of a method have at most 8 MiB, since each question carries them all. What a rule
+// refuses is an outcome, from which the agent may go on. What ends the run (an approval that is awaited, a budget that
+// is used up, a transaction or payment whose end is open) is never told to the agent: it would look like something that
+// was not done.
 package remote
 
 import (

@@ -117,7 +117,7 @@ func refusing(t *testing.T) *facilitator.Client {
 	return c
 }
 
-// TestCanceled: an authorization that is used up while nothing is paid by it settles nothing, whoever says so,
+// TestCanceled: an authorization that is used up while nothing is paid by it settles nothing, no matter who says so,
 // and the payment is dead as soon as that is final: of a permit when it has ended, too. A payment by a permit inside of
 // the call of another contract stays open: no event names the permit.
 func TestCanceled(t *testing.T) {

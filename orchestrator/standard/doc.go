@@ -6,8 +6,8 @@
 // cycles, unknown agents and more steps than the budget has). It declares in a DryRun what it would send and pay,
 // reports an Execution, checks it in a Verification, and describes it in a Summary.
 //
-// All of them are foreign JSON where the agent runs elsewhere: sizes are bounded here or where the JSON enters
-// (repute.CheckJSON). What an Execution or Summary claims is compared with what is stored by package crosscheck: here
-// nothing is read. The JSON is the protocol of package remote and the stored form of phases, so that its names must not
-// change.
+// All of them are untrusted JSON if the agent is a program of somebody else: sizes are bounded here or where the JSON
+// enters (repute.CheckJSON). What an Execution or Summary claims is compared with what is stored by package crosscheck:
+// here nothing is read. The JSON is the protocol of package remote and the stored form of phases, so that its names
+// must not change.
 package standard

@@ -47,8 +47,8 @@ type DryRun struct {
 	// Execute can send no others: each with the bytes that are shown here, but for its
 	// placeholders.
 	Calls []transaction.Tx `json:"calls"`
-	// Payments are the requests that Execute would pay for by x402. The runtime asks what each would cost and whom
-	// it would pay; Execute is not bound to them.
+	// Payments are the requests that Execute would pay for by x402. The runtime asks what each would cost and which
+	// account it would pay; Execute is not bound to them.
 	Payments []quote.Planned `json:"payments,omitempty"`
 	// Violations are what the agent itself found against a policy. Any of them ends the run.
 	Violations []string `json:"violations"`

@@ -1,5 +1,5 @@
-// Package tasks is how everything but an engine changes tasks: a Client submits, cancels and retries them, and
-// answers open approvals.
+// Package tasks submits, cancels, retries and approves tasks, for every caller except the engine. A Client has a method
+// for each.
 //
 // Each method writes its rows and, where work follows, a job of river in one transaction: there is no task without a
 // job and no job without a task. The client needs the database alone, so that the API, the command line and tests can

@@ -46,7 +46,7 @@ func spanOf(r *repute.Run) trace.SpanContext {
 		TraceFlags: trace.FlagsSampled, Remote: true})
 }
 
-// Join puts what follows below a root run's span, whoever sends that one.
+// Join puts the spans that follow below a root run's span, even if another process sends that span.
 func (t *Trace) Join(ctx context.Context, r *repute.Run) context.Context {
 	if t == nil {
 		return ctx

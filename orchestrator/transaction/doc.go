@@ -1,5 +1,5 @@
-// Package transaction is what agents may ask a chain for, before any rule is asked about it. It decides nothing,
-// reads no table and makes no request.
+// Package transaction has the types of the transactions that agents request, and computes their effects. It decides
+// nothing, reads no table and makes no request.
 //
 // Tx is the transaction itself: a call, native coin, or an amount of a token. An Intent is a Tx that is sent once,
 // for an Origin. Chain is the interface of whatever simulates and sends it; package wallet implements it.

@@ -26,8 +26,7 @@ type Tx struct {
 	Amount  string          `json:"amount,omitempty"` // of Token, decimal
 	Purpose string          `json:"purpose"`
 	// Payee is the id of the agent whose wallet Target is, eip155:chain:registry:id: the runtime
-	// compares Target with the newest final wallet that is indexed. Empty: Target is an account
-	// that is meant whoever owns it.
+	// compares Target with the newest final wallet that is indexed. Empty: Target is paid without regard to its owner.
 	Payee string `json:"payee,omitempty"`
 	// Function is the text of the function that Data calls, with types: set(address who). Calls
 	// of the dry run need it that have placeholders and call a function that is not known.
@@ -120,7 +119,7 @@ func (t *Tx) Digest() string {
 		fmt.Append(nil, amount), []byte(t.Payee))
 }
 
-// Same reports whether two transactions are equal in all that is sent, and to whom.
+// Same reports whether two transactions send the same to the same target.
 func (t *Tx) Same(s *Tx) bool { return t.Digest() == s.Digest() }
 
 // ParseAmount reads an amount; empty is 0.

@@ -44,7 +44,7 @@ func checkURL(field, url string) error {
 	return nil
 }
 
-// plain returns a foreign text as one line of printable characters, for errors.
+// plain returns an untrusted text as one line of printable characters, for errors.
 func plain(text string) string {
 	if len(text) > 300 {
 		text = text[:300] + "…"

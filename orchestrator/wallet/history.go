@@ -125,8 +125,8 @@ func (w *Wallet) Transaction(ctx context.Context, chainID uint64, hash common.Ha
 	return to, list[0].Input, nil
 }
 
-// Finalized returns number and time of the newest block that cannot be replaced, by the slower of two
-// endpoints.
+// Finalized returns number and time of the newest block that cannot be replaced. It is the lowest final block of all
+// endpoints that answer; repute.ErrUnavailable if fewer than a quorum do.
 func (w *Wallet) Finalized(ctx context.Context, chainID uint64) (number, seconds uint64, err error) {
 	c, err := w.on(chainID)
 	if err != nil {

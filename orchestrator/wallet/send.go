@@ -110,8 +110,8 @@ func (w *Wallet) sign(ctx context.Context, intent *transaction.Intent,
 }
 
 // add signs and stores an intent by data on which endpoints agree. The nonce is assigned in the transaction of
-// walletdb.AddIntent, which locks the account's nonces for all processes: whoever signs next sees this one. Still
-// is asked last, as close to the signature as can be. The error is final if the chain refuses the call, its cost
+// walletdb.AddIntent, which locks the account's nonces for all processes: the next process that signs sees this one.
+// Still is asked last, as close to the signature as can be. The error is final if the chain refuses the call, its cost
 // exceeds the limit, or the sender cannot pay.
 func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 	most rules.Budget) (walletdb.Intent, error) {

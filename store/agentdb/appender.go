@@ -25,8 +25,8 @@ func NewLog(db *store.DB) *Log { return &Log{db: db} }
 // appendTime bounds one statement.
 const appendTime = 10 * time.Second
 
-// Add appends entries and returns when they are stored, as the function Add. Where ctx ends first, they may be stored
-// all the same.
+// Add appends entries and returns when they are stored, as the function Add. If ctx ends first, they may still be
+// stored.
 func (l *Log) Add(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil

@@ -35,7 +35,7 @@ type Item struct {
 	Address *common.Address
 	// Domain names the agents that a domain stands for. It is in lower case; "" for none.
 	Domain string
-	// Err is what is wrong with the item; the others are read all the same.
+	// Err is what is wrong with the item; the others are still read.
 	Err error
 }
 

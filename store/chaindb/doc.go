@@ -5,8 +5,8 @@
 //
 // A chain is added once with AddChain and then followed by the process that holds its lease (LeaseName). Every
 // transaction that changes rows which a batch depends on begins with LockChain, which keeps other writers out and
-// counts the write; readers are never blocked. HoldChain locks without counting, for transactions that change nothing
-// of the kind. A transaction that takes the lease and the row takes the lease first, so that two cannot wait for each
+// counts the write; readers are never blocked. HoldChain locks without counting, for transactions that do not change
+// such rows. A transaction that takes the lease and the row takes the lease first, so that two cannot wait for each
 // other.
 //
 // SetHead stores what the node reports about the head, and eventdb moves the cursor. WatchTreasury adds a contract to

@@ -26,7 +26,7 @@ const (
 type visibleChanges struct {
 	documents []int64  // URIs of changed documents
 	data      []string // what each shows now, as JSON
-	proofs    []int64  // URIs that may prove otherwise
+	proofs    []int64  // URIs whose bytes or proof state changed, so that they may prove something else
 	// was and is hold the hashes of the bytes that each of proofs returned before and returns now.
 	was, is [][]byte
 }
@@ -91,11 +91,11 @@ func lockUnshown(ctx context.Context, tx pgx.Tx, ids []int64) (busy []int64, err
 	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return slices.Contains(locked, id) }), err
 }
 
-// addDocumentChanges writes one change per agent that shows a document. When there are more
-// than maxDirectChanges, AddSharedChanges does. It also does, for all agents of the document, when a transaction that
-// stores another one has not ended, or when no agent shows the document yet: that transaction may commit before this
-// one, and who reads the agent in between finds the former document. The changes belong to no block, because a
-// rewind does not undo what was read from a URI. Denied agents get none.
+// addDocumentChanges writes one change per agent that shows a document. If more than maxDirectChanges agents show it,
+// AddSharedChanges writes the changes instead. AddSharedChanges also writes them for all agents of the document if
+// another transaction that makes an agent show it has not ended, or if no agent shows it yet. Such a transaction may
+// commit before this one, and a reader of its agent would find the former document in between. The changes belong to no
+// block, because a rewind does not undo what was read from a URI. Denied agents get none.
 func (n *visibleChanges) addDocumentChanges(ctx context.Context, tx pgx.Tx) error {
 	busy, err := lockUnshown(ctx, tx, n.documents)
 	if err != nil {

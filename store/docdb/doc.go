@@ -8,8 +8,8 @@
 // stores the outcomes with SaveDocuments. FinishHost, BackOffHost or ReleaseHost ends the claim.
 //
 // Both claims expire. A process that dies loses nothing: its host and its URIs are due again. A result that arrives
-// after its claim expired is stored all the same, because it says what the URI returned; a refresh that was requested
-// during the fetch stays due.
+// after its claim expired is still stored, because it says what the URI returned; a refresh that was requested during
+// the fetch stays due.
 //
 // # What SaveDocuments does
 //

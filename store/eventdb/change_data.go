@@ -175,7 +175,7 @@ type RepairedData struct {
 	Reason string `json:"reason"`
 }
 
-// longestText bounds a foreign string in a change, in bytes.
+// longestText bounds an untrusted string in a change, in bytes.
 const longestText = 16 << 10
 
 // chainText is a string of the chain. In JSON it is {"text":…} when it is clean UTF-8, else

@@ -30,7 +30,7 @@
 //
 // An event that needs a missing one is stored as pending and has no effect. When the missing
 // one is found, package importdb folds the affected agents again. An event that contradicts what is stored, such as a
-// second revocation, is pending for good and hides nothing.
+// second revocation, stays pending and hides nothing.
 //
 // # Speed
 //

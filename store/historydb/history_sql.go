@@ -80,8 +80,8 @@ func metadataSQL(than, direction string) string {
 }
 
 // operatorsSQL returns the SQL of the blocks in which an operator began or ceased to act for the agent in row k. It may
-// act while an owner lets it and owns the agent, so a transfer changes operators too. One whom the former and the new
-// owner let act goes on, and is left out.
+// act while an owner lets it and owns the agent, so a transfer changes operators too. An operator that both the former
+// and the new owner let act continues, and is left out.
 func operatorsSQL(than, direction string) string {
 	return fmt.Sprintf(`
 		select t.block, %[3]d, t.operator, null::bytea, case when t.turn < 0 then t.operator end,

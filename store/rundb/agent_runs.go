@@ -72,9 +72,9 @@ func ReadDetails(ctx context.Context, db *store.DB, runs []repute.Run) (map[stri
 	}
 	out := make(map[string]RunDetails, len(runs))
 	b := &pgx.Batch{}
-	// Postgres refuses -> and ->> on JSON that has an escaped NUL, as a result with foreign texts may. A pattern finds
-	// its member safely, because quotes within texts are escaped: no other member of a result of this phase has the
-	// name score. Requests of purchases are written by this program, without foreign texts but for a host.
+	// Postgres refuses -> and ->> on JSON that has an escaped NUL, as a result with untrusted texts may. A pattern
+	// finds its member safely, because quotes within texts are escaped: no other member of a result of this phase has
+	// the name score. Requests of purchases are written by this program, without untrusted texts but for a host.
 	b.Queue(`
 		select k.id,
 			coalesce((select d.effect from run_decisions d where d.run_id = k.id and d.attempt = k.attempt and d.kind = $4

@@ -24,8 +24,8 @@
 //
 // The provisional score of an agent is its row in trust_scores, its final ones are in trust_finals. A score is stored
 // again only if more than its age changed it, or by a tenth of a point (Tolerance); Kept finds the others before they
-// are sent, because most scores of a pass are such. Effects remembers what a pass stored, so that the next pass of the
-// same process reads what changed and not millions of rows.
+// are sent, because most scores of a pass do not change. Effects remembers what a pass stored, so that the next pass of
+// the same process reads what changed and not millions of rows.
 //
 // Each change of a visible score is added to the feed by the statement that stores it. Transactions that write scores
 // of a chain, or hide them for a rewind, wait for each other (lockScores), so that the order of the feed is theirs.

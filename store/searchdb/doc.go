@@ -7,10 +7,10 @@
 // an agent, and orders the matches by class, then by ratings (match.go). Near-identical agents of one
 // owner are listed once. SearchFacets counts the same matches by their services, skills and other lists.
 //
-// A search must not slow others down: statements of a page take at most three seconds together,
-// a limited number of searches runs at once, at most maxHits documents are ordered, and totals
-// are counted to maxCounted. Answers say where they are cut. A search that takes too long fails with
-// context.DeadlineExceeded, although the caller's context goes on.
+// A search must not slow others down: statements of a page take at most Timeouts.Search together (a minute by default;
+// the API sets three seconds with SetTimeouts), a limited number of searches runs at once, at most maxHits documents
+// are ordered, and totals are counted to maxCounted. Answers say where they are cut. A search that takes too long fails
+// with context.DeadlineExceeded, although the caller's context goes on.
 //
 // Postgres chooses its plan by how many rows it expects, and knows nothing of expressions. Conditions on documents are
 // therefore plain columns where an index should be followed (hasStatus), and the text finds documents first, bounded,

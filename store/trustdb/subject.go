@@ -47,7 +47,7 @@ type Holder struct {
 // allow-listed contract.
 type Row struct {
 	Rater common.Address
-	// Via is the feedback gateway that wrote the rating for Rater, zero for none. Where it is not known for whom, Rater
+	// Via is the feedback gateway that wrote the rating for Rater, zero for none. Where the rater is not known, Rater
 	// is the gateway too.
 	Via common.Address
 	// Index is the number of the rating, 0 for an answer.

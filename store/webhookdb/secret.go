@@ -19,8 +19,8 @@ func newSecret() Secret {
 	return s
 }
 
-// Text returns the secret as its receiver configures it: whsec_ and base64. It is shown once, to whom the webhook
-// belongs.
+// Text returns the secret as its receiver configures it: whsec_ and base64. It is shown once, to the owner of the
+// webhook.
 func (s Secret) Text() string { return "whsec_" + base64.StdEncoding.EncodeToString(s) }
 
 // String returns a placeholder.

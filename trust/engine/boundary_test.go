@@ -37,7 +37,7 @@ func TestBoundary(t *testing.T) {
 	})
 }
 
-// An epoch waits for sources until the next one ends, whoever looks; never the first, and never beside one that was
+// An epoch waits for sources until the next one ends, in every engine; never the first, and never beside one that was
 // scored.
 func TestMayWait(t *testing.T) {
 	run := func(epoch uint64) scoredb.Run { return scoredb.Run{Run: 1, Epoch: epoch, Boundary: epoch * 10} }

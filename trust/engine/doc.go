@@ -3,14 +3,14 @@
 // An Engine follows the indexed chains. Each chain has a keeper with three loops. walk begins a run at the end of each
 // epoch, or when an input changed: it reads the sources, builds the graph of ratings as of the epoch's last block, lets
 // trust flow from the roots and stores the run with the hashes of all its inputs. rescore then scores all agents in a
-// pass, and those that changed penalties concern, until none is stale; closing the run makes its final scores visible.
+// pass, and then those whose penalties changed, until none is stale; closing the run makes its final scores visible.
 // follow scores agents after events, by the weights of the newest run, so that a new rating counts within a second and
 // not an epoch later.
 //
-// What the scores of a run share is its Basis: parameters, weights, scales and known agents. An engine computes it
-// once, from stored inputs alone, so that another engine of the same version, or a replay years later, gets the same
-// bytes; a run whose weights come out differently is not used. A Basis does not change. Graphs lends those of an engine
-// to readers in the same process.
+// All scores of a run share its Basis: parameters, weights, scales and known agents. An engine computes it once, from
+// stored inputs alone, so that another engine of the same version, or a replay years later, gets the same bytes; a run
+// whose weights come out differently is not used. A Basis does not change. Graphs lends the Basis of each chain to
+// readers in the same process.
 //
 // A score has two values. The provisional one is as of the newest block with an event of the agent. The final one is as
 // of the end of the epoch, is kept and can be replayed. Most final scores change by age alone from one epoch to the

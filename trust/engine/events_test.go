@@ -276,7 +276,7 @@ func TestOwnParametersOutliveAnError(t *testing.T) {
 	}
 }
 
-// Whoever is late with the scores of a run leaves those of the next one alone.
+// An engine that is late with the scores of a run does not change those of the next one.
 func TestLateScoresOfAnOlderRun(t *testing.T) {
 	t.Parallel()
 	l := newLedger(7)

@@ -60,7 +60,7 @@ func (s *state) words(agent uint64, first, from, to int) (out []repute.Event) {
 }
 
 // An owner that gives an agent away as its ratings come, or before, is accountable for it. An owner that merely got it
-// is not, nor is anybody for whom it registered an agent.
+// is not, nor is any owner of an agent that it registered.
 func TestDroppingAnAgentDoesNotFree(t *testing.T) {
 	t.Parallel()
 	for _, first := range []int{2, 0} { // words before the gift

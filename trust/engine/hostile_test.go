@@ -14,7 +14,7 @@ import (
 	"repute/trust/rating"
 )
 
-// What was said in the block in which an agent changes hands was said of whoever gave it away.
+// Ratings in the block in which an agent is transferred are about the former owner.
 func TestPraiseInTheBlockOfATransfer(t *testing.T) {
 	t.Parallel()
 	l := newLedger(99)

@@ -204,8 +204,7 @@ func sameFinals(t *testing.T, l *ledger, one, other *store.DB, block uint64) {
 	}
 }
 
-// What limits a new agent reaches it through its owner, its wallet, whoever registered
-// it and imported links, judged or not.
+// A penalty reaches a new agent through its owner, its wallet, its registrar and imported links, judged or not.
 func TestPenaltyReachesNewAgents(t *testing.T) {
 	t.Parallel()
 	l, db := caught(t)

@@ -140,8 +140,8 @@ func (l *ledger) compare(t *testing.T, db *store.DB, when string) (told *consume
 	return told
 }
 
-// Whoever follows the feed has the scores that lists show, at every moment: while the chain is reorganized, also back
-// to blocks that it had before, while epochs end, and while engines come and go.
+// A reader that follows the feed has the scores that lists show, at every moment: while the chain is reorganized, also
+// back to blocks that it had before, while epochs end, and while engines come and go.
 func TestFeedTellsTheScoresOfLists(t *testing.T) {
 	t.Parallel()
 	hidden := 0

@@ -100,9 +100,10 @@ func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 }
 
 // Personal scores an agent by a caller's roots, with the evidence of its newest stored score and the graph of the
-// chain's newest epoch. Sources count when by includes them and the epoch read any. admit is called before weights are
-// computed from these roots, which is expensive, unless they are cached. The guard applies too; the related agent's
-// score is that by the chain's own roots. Errors are those of Explain and admit.
+// chain's newest epoch. Sources count when by includes them and the epoch read any. admit is called before work that is
+// expensive and not cached, so it may be called twice: before the graph is read, and before it is walked from these
+// roots. Penalties of related agents apply too; the related agent's score is that by the chain's own roots. Errors are
+// those of Explain and admit.
 func (r *Reader) Personal(ctx context.Context, id repute.AgentID, by Own, admit func() error) (p Personal, err error) {
 	c, err := r.personalCase(ctx, id, by, admit)
 	if err != nil {
@@ -135,7 +136,7 @@ type personalCase struct {
 	given int
 }
 
-// personal is the answer about a case that came out so.
+// personal returns the answer about a case, given the result of its score.
 func (c *personalCase) personal(result trust.Result) Personal {
 	return Personal{Run: c.world.Run, Params: c.world.Params, Roots: c.roots, Given: c.given, Known: c.walk.known,
 		Sourced: c.walk.weights.Credited() > 0, Block: c.evidence.Block, Result: result}
@@ -225,7 +226,7 @@ func (r *Reader) unrun(ctx context.Context, chainID uint64) (run scoredb.Run, er
 		Tags: r.params.TagsHash}, err
 }
 
-// personalWalk is what other roots come to over a graph.
+// personalWalk has the weights that follow from a caller's roots over a graph.
 type personalWalk struct {
 	weights *flow.Weights
 	known   int // of the roots: see Personal

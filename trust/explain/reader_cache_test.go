@@ -44,7 +44,7 @@ func TestOldGraphsHaveTheirOwnTurn(t *testing.T) {
 }
 
 // Walks by callers' roots wait in a bounded queue: each of them costs a walk of the whole
-// graph, whoever asks from however many addresses.
+// graph, no matter from how many addresses callers ask.
 func TestWalksWaitInABoundedQueue(t *testing.T) {
 	t.Parallel()
 	r, err := NewReader(nil, Options{})

@@ -1,5 +1,5 @@
-// Package graph makes the graph through which trust flows of ratings: it has an edge from each address that rated an
-// agent well to the agent's owner.
+// Package graph builds the trust graph from ratings: it has an edge from each address that rated an agent well to the
+// agent's owner.
 //
 // A Reader collects agents and ratings and builds the flow.Graph; the Walk of package trust/flow then returns the
 // weights of all raters. The calls have an order. Agent and Former, or Owner for an agent that never had another one,

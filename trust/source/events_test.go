@@ -70,7 +70,7 @@ func heldNames(t *testing.T) *Source {
 	return p.Source("names")
 }
 
-// A name counts from when its present owner got it, whoever held it before; a sale and a purchase do not join.
+// A name counts from when its present owner got it, no matter who owned it before; a sale and a purchase do not join.
 func TestTenureOfNames(t *testing.T) {
 	t.Parallel()
 	s := heldNames(t)
@@ -111,7 +111,7 @@ func TestTenureOfNames(t *testing.T) {
 	}
 }
 
-// The first person who bound an address counts, whoever binds it later, and only that person renews it.
+// The first person who bound an address counts, no matter who binds it later, and only that person renews it.
 func TestTenureOfBook(t *testing.T) {
 	t.Parallel()
 	s := shipped(t).Source("agentbook")

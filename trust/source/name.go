@@ -48,7 +48,7 @@ func nameValues(name string) []value {
 }
 
 // decodeName decodes an answer that consists of one string, and returns the words of nameValues. The error is
-// errEncoding for an answer that no ABI encoder writes, and errName for a string that is no name: whoever owns a record
+// errEncoding for an answer that no ABI encoder writes, and errName for a string that is no name: the owner of a record
 // chooses its text, so that a bad text says nothing about the contract. n is compared with the length of the data
 // before it is converted, so that a huge length cannot overflow.
 func decodeName(data []byte) ([]common.Hash, error) {

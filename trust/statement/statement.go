@@ -211,8 +211,8 @@ func Verify(s Signed, keys []Key, now time.Time) error {
 	return nil
 }
 
-// VerifyFor is Verify for whoever deals with an agent and does not rely on scores that
-// are known to hold as of a block older than maxAge only, 0: of any age. It fails with ErrAgent and ErrOld too.
+// VerifyFor is Verify for a caller that deals with an agent. It also fails with ErrAgent if the score is of another
+// agent, and with ErrOld if the block as of which it holds is older than maxAge. A maxAge of 0 accepts any age.
 func VerifyFor(s Signed, agent repute.AgentID, maxAge time.Duration, keys []Key, now time.Time) error {
 	if err := Verify(s, keys, now); err != nil {
 		return err

@@ -2,7 +2,7 @@
 // those of the server itself.
 //
 // Of decides by the code of a GraphQL error, which is stable, and takes the words of the API where they help a reader
-// of the page. An error of no known kind says no word of the inside: the page shows the id of the request, by which an
+// of the page. An error of no known kind shows no internal details: the page shows the id of the request, by which an
 // operator finds it in the log.
 package failure
 

@@ -18,7 +18,7 @@ func invisible(r rune) bool {
 		r == 0x2028 || r == 0x2029)
 }
 
-// TestCleanTexts: a foreign text is bounded and shows everything that it has.
+// TestCleanTexts: an untrusted text is bounded and shows everything that it has.
 func TestCleanTexts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

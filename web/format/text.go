@@ -1,5 +1,5 @@
-// Package format writes numbers, times and foreign texts for people, in HTML and in words, and explains numbers and
-// codes. What it returns as HTML is made of numbers and constants alone; foreign texts are returned as text, which
+// Package format writes numbers, times and untrusted texts for people, in HTML and in words, and explains numbers and
+// codes. What it returns as HTML is made of numbers and constants alone; untrusted texts are returned as text, which
 // html/template escapes.
 package format
 
@@ -42,10 +42,10 @@ func Funcs() template.FuncMap {
 	}
 }
 
-// Short returns a foreign text for a cell of a table: see Clean.
+// Short returns an untrusted text for a cell of a table: see Clean.
 func Short(text string) string { return Clean(text, shortText) }
 
-// Clean makes a foreign text showable: bounded to a number of characters, with characters that control direction or
+// Clean makes an untrusted text showable: bounded to a number of characters, with characters that control direction or
 // cannot be seen replaced by their code points. A text of blanks alone is written as such, so that a link or heading of
 // it has something to read. html/template escapes the rest.
 func Clean(text string, most int) string {
@@ -148,7 +148,7 @@ func Number(f float64) string {
 // percent writes a part of one.
 func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "\u202f%" }
 
-// pct returns n of all in percent, 0 for none.
+// pct returns n of all as a fraction from 0 to 1, and 0 when all is 0.
 func pct(n, all int64) float64 {
 	if all == 0 {
 		return 0
@@ -156,7 +156,7 @@ func pct(n, all int64) float64 {
 	return float64(n) / float64(all)
 }
 
-// Plural writes a number with its noun, which gets an s unless there is one.
+// Plural writes a number with its noun: as it is for 1, otherwise with s, or with ies instead of a final y.
 func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -257,8 +257,8 @@ func ago(now, t time.Time) string {
 	return fmt.Sprintf("%d years%s", int(d.Hours()/24/365), suffix)
 }
 
-// Anchor returns a text for ids of elements that depends on a foreign text alone, so that an element keeps its id while
-// others before it appear and disappear.
+// Anchor returns a text for ids of elements that depends on an untrusted text alone, so that an element keeps its id
+// while others before it appear and disappear.
 func Anchor(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])

@@ -64,8 +64,7 @@ func New(ctx context.Context, e modelfile.Entry, getenv func(string) string) (ll
 	return m, err
 }
 
-// client returns an HTTP client that bounds answers and follows no redirects, which would carry the key to
-// another host.
+// client returns an HTTP client that bounds answers and follows no redirects (see the package comment).
 func client() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own type
 	t.ResponseHeaderTimeout = headerTimeout

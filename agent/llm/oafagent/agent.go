@@ -144,8 +144,7 @@ func (a *Agent) Close() {
 type Session struct {
 	// ID names what the agent remembers: conversations with the same id share a memory.
 	ID string
-	// Scope begins the ids of the sessions that the agent may search. An empty one is that of all sessions, whoever
-	// talked in them.
+	// Scope begins the ids of the sessions that the agent may search. Empty: the sessions of all callers.
 	Scope string
 	// Ledger makes the calls.
 	Ledger llm.Ledger

@@ -11,9 +11,9 @@
 // The directory of an agent is text of its author, and the model reads texts of strangers. What runs programs, reads
 // secrets or reaches networks is therefore allowed by the operator's Options alone: Programs (MCP servers on standard
 // input and output, scripts of skills), Env (variables that its files may name as ${NAME}), and Client, which decides
-// what is reached. Of what the operator allows, the agent's own file may only take away: config.tools, tools,
-// selections and permissions of servers. A server chooses the names of its tools, so that a name which could mean
-// another tool is not matched by lists that allow (granted).
+// what is reached. The agent's file can only restrict what the operator allows: by config.tools, tools, selections and
+// permissions of servers. A server chooses the names of its tools, so that a name which could mean another tool is not
+// matched by lists that allow (granted).
 //
 // Values of the environment are replaced by their names in everything that a server returns. Secrets in the open are
 // refused. Paths in inputs are checked against the permissions of a server by every reading that a server could have of

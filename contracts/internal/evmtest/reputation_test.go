@@ -101,7 +101,7 @@ func TestFeedbackLimits(t *testing.T) {
 	w.wantRevert("ERC721NonexistentToken(999)", client, w.reputation, opinion{n(1), 0, "", ""}.pack(n(999)))
 }
 
-// Whoever may act for the agent may not rate it, at the time of rating.
+// An account that may act for the agent may not rate it, at the time of rating.
 func TestSelfFeedback(t *testing.T) {
 	w := newWorld(t)
 	id := w.register(owner, "")

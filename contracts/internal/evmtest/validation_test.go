@@ -46,7 +46,7 @@ func TestValidationRequest(t *testing.T) {
 	if got := w.validations(id, ""); got != [2]uint64{} {
 		t.Errorf("pending counts: %v", got)
 	}
-	// A hash can be used once, whoever asks.
+	// A hash can be used once, by any account.
 	other := w.register(stranger, "")
 	squat := validationABI.PackValidationRequest(stranger.addr, other, "", one)
 	w.wantRevert("exists", owner, w.validation, ask)

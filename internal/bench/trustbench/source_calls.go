@@ -27,8 +27,8 @@ type SourceCalls struct {
 	Calls  int64  `json:"calls"` // eth_call, each of many calls at once
 }
 
-// sourceCalls reads the source of names and the other source that have most steps about so many raters, all of whom
-// hold the credential, and returns the one that makes more calls.
+// sourceCalls reads the source of names and the other source that have most steps about the given number of raters,
+// which all hold the credential, and returns the one that makes more calls.
 func sourceCalls(ctx context.Context, p *source.Policy, raters int) (out SourceCalls, err error) {
 	list := make([]common.Address, raters)
 	for i := range list {

@@ -26,7 +26,7 @@ import (
 // The registry's manifest has some hundred bytes per issuer, so that this is enough for ten thousand of them.
 const maxRegistry = 8 << 20
 
-// registryFiles are the files of the Open Agent Trust Registry. Whoever gives them vouches for RootKeys.
+// registryFiles are the files of the Open Agent Trust Registry. The operator who provides them vouches for RootKeys.
 // The lists are signed by a root key, and the root keys are not signed: they are trusted as part of the operator's
 // configuration.
 type registryFiles struct {

@@ -186,7 +186,7 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// Files of a registry are foreign bytes as well.
+// Files of a registry are untrusted bytes as well.
 func FuzzRegistry(f *testing.F) {
 	f.Add([]byte(`{"expires_at":"2027-01-01T00:00:00Z","entries":[],"signature":{"kid":"a","value":"b"}}`),
 		[]byte(`{"keys":[{"kid":"a"}]}`), []byte("-----BEGIN"))

@@ -308,8 +308,8 @@ func TestServersOfOneName(t *testing.T) {
 	}
 }
 
-// checkImport checks an import of foreign files: it makes agents that can be written below their directory, or an error
-// of the caller's input.
+// checkImport checks an import of untrusted files: it makes agents that can be written below their directory, or an
+// error of the caller's input.
 func checkImport(t *testing.T, in []Import, err error) {
 	t.Helper()
 	if err != nil {
@@ -340,7 +340,7 @@ func checkImport(t *testing.T, in []Import, err error) {
 	}
 }
 
-// FuzzFromLetta imports foreign agent files.
+// FuzzFromLetta imports untrusted agent files.
 func FuzzFromLetta(f *testing.F) {
 	out, err := Export(team(f), Letta, Options{})
 	if err != nil {
@@ -357,7 +357,7 @@ func FuzzFromLetta(f *testing.F) {
 	})
 }
 
-// FuzzFromClaudeCode imports foreign projects: one agent, the skill that it names, and the servers of the project.
+// FuzzFromClaudeCode imports untrusted projects: one agent, the skill that it names, and the servers of the project.
 func FuzzFromClaudeCode(f *testing.F) {
 	f.Add("deploy",
 		[]byte("---\nname: ../../x\ndescription: d\ntools: Read, mcp__a__b\ndisallowedTools: [mcp__a__c, Bash]\nmcpServers: [a, ../b]\nskills: [s, ../../etc]\n---\n\nx"),

@@ -179,8 +179,8 @@ func (h *history) until(block uint64) []source.Sign {
 }
 
 // extend reads the logs about raters up to the session's block. Raters whose next block is the same are asked for
-// together. Those of whom least is unread come first: raters whose credential is known MUST NOT wait for a scan of the
-// whole chain that new ones need, and a scan that an earlier reading began is ended before another one begins.
+// together. Those with the fewest unread blocks come first: raters whose credential is known MUST NOT wait for a scan
+// of the whole chain that new ones need, and a scan that an earlier reading began is ended before another one begins.
 func (j *job) extend(ctx context.Context, s *shelf, raters []common.Address, left *allowance) error {
 	groups := map[uint64][]common.Address{}
 	for _, a := range raters {

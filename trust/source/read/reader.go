@@ -243,7 +243,7 @@ func (j *job) miss(rater common.Address, why error) {
 	}
 }
 
-// begin makes the inquiries: of all raters, or of those for whom logs name an attestation.
+// begin makes the inquiries: of all raters, or of those that have an attestation in the logs.
 func (j *job) begin(ctx context.Context) error {
 	if !j.source.ByLogs() {
 		for _, a := range j.raters {

@@ -15,8 +15,8 @@ import (
 	"repute/resolver"
 )
 
-// validations are the requests to the configured validator, nil for none. It tells the router whom to name in answers.
-// The sender pays for the request on the chain, and needs a key there.
+// validations are the requests to the configured validator, nil for none. It tells the router which validator to name
+// in answers. The sender pays for the request on the chain, and needs a key there.
 func (b *builder) validations(o *agent.Options) (*validation.Requests, error) {
 	c := &b.config.Validation
 	if c.Validator == "" {

@@ -73,7 +73,7 @@ func (p *Program) Confirm(what string) error {
 	return nil
 }
 
-// Resolver returns a client that reads foreign documents as the index would, through the same guard. The caller MUST
+// Resolver returns a client that reads untrusted documents as the index would, through the same guard. The caller MUST
 // close it.
 func (p *Program) Resolver() (*resolver.Client, error) {
 	c, err := p.Flags.Load()

@@ -7,8 +7,8 @@ import (
 )
 
 // Visible returns text that cannot act on a terminal: control characters and marks that turn the writing direction
-// become U+FFFD. Line breaks are among them, so that a foreign text cannot begin a line. It does not shorten: callers
-// bound what they print.
+// become U+FFFD. Line breaks are among them, so that an untrusted text cannot begin a line. It does not shorten:
+// callers bound what they print.
 func Visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsGraphic(r) {

@@ -12,8 +12,9 @@
 // and [ChainConfig.Resolve] returns the chain or what its entry lacks. Callers therefore complete a configuration as
 // soon as they have the database, before they use its chains.
 //
-// Keys are references (keyRef), never texts of keys, and are opened by whoever signs. Nothing here keeps a connection
-// or starts a goroutine, except that the policy of the orchestrator can be watched (orchestratorConfig.File).
+// Keys are references (keyRef), never texts of keys, and are opened by the code that signs. Nothing here keeps a
+// connection or starts a goroutine, except that the policy of the orchestrator can be watched
+// (orchestratorConfig.File).
 //
 // The reference of the configuration is made from the comments of the fields, and a test bounds how many keys there
 // are: a key must earn its place.

@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// An index searches all that it knows; its texts are foreign.
+// An index searches all that it knows; its texts are untrusted.
 func TestFindInIndex(t *testing.T) {
 	var asked string
 	index := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -144,8 +144,8 @@ type senderFunc func(ctx context.Context, r payer.Request) (payer.Answer, error)
 // Do implements intentcall.Sender.
 func (f senderFunc) Do(ctx context.Context, r payer.Request) (payer.Answer, error) { return f(ctx, r) }
 
-// instructions are what an intent without an endpoint says. They are foreign text. Arguments are those of --param after
-// the check, in JSON.
+// instructions are what an intent without an endpoint says. They are untrusted text. Arguments are those of --param
+// after the check, in JSON.
 type instructions struct {
 	Intent      string                     `json:"intent"`
 	Origin      string                     `json:"origin"`

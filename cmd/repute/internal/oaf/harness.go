@@ -205,7 +205,7 @@ func imports(source, from string) ([]harness.Import, error) {
 }
 
 // imported returns the files of an imported agent below a directory of its key. A key that is no directory is refused:
-// the source is foreign, and could leave the directory that is written below.
+// the source is untrusted, and could leave the directory that is written below.
 func imported(in harness.Import, vendor string) ([]tree.File, error) {
 	a := in.Agent
 	if a.VendorKey == "" && vendor != "" {

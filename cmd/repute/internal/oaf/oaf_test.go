@@ -163,7 +163,7 @@ func TestCheckAsksServers(t *testing.T) {
 	}
 }
 
-// A program of a foreign directory is started only where the caller says so. The tool that it lacks has its line.
+// A program of an untrusted directory is started only where the caller says so. The tool that it lacks has its line.
 func TestCheckAsksPrograms(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -429,7 +429,7 @@ func TestRefusedCommands(t *testing.T) {
 	}
 }
 
-// Texts of a foreign agent cannot drive the terminal.
+// Texts of an untrusted agent cannot drive the terminal.
 func TestOutputIsVisible(t *testing.T) {
 	dir := t.TempDir()
 	text := "---\nname: \"\\e[31mred\"\nvendorKey: \"\\e]0;x\\a\"\nslug: \"\\e[2J/x\"\nlicense: \"\\e[1m\"\n\"\\e[5m\": 1\n---\n\nx\n"

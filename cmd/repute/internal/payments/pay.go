@@ -24,7 +24,8 @@ import (
 	"repute/x402"
 )
 
-// Buying is how the command line pays: with which key, whom, and how much at most. Its fields are values of flags.
+// Buying is how the command line pays: with which key, which payees, and how much at most. Its fields are values of
+// flags.
 type Buying struct {
 	Max             string  // most that a call may cost, in dollars
 	index           string  // URL of the index that is asked whom to trust

@@ -18,8 +18,8 @@
 // roles. The commands of other packages use parts: [Service.Sources] to ask sources of trust, and [Outside] for clients
 // that reach public addresses only.
 //
-// Whoever makes a Service closes it (Run and ServeStdio do so themselves). A crash at any point loses nothing: whatever
-// a role has not committed is done again.
+// The caller that makes a Service MUST close it (Run and ServeStdio do so themselves). A crash at any point loses
+// nothing: whatever a role has not committed is done again.
 package service
 
 import (
@@ -167,7 +167,7 @@ func (s *Service) work(ctx context.Context, g *errgroup.Group, h sender) {
 }
 
 // warmTimeout bounds how long the API prepares its connections before it answers: an idle machine takes half a second,
-// and without a database the API must answer that it is away.
+// and without a database the API must answer that it is unavailable.
 const warmTimeout = 5 * time.Second
 
 // answer starts the API on listener l. The routes of the orchestrator are there without the
@@ -223,8 +223,8 @@ func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, to
 		s.control(ctx, h, server, tools, hooks))
 }
 
-// changesKept is how long the change feed is kept: a reader that was away for longer reads the
-// whole state again.
+// changesKept is how long the change feed is kept: a reader that was disconnected for longer reads the whole state
+// again.
 const changesKept = 30 * 24 * time.Hour
 
 // forgetChanges removes old entries of the change feed until ctx ends.

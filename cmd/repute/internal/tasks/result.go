@@ -26,8 +26,8 @@ type runResult struct {
 	Steps   []control.Step      `json:"steps"`
 }
 
-// result adds the lines about a run's result: its summary, and the result of each step. A step's result is foreign JSON
-// and may have megabytes; it is compacted before it is cut.
+// result adds the lines about a run's result: its summary, and the result of each step. A step's result is untrusted
+// JSON and may have megabytes; it is compacted before it is cut.
 func (r shownRun) result(line func(name, format string, args ...any)) {
 	if r.Summary != nil && r.Summary.Text != "" {
 		line("summary", "%s", strings.ToValidUTF8(shortText(r.Summary.Text), ""))

@@ -222,7 +222,7 @@ func gateLines(g *control.GateCheck, line func(name, format string, args ...any)
 	}
 }
 
-// text returns the run as text. Every line passes liner, which makes foreign texts safe: no value can begin a line of
+// text returns the run as text. Every line passes liner, which makes untrusted texts safe: no value can begin a line of
 // its own.
 func (r shownRun) text() string {
 	var b strings.Builder
