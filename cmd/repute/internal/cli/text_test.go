@@ -12,7 +12,7 @@ func TestCount(t *testing.T) {
 }
 
 // What a server says acts on no terminal, and keeps its lines.
-func TestVisible(t *testing.T) {
+func TestVisibleLines(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"a\x1b[2Jb":        "a\ufffd[2Jb",
