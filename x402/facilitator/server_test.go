@@ -48,7 +48,7 @@ func body(t *testing.T, p x402.Payment, r x402.Requirements) string {
 		t.Fatal(err)
 	}
 	raw, err := json.Marshal(map[string]any{"x402Version": p.Version, "paymentPayload": p,
-		"paymentRequirements": json.RawMessage(requirements)})
+		"paymentRequirements": requirements})
 	if err != nil {
 		t.Fatal(err)
 	}
