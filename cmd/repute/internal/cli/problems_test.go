@@ -36,7 +36,7 @@ func TestWriteProblems(t *testing.T) {
 }
 
 // Whatever a text has, what is shown of it has no character that a terminal acts on, and a text that was shown is shown
-// again as it is. Lines stay lines only where they are asked for.
+// again as it is. Lines and tabs stay only where they are asked for.
 func TestVisible(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -48,7 +48,7 @@ func TestVisible(t *testing.T) {
 			t.Fatalf("%q is shown as %q", text, one)
 		}
 		if strings.Count(lines, "\n") != strings.Count(text, "\n") || VisibleLines(lines) != lines ||
-			strings.ReplaceAll(lines, "\n", "\ufffd") != one {
+			strings.NewReplacer("\n", "\ufffd", "\t", "\ufffd").Replace(lines) != one {
 			t.Fatalf("%q is shown as the lines %q", text, lines)
 		}
 	})
