@@ -15,7 +15,7 @@
 // # Payments
 //
 // A payment is claimed by a row in Postgres before its work begins, and every step of the work is stored before the
-// next one. A claim is held for Options.Lease and renewed while the work goes on. When a process is killed, another one
+// next one. A claim is held for Options.Lease and renewed until the work ends. When a process is killed, another one
 // that gets the same payment again takes over its claim and continues after the last stored step. What a payment pays
 // for (terms) is stored with its claim, so that a changed configuration does not change what was agreed.
 //

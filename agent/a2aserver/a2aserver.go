@@ -97,8 +97,8 @@ type exchange struct {
 
 // SendMessage implements a2asrv.RequestHandler.
 //
-// A client that does not wait gets a copy of the task, because the goroutine goes on changing the original. Its
-// context is detached: the end of the request MUST NOT end the work.
+// A client that does not wait gets a copy of the task, because the work changes the original later. The work has a
+// context of its own: the end of the request MUST NOT end it.
 func (s *Server) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
 	x, err := s.open(q)
 	if err != nil {

@@ -132,8 +132,8 @@ func (s *suite) checkRegistered(ctx context.Context) (string, error) {
 
 // checkMetadata: the chain's URI resolves to a file of this agent, and is the configured one.
 //
-// The file is checked less strictly than the one that the runtime serves: the URI may name a file of ERC-8004 without
-// the members of appendix A.
+// The members of appendix A are not required here, because the URI may name a plain registration file of ERC-8004.
+// checkRegistrationFile requires them of the file that the runtime serves.
 func (s *suite) checkMetadata(ctx context.Context) (string, error) {
 	r, err := s.chain(ctx)
 	switch {

@@ -8,6 +8,6 @@
 // and a URL by its host.
 //
 // The tags doc and default of the fields are the source of the reference (docs/reference/agent.md), and default is also
-// what an absent member means. The package opens no file but the one that it reads: keys, policies and handlers are
-// opened by the program that uses the Config.
+// what an absent member means. The package opens the configuration file alone. The program that uses the Config opens
+// keys, policies and handlers.
 package config

@@ -11,6 +11,5 @@
 // and a call that names no tool counts, too. What the model can correct is told to it as a failed result; what
 // Ledger.Ends reports ends the run. A reply that was cut or refused makes no calls and is no answer.
 //
-// Bounds.Wall is the time of the whole conversation, also of what is prepared before it: callers MUST wrap Run in
-// Within.
+// Bounds.Wall is the time of the whole conversation with its preparation: callers MUST wrap both in Within.
 package llm

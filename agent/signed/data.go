@@ -103,7 +103,7 @@ type member struct {
 	value      any
 }
 
-// data is EIP-712 data of one type in the domain. The order of the members is part of what is signed.
+// data is EIP-712 data of one type in the domain. Members in another order give another digest.
 func (d Domain) data(name string, members ...member) apitypes.TypedData {
 	types, message := []apitypes.Type{}, apitypes.TypedDataMessage{}
 	for _, m := range members {

@@ -64,7 +64,7 @@ type Server struct {
 }
 
 // callTime bounds a call: the longest handler, and the settlement of its payment.
-// It is the server's own bound; a client may give up earlier, and a paid call goes on then.
+// The server enforces it. Where the client gives up earlier, a paid call continues to its end.
 const callTime = capability.MaxTimeout + 2*time.Minute
 
 // instructions are what clients put before the model. They MUST stay short, and say that answers are data.

@@ -7,9 +7,9 @@
 // chain shows, and judge says whether its validator is good enough by the policy. Steps are rows that are only added,
 // so that two processes that do the same step store it once.
 //
-// Answers is the other side: an agent that others name as validator answers their requests, once each. A request is
-// made by a stranger at its own cost, and is bounded for that: its document must be the one that was hashed, a day
-// has a bound of judgments, and what cannot be judged within a week is left unanswered. Silence is the answer, as one
+// Answers is the other side: an agent that others name as validator answers their requests, once each. Strangers make
+// requests, and judging costs the agent. So the document MUST have the hash of the request, the judgments of a day are
+// bounded, and a request that cannot be judged within a week is left unanswered. Silence is the answer, as one
 // on the chain would cost gas for every request that a stranger makes. The verdict is stored before it is sent: a
 // crash between the two sends the same answer.
 //

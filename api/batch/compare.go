@@ -88,8 +88,8 @@ func ParseIDs(s string) ([]repute.AgentRef, error) {
 
 // Compare compares agents by what is known of them in one state of the index. Two forms of one id, such as 22 and
 // 8453:22, are the same agent, which shows only after they are resolved: so the check for repeated agents comes after
-// the read. asOf has all chains of the index; only those of compared agents are answered. An unknown agent fails the
-// whole comparison with repute.ErrNotFound, because a comparison of what is left would answer another question.
+// the read. asOf has all chains of the index; only those of compared agents are answered. Where one agent
+// is unknown, the answer is repute.ErrNotFound: callers rely on a comparison of all the agents that they named.
 func Compare(ctx context.Context, x *answers.Index, refs []repute.AgentRef) (w Comparison, err error) {
 	list, asOf, err := batchdb.Compare(ctx, x.DB, refs, x.DefaultChain())
 	if err != nil {

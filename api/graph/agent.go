@@ -209,8 +209,8 @@ func (r *reputationNode) OpenFi(ctx context.Context) (*wire.OpenFi, error) {
 }
 
 // Reputation gives the score and the unweighted views. In a list without arguments, only the parts that the query
-// selects are read. Of a single agent the score is the one that was read with the agent, so that one answer has no two
-// scores.
+// selects are read. For a single agent it returns the score that was read with the agent, so that an answer never
+// has two different scores.
 func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reputationNode, error) {
 	if n.group.list && args == (reputationArgs{}) {
 		r, err := n.group.reputationOf(ctx, n.key)
@@ -247,8 +247,8 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	return n.reputationNode(r, scored, new(wire.EncodeAsOf(r.AsOf))), err
 }
 
-// reputationNode returns a reputation with a score, which may be another one than that of r: by the caller's roots, or
-// the one that the agent had when the query began. asOf is nil in a list, which has one view for all.
+// reputationNode returns a reputation with a score, which may differ from that of r: it is by the caller's roots, or
+// was read when the query began. asOf is nil in a list, which has one asOf for all agents.
 func (n *agentNode) reputationNode(r query.Reputation, scored wire.Scored, asOf *wire.AsOf) *reputationNode {
 	return &reputationNode{
 		Standing: scored.Standing, Scored: &scored, agent: n, AsOf: asOf, Summary: wire.EncodeSummary(r.Summary),

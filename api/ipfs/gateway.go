@@ -107,7 +107,7 @@ func (g *ipfsGateway) check(r *http.Request) error {
 // that denied documents disappear from caches.
 const CacheImmutable = "public, max-age=86400, immutable"
 
-// notKept is said of content that may well exist elsewhere.
+// notKept is the text of the error about content that this index does not keep. Other gateways may have it.
 const notKept = "not among the documents that are kept here"
 
 // maxCIDText bounds the text of a CID; no CID of a known hash is longer.
