@@ -67,10 +67,15 @@ func checked(kind subgraphdb.Type, text string, form func(string) bool, why stri
 	return text, nil
 }
 
-// isInteger reports whether a text is an integer. A sign may be a plus, as Rust parses it. The text is cut at a byte: a
-// first letter of several bytes is no digit in any case.
-func isInteger(s string) bool {
-	return s != "" && isDigits(strings.TrimLeft(s[:1], "+-")+s[1:])
+// isInteger reports whether a text is an integer. A sign may be a plus, as Rust parses it.
+func isInteger(s string) bool { return isDigits(unsigned(s)) }
+
+// unsigned returns a text without the sign that it may begin with.
+func unsigned(s string) string {
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		return s[1:]
+	}
+	return s
 }
 
 // isDecimal reports whether a text is a number, with a fraction and an exponent of up to three digits at most.
@@ -81,7 +86,7 @@ func isDecimal(s string) bool {
 		}
 		s = s[:i]
 	}
-	whole, fraction, _ := strings.Cut(strings.TrimLeft(s[:min(len(s), 1)], "+-")+s[min(len(s), 1):], ".")
+	whole, fraction, _ := strings.Cut(unsigned(s), ".")
 	return isDigits(whole + fraction)
 }
 

@@ -6,25 +6,20 @@ import (
 	"unicode"
 )
 
-// Visible returns text that cannot act on a terminal: control characters and marks that turn the writing direction
-// become U+FFFD. Line breaks are among them, so that an untrusted text cannot begin a line. It does not shorten:
-// callers bound what they print.
-func Visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) {
-			return '\ufffd'
-		}
-		return r
-	}, s)
-}
+// Visible returns text that cannot act on a terminal: control characters and marks that turn
+// the writing direction become U+FFFD.
+func Visible(s string) string { return visible(s, "") }
 
 // VisibleLines is Visible for a text of several lines, which stay, and so do tabs.
-func VisibleLines(s string) string {
+func VisibleLines(s string) string { return visible(s, "\n\t") }
+
+// visible replaces all characters that are not graphic, but for those that are kept.
+func visible(s, kept string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && !unicode.IsGraphic(r) {
-			return '\ufffd'
+		if unicode.IsGraphic(r) || strings.ContainsRune(kept, r) {
+			return r
 		}
-		return r
+		return '\ufffd'
 	}, s)
 }
 
